@@ -115,10 +115,11 @@ class Counter:
 
 
 class Recorder:
-    """Everything that a run writes down: findings, counts, and the sites they speak of; `watch` is told of every access as it comes."""
+    """The findings and counts of a run, with the sites that they name. watch: called with each access; costs: whether transactions and
+    bank conflicts are counted."""
 
-    def __init__(self, watch: Callable[[Any], None] | None = None) -> None:
-        self.watch = watch
+    def __init__(self, watch: Callable[[Any], None] | None = None, costs: bool = True) -> None:
+        self.watch, self.costs = watch, costs
         self.findings = Findings()
         self.transactions = Counter()
         self.conflicts = Counter()

@@ -330,6 +330,7 @@ class Memory:
         """Adds what an access costs the memory, and tells who watches of it."""
         if buffer.memory == "register" or not touch.element.size:
             return
+        counted = counted and self.recorder.costs
         requests, cost = self.cost(buffer, touch, writes=writes) if counted else (0, 0)
         if counted:
             (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)

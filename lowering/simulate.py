@@ -65,18 +65,19 @@ def run(
     wide_read_lanes: tuple[int, ...] = (),
     order: str | int = "early",
     watch: Callable[[Watched], None] | None = None,
+    costs: bool = True,
 ) -> Report:
     """Runs the kernels of a program in order over the input arrays (by buffer name).
 
     order: when asynchronous copies land: all "early" (at their issue), all "late" (at their wait), or each by a coin of this seed.
     watch: is given each access to global and shared memory, one statement and one batch of blocks at a time; it may end the run by
-    an exception of its own.
+    an exception of its own. costs: whether transactions and bank conflicts are counted.
     Raises ComputationError where an input is missing or has another shape than its buffer.
     """
     if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
         raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
     device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
-    recorder = Recorder(watch)
+    recorder = Recorder(watch, costs)
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
     owners = {b.name: np.full(b.elements, int(b.role == "input"), np.int32) for b in program.buffers}
     with np.errstate(all="ignore"):

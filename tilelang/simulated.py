@@ -194,6 +194,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
     watch = _watch(end)
     faults: list[str] = []
 
+    numbers = simulate.device_numbers(target.profile)
     orders = ["early", "late"] if _lands(program) else ["early"]
     one_run = not reference.exact(small.computation)  # no second one on small integers
 
@@ -201,7 +202,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         """Copies land early in the first run and late in the second, on other data; or both ways in one run."""
         outputs: Mapping[str, Any] = {}
         for order in tuple(orders) if both else orders[:1]:
-            report = simulate.run(program, arrays, order=order, watch=watch, **simulate.device_numbers(target.profile))
+            report = simulate.run(program, arrays, order=order, watch=watch, costs=False, **numbers)
             faults.extend([f"copies that land {order}: {report}"] if report.counts else [])
             outputs = results(report, small.computation)
         orders.reverse()

@@ -99,7 +99,7 @@ def check_simulated(program: ir.Program, expected: Expected, read: Reading | Non
     asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
     for order in ORDERS if asynchronous else ORDERS[:1]:
         trace = Trace() if read is not None and order == ORDERS[0] else None
-        report = simulate.run(program, inputs, order=order, watch=trace)
+        report = simulate.run(program, inputs, order=order, watch=trace, costs=False)
         if trace is not None and read is not None:
             faults += [f"steps: {f}" for f in read.faults(trace)]
         if report.counts:

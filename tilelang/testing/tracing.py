@@ -108,7 +108,7 @@ def traced(program: Any, given: Mapping[str, Any]) -> Trace:
         b.name: np.ascontiguousarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"
     }
     try:
-        report = simulate.run(program, held, watch=trace)
+        report = simulate.run(program, held, watch=trace, costs=False)
         trace.reported, trace.outputs = str(report) if report.counts else "", report.outputs
     except TileLangError as fault:
         trace.reported = str(fault)
