@@ -91,7 +91,7 @@ def test_a_function_without_parameters_to_see_is_no_layout() -> None:
 @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
 def test_what_is_no_path_of_the_system_is_refused(text: str) -> None:
     for refused in (lambda: tl.read(text), lambda: tl.load_profile(f"{text}/x.toml"), lambda: tl.compile(S, "cpu").export(text)):
-        with pytest.raises(tl.TileLangError, match=r"is no (path|folder)"):
+        with pytest.raises(tl.TileLangError, match=r"is not a (path|folder)"):
             refused()
     for option in ("cache_dir", "database", "dump"):
         knobs: dict[str, Any] = {option: text}

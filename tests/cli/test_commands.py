@@ -203,7 +203,7 @@ def test_devices() -> None:
     result = tilelang("devices")
     assert result.exit_code == (0 if tl.devices() else 3) and "cuda:" in result.stdout
     assert all(device.name in result.stdout for device in tl.devices())
-    assert "compiles cuda" in result.stdout and "compiles hip" in result.stdout
+    assert "to compile for cuda" in result.stdout and "to compile for hip" in result.stdout
     listed = of_json(tilelang("devices", "--json"))
     here = {d["dialect"] for d in listed["devices"]}
     assert here | {m["dialect"] for m in listed["missing"]} == {"cpu", "opencl", "cuda", "hip"}
