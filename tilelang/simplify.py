@@ -9,7 +9,8 @@ linear forms, while comparisons, quotients and extremes go by forms only where t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Sequence
 from math import gcd, inf
 
 from tilelang import dtype as dt
@@ -181,6 +182,11 @@ def _add(a: Linear, b: Linear, sign: int) -> Linear:
 
 def weighted_sum(indices: Sequence[Expr], factors: Sequence[int]) -> Linear:
     """The linear form of the sum of index expressions times numbers, such as an element's offset by its strides."""
+    return _weighted_sum(tuple(indices), tuple(factors))
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _weighted_sum(indices: tuple[Expr, ...], factors: tuple[int, ...]) -> Linear:
     total: Linear = (), 0
     for i, factor in zip(indices, factors, strict=True):
         total = _add(total, _scale(linear(i), factor), 1)
@@ -196,22 +202,26 @@ def _recombine(terms: dict[Expr, int], constant: int) -> Linear:
     for atom, k in list(terms.items()):
         if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const):
             c = int(atom.right.value)
-            for (found, number), *more in (q for q in _quotients(linear(atom.left), c) if q):
+            if k * c not in terms.values():
+                continue
+            for (found, number), *more in (q for q in _quotients(atom.left, c) if q):
                 if not more and number == 1 and terms.get(found) == k * c:
                     rest = {a: v for a, v in terms.items() if a is not atom and a is not found}
                     return _add((tuple(rest.items()), constant), _scale(linear(atom.left), k), 1)
     return tuple(terms.items()), constant
 
 
-def _quotients(a: Linear, c: int) -> Iterator[tuple[tuple[Expr, int], ...]]:
-    """The terms of a // c where it has no constant; then with a quotient in it, for (y + z // d) // c is (y d + z) // (c d)."""
+@functools.lru_cache(maxsize=1 << 12)
+def _quotients(e: Expr, c: int) -> tuple[tuple[tuple[Expr, int], ...], ...]:
+    """The terms of e // c where it has no constant; then with a quotient in it, for (y + z // d) // c is (y d + z) // (c d)."""
+    a = linear(e)
     forms = [_quotient(a, c)]
     for atom, number in a[0] if c > 0 else ():
         if number == 1 and isinstance(atom, Binary) and atom.op == "//" and isinstance(atom.right, Const):
             d = int(atom.right.value)
             others = tuple(t for t in a[0] if t[0] is not atom), a[1]
             forms += [_quotient(_add(_scale(others, d), linear(atom.left), 1), c * d)] if d > 0 else []
-    yield from (terms for terms, constant in forms if constant == 0)
+    return tuple(terms for terms, constant in forms if constant == 0)
 
 
 def _split(a: Linear, c: int) -> tuple[Linear, Linear]:

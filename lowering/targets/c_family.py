@@ -294,7 +294,8 @@ class _KernelEmitter(Stores, Instructions):
         x = self.expressions
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
-        used = {v.name for s in ir.statements(self.kernel.body) for e in ir.expressions(s) for v in free(e)}
+        read = {e for s in ir.statements(self.kernel.body) for e in ir.expressions(s)}
+        used = {v.name for e in read for v in free(e)}
         used |= {ir.THREAD.name} if self.kernel.roles else set()
         for wanted, text in spelled.items():
             if wanted in used:
