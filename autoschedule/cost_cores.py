@@ -23,6 +23,7 @@ from tilelang.autoschedule.traffic import Traffic, staged_places
 from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
+from tilelang.tensor import variable_names
 
 MANY_BLOCKS = 8  # of a core
 
@@ -116,16 +117,21 @@ def ended(loops: Loops, device: Cores) -> float:
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
+    return _ended(tuple(sizes), device.cores)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
     blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
     if all(extent % size == 0 for extent, size in sizes):
-        return -(-blocks // device.cores) / blocks
-    shares = [blocks * core // device.cores for core in range(device.cores + 1)]
-    if blocks > MANY_BLOCKS * device.cores:  # one more or less makes no difference
+        return -(-blocks // cores) / blocks
+    shares = [blocks * core // cores for core in range(cores + 1)]
+    if blocks > MANY_BLOCKS * cores:  # one more or less makes no difference
         return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
-    free, last, following = [(0.0, core) for core in range(device.cores)], 0.0, shares[:-1]
+    free, last, following = [(0.0, core) for core in range(cores)], 0.0, shares[:-1]
     while free:
         now, core = heapq.heappop(free)
-        others = ((core + n) % device.cores for n in range(device.cores))
+        others = ((core + n) % cores for n in range(cores))
         owner = next((o for o in others if following[o] < shares[o + 1]), None)
         if owner is not None:
             following[owner] += 1
@@ -135,7 +141,7 @@ def ended(loops: Loops, device: Cores) -> float:
     return last
 
 
-def _of_first(blocks: int, sizes: list[tuple[int, int]]) -> int:
+def _of_first(blocks: int, sizes: tuple[tuple[int, int], ...]) -> int:
     """The points of the first so many blocks; the last axis comes fastest."""
     if not sizes:
         return min(1, blocks)
@@ -279,9 +285,13 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
         return access.stride(axis) == 1
     last = place.layout.terms[-1]
     apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
-    names = {e.name.removeprefix("@") for e in last.walk() if isinstance(e, Var)}
+    names = _names(last)
     along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if step_of(index, axis) == apart}
     return axis in names or bool(names & along)
+
+
+def _names(term: Expr) -> set[str]:
+    return {name.removeprefix("@") for name in variable_names((term,))}
 
 
 def step_of(index: Expr, axis: str) -> int:
@@ -485,6 +495,6 @@ def _side_by_side(place: Placed) -> bool:
     assert place.access is not None
     if place.layout is None or not place.layout.terms:
         return True
-    last = {e.name.removeprefix("@") for e in place.layout.terms[-1].walk() if isinstance(e, Var)}
+    last = _names(place.layout.terms[-1])
     innermost = {place.access.tensor.dims[-1].name} | {a for a in place.access.axes if place.access.stride(a) == 1}
     return bool(last & innermost)

@@ -125,6 +125,11 @@ class Access:
         return tuple(sorted(self.axes)), {}
 
     @functools.cached_property
+    def _beyond(self) -> tuple[tuple[str, ...], dict[tuple[int, ...], tuple[int, ...]]]:
+        """The same with what lies beyond the tensor."""
+        return tuple(sorted(self.axes)), {}
+
+    @functools.cached_property
     def flat(self) -> Access:
         """The same over as few dimensions as it takes: those that a fused axis goes through without a gap in memory are one."""
         dims, indices = list(self.tensor.dims[:1]), list(self.indices[:1])
@@ -150,7 +155,11 @@ class Access:
 
     def spans(self, tile: Tile) -> tuple[int, ...]:
         """The same, where it reaches beyond the tensor, too."""
-        return tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+        names, known = self._beyond
+        extents = tuple([tile.get(n, 1) for n in names])
+        if extents not in known:
+            known[extents] = tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+        return known[extents]
 
     def footprint_bytes(self, tile: Tile) -> int:
         """Bytes of the region that `box` says."""

@@ -215,7 +215,8 @@ def _staged(nest: Nest, tile: RTile) -> list[Access]:
 # ---------------------------------------------------------------- how operands lie in shared memory
 
 
-def plain_dims(access: Access) -> dict[str, str] | None:
+@functools.lru_cache(maxsize=1 << 10)
+def plain_dims(access: Access) -> Mapping[str, str] | None:
     """The dimension along which each axis goes, where every index is one axis by itself; None where one is more than that."""
     found: dict[str, str] = {}
     for index, dim in zip(access.indices, access.tensor.dims, strict=True):
@@ -247,8 +248,9 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
         elif part == 1:
             outer.append(variable)
         else:
-            outer.append(variable // part)
-            inner.append(variable % part)
+            whole, rest = _divided(variable, part)
+            outer.append(whole)
+            inner.append(rest)
     middle: list[Expr] = [
         Var(dims[a.name] if dims is not None else a.name, INDEX)
         for a in nest.reduced
@@ -260,6 +262,12 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
     return Layout(terms) if terms else None
 
 
+@functools.lru_cache(maxsize=1 << 10)
+def _divided(variable: Var, part: int) -> tuple[Expr, Expr]:
+    return variable // part, variable % part
+
+
+@functools.lru_cache(maxsize=1 << 10)
 def box_layout(access: Access, axis: str) -> Layout | None:
     """The box with an axis' dimension last, cut into as many phases as its stride, so that what follows along it lies side by side.
 
@@ -279,10 +287,9 @@ def box_layout(access: Access, axis: str) -> Layout | None:
     return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
 
 
-def _factors(index: Expr) -> Iterator[tuple[str, int]]:
-    for atom, factor in linear(index)[0]:
-        if isinstance(atom, (Var, Axis)):
-            yield atom.name.removeprefix("@"), factor
+@functools.lru_cache(maxsize=1 << 10)
+def _factors(index: Expr) -> tuple[tuple[str, int], ...]:
+    return tuple((atom.name.removeprefix("@"), factor) for atom, factor in linear(index)[0] if isinstance(atom, (Var, Axis)))
 
 
 def boxed(nest: Nest, name: str) -> bool:

@@ -199,7 +199,8 @@ class Traffic:
 
     def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
         """The walks that count for a stream, each with what a cache loses in it."""
-        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if w.depth < self._last(s)]
+        last = self._last(s)
+        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if w.depth < last]
 
     def _last(self, s: Stream) -> float:
         """The depth of the loop that begins what a stream takes no part in."""
@@ -208,7 +209,8 @@ class Traffic:
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
         """How many rows of a stream begin beyond a cache, by the bytes that a core touched since they began last."""
         boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
-        chosen = [(w, n, touched) for w, n, touched in zip(self.walks, lost, sets, strict=True) if w.depth < self._last(s)]
+        last = self._last(s)
+        chosen = [(w, n, touched) for w, n, touched in zip(self.walks, lost, sets, strict=True) if w.depth < last]
         rows = alive = rows_of(s.access, boxes[chosen[0][0].inside], follow.near_bytes)[0] if chosen else 1
         found, most = {math.inf: float(rows)}, alive
         for walk, missing, touched in chosen:

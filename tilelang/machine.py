@@ -121,7 +121,7 @@ class Curve:
         return y0 + (y1 - y0) * math.log(x / x0) / math.log(x1 / x0)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Profile:
     """What a device can hold and do.
 
@@ -227,7 +227,7 @@ class Profile:
 
     def rate(self, name: str) -> float | None:
         """A measured number; None where it is unknown."""
-        return dict(self.rates).get(name)
+        return self._rate_of.get(name)
 
     def curve(self, name: str) -> Curve | None:
         """A measured relation; None where it is unknown."""
@@ -235,7 +235,15 @@ class Profile:
 
     def source(self, path: str) -> str | None:
         """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
-        return dict(self.sources).get(path)
+        return self._source_of.get(path)
+
+    @functools.cached_property
+    def _rate_of(self) -> Mapping[str, float]:
+        return dict(self.rates)
+
+    @functools.cached_property
+    def _source_of(self) -> Mapping[str, str]:
+        return dict(self.sources)
 
     def assumed(self, path: str) -> bool:
         """Whether a number is only of the right order, by its path: schedules are compared by it, no time is promised."""

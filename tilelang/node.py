@@ -25,13 +25,18 @@ class Node:
 
     def children(self) -> Iterator[Node]:
         """The nodes directly below this one, in field order."""
+        return iter(self._below())
+
+    def _below(self) -> list[Node]:
         below: list[Node] = []
-        for value in _SHAPES[type(self)].held(self):
-            if type(value) is tuple:
-                below += [item for item in value if isinstance(item, Node)]
-            elif isinstance(value, Node):
-                below.append(value)
-        return iter(below)
+        shape = _SHAPES[type(self)]
+        if shape.holding:
+            for value in shape.held(self):
+                if type(value) is tuple:
+                    below += [item for item in value if isinstance(item, Node)]
+                elif isinstance(value, Node):
+                    below.append(value)
+        return below
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
         """The same node over `function(child)` for every child; the node itself where no child changes."""
@@ -69,9 +74,7 @@ class Node:
             if id(current) not in seen:
                 seen.add(id(current))
                 yield current
-                below = list(current.children())
-                below.reverse()
-                stack += below
+                stack += reversed(current._below())
 
 
 PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words of annotations that hold no node

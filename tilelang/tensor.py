@@ -7,6 +7,7 @@ as written. `Layout.place` turns it into numbers for a region of known extents, 
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Callable, Mapping
@@ -16,6 +17,17 @@ from tilelang.errors import Refusal, brief, caller_span, whole_number
 from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Unary, Var, as_expr, free, index, substitute, to_text
 from tilelang.node import Node, node
 from tilelang.simplify import interval, linear, simplify
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def variable_names(terms: tuple[Expr, ...]) -> tuple[str, ...]:
+    """The names of the variables in some expressions, in order of first appearance.
+
+    >>> x, y = Var("x", INDEX), Var("y", INDEX)
+    >>> variable_names((y // 4, x, y % 4))
+    ('y', 'x')
+    """
+    return tuple(dict.fromkeys(e.name for term in terms for e in term.walk() if isinstance(e, Var)))
 
 
 @node
@@ -49,12 +61,7 @@ class Layout(Node):
     @property
     def dims(self) -> tuple[str, ...]:
         """The dimensions that the terms mention, in order of first appearance."""
-        seen: dict[str, None] = {}
-        for term in self.terms:
-            for n in term.walk():
-                if isinstance(n, Var):
-                    seen[n.name] = None
-        return tuple(seen)
+        return variable_names(self.terms)
 
     def __str__(self) -> str:
         parts = [f"layout ({', '.join(to_text(t).replace('//', '/') for t in self.terms)})"] if self.terms else []
