@@ -440,7 +440,7 @@ def linker_command(system: System) -> tuple[str, ...]:
         return (*found.linker, "lld-link", "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
     if system.name == "macos":  # the wheel has no linker for it that runs alone
         return (*found.linker, "cc", "-target", f"{system.machine}-macos", "-shared")
-    return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu")
+    return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu", "--threads=1")  # for one object
 
 
 def _system_linker(system: System, found: Toolchain) -> tuple[str, ...]:

@@ -182,6 +182,7 @@ def test_several_threads_have_a_compiler_each(standby: list[Any]) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and newer: threads are running
 def test_a_forked_process_leaves_a_compiler_that_is_ready_to_its_parent(standby: list[Any]) -> None:
     native.prepare("native")
     child = os.fork()
