@@ -56,6 +56,14 @@ def stage_ahead_of_a_load_that_it_reads() -> None:
     made.compute("C_sum", tl.shared, ahead=1).check()
 
 
+def load_ahead_below_a_stage_that_reads_it() -> None:
+    i = tl.axes(i=64)
+    X = tl.input("X", tl.float32, i)
+    S = tl.define("S", X[i] * 2, i)
+    start = tl.schedule(tl.define("Y", S[i] + X[i], i)).tile(i=16).to(tl.block).split(i=4)
+    start.compute("S", tl.shared).load("X", tl.shared, ahead=1).check()
+
+
 def stop_in_registers_that_runs_ahead() -> None:
     start = tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8)
     start.load("A", tl.shared, ahead=1, steps=tl.move().via(tl.register, ahead=1)).check()

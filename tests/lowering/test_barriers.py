@@ -143,6 +143,10 @@ def test_exchange_between_threads() -> None:
     assert inserted(kernel(put(S, T), get(S, 63 - T))) == "w|r"
 
 
+def test_a_loop_without_rounds_needs_none() -> None:
+    assert inserted(kernel(put(S, T), ir.For(var("i", 1), index(0), get(S, 63 - T)))) == "w[r]"
+
+
 def test_own_elements_need_none() -> None:
     assert inserted(kernel(put(S, T), get(S, T))) == "wr"
     wide = ir.Buffer("S", dt.float32, (256,), "shared")

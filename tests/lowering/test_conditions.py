@@ -311,3 +311,10 @@ def test_what_differs_is_taken_at_its_worst() -> None:
     assert extreme(block + Var("?n", INDEX, 0, None), True) is None
     for either in (Binary("min", thread, Var("?n", INDEX, 0, None)), Binary("max", Var("?n", INDEX, 0, None), thread)):
         assert extreme(either, True) is None and extreme(either, False) is index(0)
+
+
+@pytest.mark.parametrize(("below", "versions"), [(8, 0), (9, 1)])
+def test_pieces_are_made_without_tests_where_one_fits_between_the_conditions(below: int, versions: int) -> None:
+    """A piece has 8 x 4 points, whose distances j - i differ by 10; from -below to 1 there are below + 2 of them."""
+    body = kernel(threads(product(lambda i, j: (i - below <= j) & (j <= i + 1), 24, 8))).body
+    assert sum(isinstance(s, ir.If) and s.otherwise is not None for s in ir.statements(body)) == versions

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_opaque, step
+from tilelang.lowering.passes.conflicts import Digit, Opaque, _digit, evaluate, is_opaque, step
+from tilelang.simplify import simplify
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
 LOADED = ir.Load(ir.Buffer("T", dt.int32, (4,), "global", "input"), (T,))
@@ -78,3 +81,43 @@ def test_a_step_changes_an_index_by_the_same_everywhere(name: str) -> None:
 @pytest.mark.parametrize("e", [V * V, Binary("min", V, W), Select(Binary("<", V, index(2)), V, W), V // W])
 def test_no_step_where_there_is_none(e: Expr) -> None:
     assert step(e, V) is None
+
+
+# --- digits ---
+
+Y = Var("y", INDEX, 0, 3)
+
+
+@pytest.mark.parametrize(
+    ("e", "count"),
+    [
+        (V % 5 * 4 + Y, 20),
+        (V % 5 * 4 + Y - 1, None),
+        (V % 5 * 4 + Y + 1, None),
+        (V % 5 * 3 + Y, None),
+        (V // 3 % 5, 5),
+        (V // 3, None),
+        ((V + 2) // 3 + 4, None),
+        (V % 7, 7),
+    ],
+    ids=str,
+)
+def test_an_index_is_the_digit_of_a_number(e: Expr, count: int | None) -> None:
+    digit = _digit(simplify(e))
+    v, y = np.meshgrid(np.arange(64), np.arange(4))
+    found = np.asarray(evaluate(digit.number, {V: v, Y: y})) // digit.place
+    assert digit.count == count
+    assert ((found if count is None else found % count) == evaluate(e, {V: v, Y: y})).all()
+
+
+def test_a_digit_is_that_of_a_longer_number_whatever_comes_below() -> None:
+    """v // place of v * more + rest, if the rest, less some periods, stays below `more`."""
+    for place, more, period, shift, n in itertools.product((1, 2, 3), (1, 2, 4), (4, 8), range(-9, 10), (1, 2, 4)):
+        rest, v = Var("rest", INDEX, 0, n - 1), np.arange(64)[:, None]
+        other = simplify(V * more + shift + (rest if n > 1 else 0))
+        found = Digit(V, place, None).of(other, place * more, period)
+        assert (found is not None) == (shift % period + n - 1 < more)
+        if found is not None:
+            numbers, others = (np.asarray(evaluate(e, {V: v, rest: np.arange(n)})) for e in (found, other))
+            assert (numbers // (place * more) == v // place).all() and ((others - numbers) % period == 0).all()
+    assert Digit(V, 2, None).of(V, 3, 4) is None

@@ -1,27 +1,38 @@
-"""What the programs of the corpus cost and say, beside what they did when somebody last looked: `costs.json` in tests/corpus.
+"""What the programs of the corpus and the examples cost and say, beside what they did when somebody last looked.
 
-The corpus reaches every branch of the lowering, and test_corpus.py says that its values are right. A wrong estimate of what pays,
-a guard that need not be there, a copy or vector that is missed, one barrier too many change no value: they change what a thread
-executes. So each accepted entry has a line for each kernel (how often a thread executes what at most, which memory it takes) and its
-notes; a refused one has its message. `pytest tests/lowering/test_costs.py --update-golden` writes them anew: look at the difference.
+The corpus reaches every branch of the lowering, and other tests say that the values are right. A wrong estimate of what pays, a guard
+that need not be there, a copy or vector that is missed, one barrier too many change no value: they change what a thread executes. So
+`costs.json` in tests/corpus has a line for each kernel (how often a thread executes what at most, which memory it takes) and its notes,
+or the message with which a program is refused. `pytest tests/lowering/test_costs.py --update-golden` writes them anew: look at the
+difference.
 """
 
 from __future__ import annotations
 
 import collections
 import json
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
 import tilelang as tl
 from benchmarks.foreign import corpus
+from benchmarks.foreign.devices import DEVICES, Device
+from tests.test_examples import NAMES, SIZES, schedules_for
 from tilelang.expr import Select
 from tilelang.lowering import ir
+from tilelang.lowering.pipeline import lower
+from tilelang.schedule import Schedule
 from tilelang.simplify import interval
 
 PATH = corpus.FOLDER / "costs.json"
+PARTS = 32
+
+
 ENTRIES = {entry.name: entry for entry in corpus.entries()}
-PARTS = 24
+EXAMPLES = {f"{name} @ {device[1]}": (name, device) for name in NAMES for device in DEVICES}
+PROGRAMS = sorted([*ENTRIES, *EXAMPLES])
 
 
 def costs(kernel: ir.Kernel) -> str:
@@ -54,25 +65,36 @@ def costs(kernel: ir.Kernel) -> str:
     return f"{takes}: {', '.join(f'{n} {what}' for what, n in sorted(counts.items()))}"
 
 
-def said(entry: corpus.Entry) -> list[str]:
-    """The costs and notes of an entry's kernels, or why it is refused and what to do."""
+def said(make: Callable[[], Schedule], device: Device) -> list[str]:
+    """The costs and notes of a schedule's kernels, or why it is refused and what to do."""
+    target = corpus.target_of(device)
     try:
-        _, program = corpus.lowered(entry, verify=False)
+        schedule = make()
+        program = lower(schedule.computation, schedule.steps, target.profile, needs=target.needs)
     except tl.TileLangError as error:
         return [f"{error.code}: {error.message}", f"help: {error.mend}"]
     return [line for kernel in program.kernels for line in (costs(kernel), *kernel.notes)]
 
 
+def recorded_of(program: str) -> list[str]:
+    """The lines of an entry of the corpus, or of all schedules of an example for a device."""
+    if program in ENTRIES:
+        return said(partial(corpus.schedule_of, ENTRIES[program]), ENTRIES[program].device)
+    name, device = EXAMPLES[program]
+    schedules = schedules_for(name, SIZES[name][1], corpus.target_of(device).profile)
+    return [f"{title}: {line}" for title in schedules for line in said(partial(schedules.__getitem__, title), device)]
+
+
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.usefixtures("only_shipped_instructions")
 def test_what_a_program_costs(part: int, request: pytest.FixtureRequest) -> None:
-    found = {name: said(ENTRIES[name]) for name in sorted(ENTRIES)[part::PARTS]}
+    found = {program: recorded_of(program) for program in PROGRAMS[part::PARTS]}
     recorded = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
     if request.config.getoption("--update-golden"):
-        recorded = {name: lines for name, lines in {**recorded, **found}.items() if name in ENTRIES}
+        recorded = {program: lines for program, lines in {**recorded, **found}.items() if program in PROGRAMS}
         PATH.write_text(json.dumps(recorded, indent=0, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
-    assert found == {name: recorded.get(name, ["not recorded"]) for name in found}, "--update-golden accepts it"
+    assert found == {program: recorded.get(program, ["not recorded"]) for program in found}, "--update-golden accepts it"
 
 
 def test_nothing_else_is_recorded() -> None:
-    assert set(json.loads(PATH.read_text(encoding="utf-8"))) == set(ENTRIES)
+    assert set(json.loads(PATH.read_text(encoding="utf-8"))) == set(PROGRAMS)

@@ -11,7 +11,7 @@ from tests.lowering.test_roles import by_boxes, linear, lowered
 from tilelang import dtype as dt
 from tilelang import testing
 from tilelang.expr import Var, const, index
-from tilelang.instructions.tensor_copy import tma_store_2d
+from tilelang.instructions.tensor_copy import tma_load_2d, tma_store_2d
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.passes.late_waits import wait_late
 from tilelang.lowering.printer import to_text
@@ -65,6 +65,13 @@ def test_a_wait_for_something_else_stays(queue: str) -> None:
     begun = ir.seq(ir.Instruction(tma_store_2d, (("S", SOURCE, ()),)), ir.Commit(None, QUEUE), ir.Wait(0, None, queue))
     lines = after_the_pass(ir.For(K, index(4), ir.seq(BARRIER, ir.If(THREAD < 1, begun))))
     assert lines == ["for k in 0..4:", "  barrier shared", *("  " + line for line in BEGUN), f"    wait 0 {queue}"]
+
+
+def test_a_wait_for_what_is_no_store_of_a_box_stays() -> None:
+    begun = ir.seq(ir.Instruction(tma_load_2d, (("S", SOURCE, ()),)), ir.Commit(None, QUEUE), ir.Wait(0, None, QUEUE))
+    body = ir.For(K, index(4), ir.seq(BARRIER, ir.If(THREAD < 1, begun)))
+    (kernel,) = program(body, array("out", 8, role="output"), SOURCE, threads=32).kernels
+    assert to_text(wait_late(kernel).body) == to_text(body)
 
 
 def test_what_another_role_fills_is_waited_for_at_once() -> None:

@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 import tilelang as tl
 from tests.lowering.small_kernels import array, program, shared
-from tilelang.expr import INDEX, Expr, Select, Var, const, index
+from tilelang.expr import INDEX, Binary, Expr, Select, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.moves import move_in_vectors
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulate import run
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.simplify import conjunction
 
 CORES = tl.load_profile("avx512")
 NARROW = tl.load_profile("neon")
@@ -209,11 +210,38 @@ def copied(v: Var, at: Expr, rounds: int, tested: bool) -> ir.Stmt:
 def test_both_sides_of_a_condition_are_one_move_only_where_they_are_the_same(whole: ir.Stmt) -> None:
     before = ir.For(J, index(16), ir.Store(HELD, (J,), const(7.0, HELD.dtype)))
     after = ir.For(J, index(16), ir.Store(OUT, (BLOCK * 16 + J,), ir.Load(HELD, (J,))))
-    either = ir.If(BLOCK < 2, whole, copied(J, BLOCK * 16 + J, 16, True))
+    either = ir.If(BLOCK * 16 < 25, whole, copied(J, BLOCK * 16 + J, 16, True))  # as the builder says that all exist
     built = program(ir.Seq((before, either, after)), IN, OUT, HELD, threads=1, grid=(3, 1, 1))
     moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
     assert moved.kernels[0].body is not built.kernels[0].body
     x = np.arange(40, dtype=np.float32)
     expected, found = (run(each, {"X": x}) for each in (built, moved))
     assert not found.findings
+    np.testing.assert_array_equal(found.outputs["Y"], expected.outputs["Y"])
+
+
+@pytest.mark.parametrize(
+    "condition", [Binary("==", J, index(3)), Binary("<", J * 2, index(9)), Binary("!=", J, index(4))], ids=str
+)
+def test_conditions_that_end_no_range_of_rounds_stay(condition: Expr) -> None:
+    load = ir.Load(IN, (J * 2,))
+    held = ir.For(J, index(16), ir.Store(HELD, (J,), Select(condition, load, const(0.0, load.dtype))))
+    stored = ir.For(J, index(16), ir.Store(OUT, (J,), ir.Load(HELD, (J,))))
+    built = program(ir.Seq((held, stored)), IN, OUT, HELD, threads=1)
+    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    expected, found = (run(each, {"X": np.arange(1, 41, dtype=np.float32)}) for each in (built, moved))
+    np.testing.assert_array_equal(found.outputs["Y"][:16], expected.outputs["Y"][:16])
+
+
+def test_a_test_that_fails_in_the_first_round_only_is_not_left_out() -> None:
+    """In block 0 the first element does not exist, though the condition says that all of them do."""
+    load = ir.Load(IN, (BLOCK * 16 + J,))
+    some = conjunction([Binary("<=", index(1), BLOCK * 16 + J), BLOCK * 16 + J < 40])
+    assert some is not None
+    tested = ir.For(J, index(16), ir.Store(HELD, (J,), Select(some, load, const(0.0, load.dtype))))
+    either = ir.If(BLOCK * 16 < 25, copied(I, BLOCK * 16 + I, 16, False), tested)  # as the builder says that all are below 40
+    stored = ir.For(J, index(16), ir.Store(OUT, (BLOCK * 16 + J,), ir.Load(HELD, (J,))))
+    built = program(ir.Seq((either, stored)), IN, OUT, HELD, threads=1, grid=(3, 1, 1))
+    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    expected, found = (run(each, {"X": np.arange(1, 41, dtype=np.float32)}) for each in (built, moved))
     np.testing.assert_array_equal(found.outputs["Y"], expected.outputs["Y"])

@@ -90,10 +90,18 @@ def test_squares_that_exist_in_part_go_by_elements(shape: tuple[int, int]) -> No
         right(made(start(transposed(*shape))), x, x.T)
 
 
+def test_a_square_is_whole_where_its_last_point_exists() -> None:
+    for made in (staged, direct):
+        (body,) = (k.body for k in kernels(made(start(transposed(24, 32)))))
+        conditions = {str(s.condition) for s in ir.statements(body) if isinstance(s, ir.If) and s.otherwise is not None}
+        assert conditions == {"i * 16 < 9"} or conditions == {"i_2 * 16 < 9"}  # i * 16 + 15 < 24
+
+
 def test_what_is_no_square_stays() -> None:
     y = transposed(64, 64)
     plain = start(y).split(i=16).split(j=8).split(j=1, unroll=True).vectorize(i=16)
     assert 1 in widths(plain)["X"], "8 x 16"
+    assert set().union(*widths(direct(start(y), 2)).values()) == {1, 2}, "2 x 2"
     loop = start(y).split(i=16).split(j=16).split(j=1).vectorize(i=16)
     assert 1 in widths(loop)["X"], "a loop that nobody wrote out"
     i, j = tl.axes(i=64, j=64)
