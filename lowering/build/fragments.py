@@ -72,9 +72,6 @@ class FragmentShare(Share):
         held = dict(zip(self.along, self.map.at(self.lane, slot), strict=True))
         return tuple(held.get(d, index(0)) for d in range(len(self.tile)))
 
-    def surely_has(self, indices: tuple[Expr, ...]) -> bool:
-        return False  # an element by itself is not looked for among slots
-
     def there(self, element: tuple[Expr, ...]) -> list[Expr]:
         return []  # every slot of every tile holds an element or the fill
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tilelang.dtype import int32
-from tilelang.expr import INDEX, Binary, Cast, Expr, Select, Var, const, index, substitute
+from tilelang.expr import Binary, Cast, Expr, Select, Var, const, index, substitute
 from tilelang.instruction import Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
@@ -50,22 +50,17 @@ class Redistributions(Part):
         source = region.source
         if not isinstance(source, Share) or source.owners is None or source.points != region.points:
             return self.fetch_share(frame, step, region, share)
-        if _reads_its_own(source, share):
+        thread = self.build.thread
+        if not isinstance(thread, Var):  # the only thread has everything
             return self.fetch_share(frame, step, region, share)
         from tilelang.lowering.build.exchange import held  # enumerates in NumPy: only where a redistribution is written
 
-        has = held(source, self._threads)
+        has = held(source, thread)
         if has is None:  # who has what is not known: the reader must be an owner
             return self.fetch_share(frame, step, region, share)
-        exchanged = (
-            None if step.steps and isinstance(step.steps[-1], Do) else self._by_registers(step, region, source, has, share)
-        )
+        by_instruction = step.steps and isinstance(step.steps[-1], Do)
+        exchanged = None if by_instruction else self._by_registers(step, region, source, has, share, thread)
         return exchanged if exchanged is not None else self._through_shared(frame, step, region, source, has, share)
-
-    @property
-    def _threads(self) -> Var:
-        """The number of a thread, also of the only one."""
-        return self.build.thread if isinstance(self.build.thread, Var) else Var("thread", INDEX, 0, 0)
 
     def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """Every slot of a share from where the tensor was."""
@@ -73,7 +68,7 @@ class Redistributions(Part):
 
     # ------------------------------------------------------------ from register to register
 
-    def _by_registers(self, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt | None:
+    def _by_registers(self, step: Place, region: Region, source: Share, has: Held, share: Share, thread: Var) -> ir.Stmt | None:
         """Every register of a share from the register that has its element; None where memory must carry some."""
         from tilelang.lowering.build.exchange import fetches
 
@@ -82,7 +77,7 @@ class Redistributions(Part):
         never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)
         shuffle = None if never_made else gather(profile, source.buffer.dtype)
         extents = [a.extent for a in region.spec.axes]
-        found = fetches(source, has, share, extents, self._threads, warp_lanes(profile) if shuffle is not None else 0)
+        found = fetches(source, has, share, extents, thread, warp_lanes(profile) if shuffle is not None else 0)
         if found is None:
             return None
         out: list[ir.Stmt] = []
@@ -172,9 +167,3 @@ def _conditions(region: Region, inside: Sequence[Expr]) -> list[Expr]:
             out.append(index(0) <= e)
         out += [b.holds(e) for b in a.bounds]
     return out
-
-
-def _reads_its_own(source: Share, share: Share) -> bool:
-    """Whether it is plain to see that every thread has what it wants, and in which of its registers."""
-    at = tuple(Var(f"?r{d}", INDEX, 0, n - 1) if n > 1 else index(0) for d, n in enumerate(share.buffer.shape))
-    return source.surely_has(tuple(simplify(low + e) for low, e in zip(share.low, share.inside(at), strict=True)))

@@ -254,14 +254,6 @@ class Share(Residence):
             found += [index(values[0]) <= x, x <= index(values[-1])] if run else [FALSE]
         return tuple(found)
 
-    def surely_has(self, indices: tuple[Expr, ...]) -> bool:
-        """Whether `at` finds an element that is the thread's own, wherever it lies."""
-        try:
-            self.at(indices)
-        except NotOwner:
-            return False
-        return not self.beyond(indices)
-
     def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:
         """That a reader wants an element that the thread has not; d: the dimension that tells."""
         return NotOwner(self, d, [simplify(i - low) for i, low in zip(indices, self.low, strict=True)])

@@ -239,10 +239,10 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
     parts = [split_terms(o, is_thread_part) for o in offsets]
     (unit,) = {p[0] for p in parts}
-    terms: dict[int, int] = {}
     overlapping = len({p[2] for p in parts}) > 1 or len({tuple(sorted((c, _extent(a)) for a, c in p[1])) for p in parts}) > 1
-    low = high = 0
-    for k, (_, rest, constant) in enumerate(parts):
+    lows, highs = list[int](), list[int]()
+    for _, rest, constant in parts:
+        terms: dict[int, int] = {}
         a = b = constant
         for atom, c in rest:
             first, last = interval(atom)
@@ -253,9 +253,9 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
             a, b = a + ends[0], b + ends[1]
             overlapping |= c in terms or c < 0 or first != 0
             terms[c] = last - first + 1
-        low, high = (a, b) if k == 0 else (min(low, a), max(high, b))
-        if k + 1 < len(parts):
-            terms = {}
+        lows.append(a)
+        highs.append(b)
+    low, high = min(lows), max(highs)
     strides, stride, span = [], 1, 1
     for c in sorted(terms):
         overlapping |= c < span

@@ -243,8 +243,6 @@ class Walk:
     def _loop(self, loop: ir.For, path: Path, scope: Scope, state: State) -> State:
         """A loop that all threads run together: first what its rounds need among themselves, then what came before it."""
         low, high = interval(scope.value(loop.extent))
-        if high is not None and high <= 0:
-            return state
         reads = list(self._reads(loop.extent, scope))
         state = self._arrive(path, state, reads).adding(reads)
         var = Var(_unique(loop.var, path), INDEX, 0, None if high is None else high - 1)
