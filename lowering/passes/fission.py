@@ -58,7 +58,7 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
     same time.
     """
     if kernel.threads == 1:
-        return kernel.replace(body=_without_barriers(kernel.body)) if _meets(kernel.body) else kernel
+        return kernel  # it has no barriers
     kernel = kernel.replace(body=_without_flight(kernel.body))
     _refuse(kernel)
     kernel = _all_placed(kernel)
@@ -90,16 +90,6 @@ def _without_flight(stmt: ir.Stmt) -> ir.Stmt:
 
 def _meets(stmt: ir.Stmt) -> bool:
     return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
-
-
-def _without_barriers(stmt: ir.Stmt) -> ir.Stmt:
-    match stmt:
-        case ir.Barrier():
-            return ir.Seq(())
-        case ir.Seq(body):
-            return stmt.replace(body=tuple(_without_barriers(s) for s in body if not isinstance(s, ir.Barrier)))
-        case _:
-            return stmt.map_children(lambda c: _without_barriers(c) if isinstance(c, ir.Stmt) else c)
 
 
 def _refuse(kernel: ir.Kernel) -> None:

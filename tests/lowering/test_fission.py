@@ -182,12 +182,9 @@ def test_a_loop_that_may_have_no_round_keeps_what_was_there() -> None:
     assert arrays_of(kernel) == {"r_by_thread": (N, 1)}
 
 
-def test_a_kernel_of_one_thread_loses_its_barriers_alone() -> None:
-    one = ir.Seq((put(S, 0, value=load(X, 0)), ir.For(K, index(3), ir.Seq((MEET, put(OUT, K, value=load(S, 0)))))))
-    kernel = program(one, X, OUT, S, threads=1).kernels[0]
-    assert "barrier" not in to_text(run_threads_in_loops(kernel))
-    plain = kernel.replace(body=put(OUT, 0, value=ONE))
-    assert run_threads_in_loops(plain) is plain
+def test_a_kernel_of_one_thread_stays_as_it_is() -> None:
+    kernel = program(put(OUT, 0, value=ONE), X, OUT, S, threads=1).kernels[0]
+    assert run_threads_in_loops(kernel) is kernel
 
 
 # ---------------------------------------------------------------- which threads
