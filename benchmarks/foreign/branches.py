@@ -6,6 +6,7 @@ function raises: it can be taken by no program that is accepted.
 
 import ast
 import functools
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,6 +33,8 @@ class Branch(NamedTuple):
         return f"{self.file}:{self.line} -> {self.to if self.to > 0 else 'exit'}"
 
 
+UNREACHED = ROOT / "benchmarks" / "results" / "unreached_branches.json"
+REFUSALS = ("refuse", "refuse_step", "Refusal")
 CALLS = 200  # after so many the data of all calls is dropped
 
 
@@ -70,6 +73,22 @@ class Meter:
         return result, found
 
 
+def unreachable() -> dict[Branch, str]:
+    """The branches that no accepted program takes, each with its proof: a committed list, which names lines by their text.
+
+    Raises ValueError for an entry that names no branch.
+    """
+    found: dict[Branch, str] = {}
+    for entry in json.loads(UNREACHED.read_text(encoding="utf-8")):
+        lines = [text.strip() for text in (ROOT / entry["file"]).read_text(encoding="utf-8").splitlines()]
+        here = source(entry["file"])
+        named = {b for b in here.branches if lines[b.line - 1] == entry["line"] and b.to > 0 and lines[b.to - 1] in entry["to"]}
+        if len({lines[b.to - 1] for b in named}) != len(entry["to"]):
+            raise ValueError(f"{UNREACHED.name}: no such branch: {entry['file']}: {entry['line']}")
+        found |= dict.fromkeys(named, entry["why"])
+    return found
+
+
 class Source:
     """The branches of a file. refusing: those after which nothing but a refusal comes."""
 
@@ -81,6 +100,7 @@ class Source:
         self.branches = {Branch(name, a, b) for a, b in self.parser.arcs() if a > 0 and exits.get(a, 0) > 1}
         tree = ast.parse(text)
         self._after = {line: (rest, function) for line, rest, function in _suites(tree)}
+        self._telling = _telling(tree)
         self.refusing = {b for b in self.branches if self._refuses(b)}
 
     def translated(self, arcs: tuple[tuple[int, int], ...]) -> set[tuple[int, int]]:
@@ -89,7 +109,7 @@ class Source:
     def _refuses(self, branch: Branch) -> bool:
         rest, function = self._after.get(branch.to, ([], None))
         own = self._after.get(branch.line)
-        return _ends(rest) or _makes_refusal(function) or own is not None and _makes_refusal(own[1])
+        return _ends(rest) or function in self._telling or own is not None and own[1] in self._telling
 
 
 @functools.cache
@@ -104,17 +124,54 @@ def every_source() -> Iterator[Source]:
             yield source(str(file.relative_to(ROOT)))
 
 
-def _suites(tree: ast.AST, function: ast.AST | None = None) -> Iterator[tuple[int, list[ast.stmt], ast.AST | None]]:
-    """For each statement: its line, the statements of its suite from it on, and the function that it is in."""
+Suite = list[ast.stmt]
+
+
+def _suites(
+    tree: ast.AST, function: ast.AST | None = None, after: Suite | None = None
+) -> Iterator[tuple[int, Suite, ast.AST | None]]:
+    """For each statement: its line, the statements that run from it on, and the function that it is in. after: behind the tree."""
     inside = tree if isinstance(tree, ast.FunctionDef) else function
+    goes_on = after if isinstance(tree, ast.If | ast.With | ast.Match | ast.match_case) and after else []
     for field in ("body", "orelse", "finalbody"):
         suite = getattr(tree, field, None)
         if isinstance(suite, list):
             for n, statement in enumerate(suite):
-                yield statement.lineno, suite[n:], inside
-                yield from _suites(statement, inside)
+                yield statement.lineno, suite[n:] + goes_on, inside
+                yield from _suites(statement, inside, suite[n + 1 :] + goes_on)
     for part in (*getattr(tree, "handlers", ()), *getattr(tree, "cases", ())):
-        yield from _suites(part, inside)
+        yield from _suites(part, inside, goes_on)
+
+
+def _telling(tree: ast.AST) -> set[ast.AST]:
+    """The functions of a module that run only where something is refused: they give the refusal, or a word of it.
+
+    A private function is one of them if all that mentions it is such a function, or an argument of a call that makes a refusal.
+    """
+    functions = [f for f in ast.walk(tree) if isinstance(f, ast.FunctionDef)]
+    found: set[ast.AST] = {f for f in functions if _makes_refusal(f)}
+    inside = {id(x): f for f in functions for x in ast.walk(f)}  # of the innermost function: those inside others come later
+    made = {
+        id(x)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in REFUSALS
+        for argument in (*call.args, *call.keywords)
+        for x in ast.walk(argument)
+    }
+    uses = [x for x in ast.walk(tree) if isinstance(x, ast.Name | ast.Attribute)]
+    while True:
+        more = {
+            f
+            for f in functions
+            if f not in found
+            and f.name.startswith("_")
+            and not f.name.endswith("__")
+            and (mine := [x for x in uses if (x.id if isinstance(x, ast.Name) else x.attr) == f.name])
+            and all(id(x) in made or inside.get(id(x)) in found | {f} for x in mine)
+        }
+        if not more:
+            return found
+        found |= more
 
 
 def _ends(suite: list[ast.stmt]) -> bool:
@@ -132,7 +189,7 @@ def _ends(suite: list[ast.stmt]) -> bool:
                 return True
             case ast.Expr(value=ast.Call(func=ast.Name(id="later"))):
                 return True
-            case ast.Return(value=ast.Call(func=ast.Name(id=name))) if name in ("refuse", "refuse_step", "Refusal"):
+            case ast.Return(value=ast.Call(func=ast.Name(id=name))) if name in REFUSALS:
                 return True
             case ast.Return() | ast.Continue() | ast.Break():
                 return False

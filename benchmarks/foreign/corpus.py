@@ -74,7 +74,8 @@ def lowered(entry: Entry, verify: bool = True) -> tuple[Any, Any]:
     """The schedule and its kernel IR. Raises the refusals of either. verify: after each pass, which takes as long as all of them."""
     schedule = schedule_of(entry)
     target = target_of(entry.device)
-    return schedule, lower(schedule.computation, schedule.steps, target.profile, Options(verify=verify), target.needs)
+    here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # as `tl.compile` does: instructions with a text in it
+    return schedule, lower(schedule.computation, schedule.steps, here, Options(verify=verify), target.needs)
 
 
 def faults(schedule: Any, program: Any, device: Device, seed: int = 0) -> list[str] | None:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from benchmarks.foreign.branches import FOLDERS, every_source
+from benchmarks.foreign.branches import FOLDERS, every_source, unreachable
 from benchmarks.foreign.log import noted
 from benchmarks.foreign.steer import Campaign
 
@@ -43,6 +43,7 @@ def missed(verbose: bool) -> str:
     """Of each measured file: branches that no accepted entry takes, apart from those that refuse."""
     reached = Campaign().reached
     accepted, refused = reached[False], reached[True]
+    proven = unreachable()
     lines, sums = [], collections.Counter[str]()
     for source in every_source():
         if not source.branches:
@@ -52,14 +53,18 @@ def missed(verbose: bool) -> str:
         name = next(iter(source.branches)).file
         if name.startswith(FOLDERS):
             sums.update(may=len(may), left=len(left), refusing=len(source.refusing), unrefused=len(unrefused))
+            sums.update(proven=len(left & proven.keys()))
         lines.append(
             f"{name}: {len(may) - len(left)} of {len(may)} taken; of {len(source.refusing)} that refuse {len(unrefused)} not"
         )
         if verbose:
-            lines += [f"  {b}" for b in sorted(left)] + [f"  {b} (refuses)" for b in sorted(unrefused)]
+            lines += [f"  {b}" + (f" ({proven[b]})" if b in proven else "") for b in sorted(left)] + [
+                f"  {b} (refuses)" for b in sorted(unrefused)
+            ]
     share = 100 * (sums["may"] - sums["left"]) / max(1, sums["may"])
     lines.append(
         f"{' and '.join(FOLDERS)}: {sums['may'] - sums['left']} of {sums['may']} branches taken by accepted cases ({share:.1f} %);"
+        f" {sums['proven']} of the others are shown not to be reachable;"
         f" of {sums['refusing']} that refuse {sums['refusing'] - sums['unrefused']}"
     )
     return "\n".join(lines)

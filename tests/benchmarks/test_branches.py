@@ -51,3 +51,50 @@ def test_branches_that_can_only_raise_refuse(tmp_path: Path, monkeypatch: pytest
     source = branches.Source("sample.py")
     assert {(b.line, b.to) for b in source.refusing} == {(2, 3), (7, 8), (10, 12)}
     assert (5, 6) in {(b.line, b.to) for b in source.branches}
+
+
+def test_what_leads_to_a_refusal_alone_refuses_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sample.py").write_text(
+        textwrap.dedent("""\
+            if TYPE_CHECKING:
+                import this
+
+            def f(a, b):
+                if a:
+                    if b:
+                        message = a
+                    else:
+                        message = b
+                    raise refuse(a, _words(message))
+                return _plain(a)
+
+            def _words(a):
+                return 1 if a else _more(a) if a > 1 else 3
+
+            def _more(a):
+                if a:
+                    return 1
+                return 2
+
+            def _plain(a):
+                if a:
+                    return 1
+                return 2
+            """)
+    )
+    monkeypatch.setattr(branches, "ROOT", tmp_path)
+    source = branches.Source("sample.py")
+    found = {(b.line, b.to) for b in source.refusing}
+    assert found == {(5, 6), (6, 7), (6, 9), (17, 18), (17, 19)}
+    assert {b.line for b in source.branches} == {5, 6, 17, 22}
+
+
+def test_branches_that_nothing_reaches_are_named_by_their_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = branches.unreachable()
+    assert len(found) >= 10 and all(b in branches.source(b.file).branches and why for b, why in found.items())
+    (tmp_path / "list.json").write_text(
+        '[{"file": "lowering/build/roles.py", "line": "if nothing:", "to": ["pass"], "why": "no"}]'
+    )
+    monkeypatch.setattr(branches, "UNREACHED", tmp_path / "list.json")
+    with pytest.raises(ValueError, match="no such branch"):
+        branches.unreachable()
