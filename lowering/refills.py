@@ -186,7 +186,7 @@ def _is_conditional(stmt: ir.Stmt, inside: frozenset[Var]) -> bool:
 
 
 def _most(loop: ir.For) -> int:
-    return int(interval(loop.extent)[1] or 0)
+    return max(0, int(interval(loop.extent)[1] or 0))
 
 
 def _writing(stmt: ir.Stmt, around: _Write) -> Iterator[_Write]:

@@ -116,7 +116,7 @@ def executions(program: ir.Program, watched: int | None = None) -> int:
 
 
 def _executed(stmt: ir.Stmt, watched: int | None) -> int:
-    rounds = (interval(stmt.extent)[1] or 1) if isinstance(stmt, ir.For) else 1
+    rounds = max(0, interval(stmt.extent)[1] or 1) if isinstance(stmt, ir.For) else 1
     if watched is not None and rounds > watched:
         seen = any(b.memory in ("global", "shared") for s in ir.statements(stmt) for b, _ in ir.touched(s))
         rounds = watched if seen else rounds

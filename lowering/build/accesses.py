@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tilelang.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
 from tilelang.lowering.build.base import Part
-from tilelang.lowering.build.frame import Box, Frame, Residence, Share, Whole
+from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share, Whole
 from tilelang.lowering.build.regions import mentions
 from tilelang.lowering.build.residences import within
 from tilelang.lowering.guards import Access, Effect, Settled, explained, settle
@@ -57,8 +57,20 @@ class Accesses(Part):
             own = frame.task.state_member if value in frame.task.values else lambda t: None
             for whole, under in self._conditioned_reads(frame, value, ()):
                 if own((whole.read if isinstance(whole, Pad) else whole).tensor) is None:
-                    found.append(self._access(frame, whole, tuple(self.value(frame, c, points) for c in under), points, here))
+                    found.append(
+                        self._access_here(frame, whole, under, points) if here else self._access(frame, whole, under, points)
+                    )
         return found
+
+    def _access_here(self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr]) -> Access:
+        """A read that finds all that it needs, its indices and conditions included; of any other nothing is told."""
+        every = [w for e in (whole, *under) for w, _ in self._conditioned_reads(frame, e, ())]
+        if any(self.residence_here(frame, w) is None for w in every):
+            return Access(whole)
+        try:
+            return self._access(frame, whole, under, points, here=True)
+        except NotOwner:  # steps below may give threads other shares
+            return Access(whole)
 
     def _conditioned_reads(self, frame: Frame, e: Expr, under: tuple[Expr, ...]) -> Iterator[tuple[Read | Pad, tuple[Expr, ...]]]:
         """The reads that an expression makes, with the conditions of the branches that they stand in.
@@ -80,11 +92,11 @@ class Accesses(Part):
                     if isinstance(child, Expr):
                         yield from self._conditioned_reads(frame, child, under)
 
-    def _access(self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool) -> Access:
-        source = self.residence_here(frame, whole)
-        if here and source is None:
-            return Access(whole)
-        axes, source = frame.coordinates(points), source or self.residence_of(frame, whole)
+    def _access(
+        self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool = False
+    ) -> Access:
+        under = tuple(self.value(frame, c, points) for c in under)
+        axes, source = frame.coordinates(points), self.residence_of(frame, whole)
         read = whole.read if isinstance(whole, Pad) else whole
         element = source.element(tuple(simplify(self.value(frame, i, points)) for i in read.indices), axes)
         there = () if here else tuple(source.there(element))

@@ -215,3 +215,25 @@ def test_a_walk_alone_gives_each_thread_what_it_reads(spread: str) -> None:
 def test_readers_with_the_tiles_of_the_owners_may_be_fewer_than_threads() -> None:
     spread = "split j=3; tile j=1 -> thread"
     assert not faults(rows(8, 8, "load", spread, False, spread, "units block = 5 thread"))
+
+
+def test_a_walk_whose_condition_reads_what_is_placed_below_it() -> None:
+    """Whether its last round needs a test is asked before E is anywhere."""
+    computation = (
+        "computation f { axis j: 7 input A: float32[k: 20] E[k] = A[k] * 2.0"
+        " output Z[k] = sum[j] where(E[k] < 0.5, min(E[k], -1.0), 0.0) }"
+    )
+    for place in ("shared", "register"):
+        steps = f"schedule for f {{ tile j=16 k=32 -> block; split k=2 j=4; compute E in {place} }}"
+        assert not faults(tl.parse(computation + steps).schedule())
+
+
+def test_a_walk_whose_index_reads_a_register_of_another_thread_is_refused() -> None:
+    """Not where the last round is asked about: threads get other shares below."""
+    computation = (
+        "computation f { input table: float32[v: 11] input ids: int32[b: 13, t: 7] in 0 .. 11"
+        " output Y[b] = max[t] table[cast(ids[b, t], int64)] }"
+    )
+    steps = "schedule for f { tile b=8 -> block; accumulate in register; split t=4; load ids in register { tile b=1 -> thread };"
+    with pytest.raises(Refusal, match="stands in another thread's registers"):
+        faults(tl.parse(f"{computation} {steps} split t=2; tile b=2 -> thread; split t=1 }}").schedule())
