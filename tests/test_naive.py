@@ -247,6 +247,30 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     "a stop of an output that is a stage, too": "input X: uint32[n: 8, l: 8] output A[l, n] = X[l, n] * 2"
     " output B[l, n] = pad(A[n - 1, n], 7) + X[n, l] output C[n, l] = B[3, n] | tile l=2 -> block; via shared;"
     " compute B in shared; tile n=4 l=1 -> thread",
+    "a sum that joins no kernel, for the output pads it, too": "axis n: 5 axis k: 4 axis q: 3 axis j: 4 input X: float32[n: 6, q: 3]"
+    " input B: float32[k: 4, j: 4] G[n, k] = sum[q] X[n, q] output Z[k, n] = pad(G[n, n + 1], 0.0) + G[n, k]"
+    " output Y[k, n] = max[j] B[k, j] | tile k=1 n=5 -> block",
+    "a stage at remainders that begins within its tensor": "axis n: 3 axis j: 8 input X: float32[a: 12, n: 3]"
+    " S[j] = sum[n] pad(X[j + n - 1, n], 0.0) output Y[j] = S[j % 8] + S[j] | tile j=4 -> block;"
+    " compute S in shared { tile j=8 n=4 -> thread; vectorize j=4 }; split j=1; tile j=4 -> thread",
+    "an index that goes down along a fused axis": "input X: int32[p: 7] input Z: int32[q: 24] output Y[q, p] = Z[q] + X[6 - p]"
+    " | fuse pq=(p, q); tile pq=3 -> block; tile pq=4 -> thread order (pq); load X in register",
+    "a fused reduction that is empty": "input X: int32[i: 4, j: 0, k: 4] output Y[i] = max[j, k] X[i, j, k]"
+    " | fuse jk=(j, k); tile i=3 jk=2 -> block order (jk, i); accumulate in shared; split jk=2; tile i=2 -> thread",
+    "parts of a reduction that is computed where nothing reads it": "axis j: 4 axis n: 6 axis p: 17 input B: float32[d: 21, e: 7]"
+    " S[j] = (sum[n] B[n, j]) + 1.0 output Y[j] = exp(max[p] min(S[j], B[p, 0])) | tile p=8 -> block; compute Y in register;"
+    " compute S in register",
+    "registers of threads that take tiles of two axes in rounds": "input X: float32[i: 1, j: 2] output Y[i, j] = pad(X[i, j - 1], 0.0)"
+    " | tile i=2 j=8 -> block; load X in register; tile i=5 j=1 -> thread 5 order (j, i)",
+    "a stage in a sum's walk, which a value beside the sum finds where a kernel made it": "axis i: 4 input X: int32[k: 6, i: 4]"
+    " C[k] = max[i] X[k, i] output Y[k] = sum[i] (X[k, i] + C[k]) output Z[k] = abs(C[k]) output E[k, i] = X[k, i] * C[k]"
+    " | compute E in global; tile k=4 -> block; accumulate in register; split i=2; compute C in register",
+    "an output with steps of its own, which the last kernel makes again": "input X: int32[j: 5, k: 13] output Y[] = max[j, k] X[j, k]"
+    " | accumulate in register; compute Y in global { tile k=1 j=8 -> thread; load X in register }",
+    "a kernel of which one of two states is an output": "combiner both(a: int32, p: int32; b: int32, q: int32) { a + b, min(p, q)"
+    " identity 0, 100 } axis p: 4 axis k: 4 axis j: 2 axis n: 6 axis m: 3 input B: int32[b: 8] input M: int32[m: 3]"
+    " output D[p, k], E[p, k] = reduce both[j, n] (B[3 - p], cast(j, int32)) only E output F[k, p] = prod[m] M[m]"
+    " output Z[k, p] = F[k, p] + D[p, k] | fuse jn=(j, n); tile p=2 k=4 -> block; load F in shared; accumulate in register; split jn=4",
     "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
     " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
     " | tile l=2 -> block; accumulate in register",

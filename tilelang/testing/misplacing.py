@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import random
 from collections import Counter
 
@@ -60,6 +61,8 @@ def misplacements(count: int, seed: int) -> Table:
             continue
         if sum(1 for k in program.kernels for _ in ir.statements(k.body)) > MOST_STATEMENTS:
             continue
+        if not all(math.prod(t.shape) for t in made.computation.outputs):
+            continue  # nothing that such a kernel does is written
         every = [*misplaced(program), *mutants(program)]
         read = reading(made, profile, arrays(made.computation)) if every else None
         if read is None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Axis, Binary, Expr, Read
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.testing.kernels import (
     Claim,
     Kernel,
@@ -34,15 +34,19 @@ from tilelang.testing.kernels import (
     unlike,
 )
 from tilelang.testing.points import Pieces, Table, block_of
-from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, reduces, regions
+from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, ranked, reduces, regions
 
 Array = Any
 
 
 def read(
-    computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
-) -> list[Kernel]:
-    """The kernels that a schedule gives steps for. values: of every tensor, for indices and conditions. Raises NotRead."""
+    computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array],
+    tick: Callable[[], None] = lambda: None,
+) -> list[Kernel]:  # fmt: skip
+    """The kernels that a schedule gives steps for. Raises NotRead.
+
+    values: of every tensor, for indices and conditions. tick: is called now and then, and may end it by raising.
+    """
     steps = resolved(computation, steps)
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
@@ -52,6 +56,8 @@ def read(
     here, all_main = set(stages(steps)), together(computation)
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
+    ours = {m.name for t in main for m in together_with(t)} | here
+    early |= made(computation, {t.name for t in main}, here | early) - ours
     while (other := unlike(main, here | early)) is not None:
         early |= made(computation, {other.name})
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -60,11 +66,11 @@ def read(
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
     apart = over_blocks(states_of(main, here | early), steps)  # parts meet in a kernel without stages
     places: Places = {}
-    for name in (*(t.name for t in main), *here):
+    for name, staged in (*((t.name, False) for t in main), *((name, True) for name in here)):
         group = {t.name for t in together_with(computation.tensor(name))}
-        kept = () if apart and name not in here else here | early
-        left |= made(computation, group, kept, None if name in here else places) - group - here
-    world = World(computation, values, levels, made(computation, early | left))
+        kept = () if apart and not staged else here | early
+        left |= made(computation, group, kept, None if staged else places) - group - here
+    world = World(computation, values, levels, made(computation, early | left), tick)
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before, done = [], set[str]()
     for name in (t.name for d in computation.definitions for t in d.tensors if t.name in own):  # in the order of their kernels
@@ -84,12 +90,12 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     states = states_of(tensors, set(stages(steps)) | (set(world.made) - {t.name for t in tensors}))
     reduction = definition_of(states[0]).reduction if states else None
     over = () if reduction is None else reduction.axes
-    extents = {a.name: a.extent for a in definition.axes} | {a.name: max(1, a.extent) for a in over}
+    extents = {a.name: a.extent for a in (*definition.axes, *over)}
     kernel = Kernel(tensors)
     block = block_of(steps, extents, world.levels)
     zero = np.zeros(1, np.int64)
     whole = Pieces(dict.fromkeys(extents, zero), zero, zero + block.first, block.threads)
-    spec = Spec(world, kernel, tensors, over, Table(extents, whole, steps, block), steps, {})
+    spec = Spec(world, kernel, tensors, over, Table(extents, whole, steps, block, over), steps, {})
     spec.store(spec.run(), states)
     return kernel
 
@@ -113,11 +119,6 @@ class Spec:
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
         self.part: Array = np.int64(0)
         self.parts = False
-        table.reduced = set(self.over)
-        for s in steps:
-            gone = s.axes if isinstance(s, Fuse) else (s.axis,) if isinstance(s, Unfuse) else ()
-            if table.reduced & set(gone):
-                table.reduced |= {s.name} if isinstance(s, Fuse) else {n for n, _ in s.parts} if isinstance(s, Unfuse) else set()
 
     def run(self) -> Table:
         """Takes all steps, then says what the points read."""
@@ -181,8 +182,8 @@ class Spec:
     def _units(self) -> tuple[Array, tuple[Array, Array, int]]:
         """A number for the unit that has each point, and block, first thread and width by that number."""
         t = self.table
-        pairs, unit = np.unique(np.stack([t.block, t.first]), axis=1, return_inverse=True)
-        return unit.reshape(-1), (pairs[0], pairs[1], t.width)
+        first, unit = ranked(t.block, t.first)
+        return unit, (t.block[first], t.first[first], t.width)
 
     def _values(self) -> Iterator[Expr]:
         for t in self.tensors:
@@ -197,6 +198,7 @@ class Spec:
     ) -> dict[Tensor, Array]:  # fmt: skip
         """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
         t = self.table
+        self.world.tick()
 
         def reached(points: Points) -> dict[Tensor, Array]:
             return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)
@@ -235,9 +237,9 @@ class Spec:
         t = self.table
         later, here = _computed(self.world, self.steps[k + 1 :]), self._placed(k + 1)
         later -= {*_computed(self.world, self.steps[: k + 1]), tensor.name}
-        piece = np.unique(t.number, return_inverse=True)[1]
+        _, piece = ranked(t.number)
         only = step.what if isinstance(step.what, Read) else None
-        found = self._reach(piece.reshape(-1), here - later, later, within=t.within(), only=only)
+        found = self._reach(piece, here - later, later, within=t.within(), only=only)
         members = (tensor,) if step.verb == "load" else together_with(tensor)
         rows = [found[t] for t in members if t in found]
         if not rows:
@@ -245,8 +247,13 @@ class Spec:
         which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
-        shape, wraps = shape + self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
-        shape, low = np.where(wraps, tensor.shape, shape), np.where(wraps[:, None], 0, low)
+        longer, wraps = self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
+        shape = shape + 2 * longer
+        low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
+        every = (
+            low.max(axis=1, initial=0) + tensor.shape
+        )  # what is read at remainders may begin anywhere, and be as long as the tensor
+        shape, low = np.where(wraps, every, shape), np.where(wraps[:, None], 0, low)
         sure = not self._quotients(tensor, ("//", "%")).any()
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
 
@@ -266,7 +273,8 @@ class Spec:
         before = before or (stop.steps if stop is not None else None) or ()
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
-        alike = sure and len({e.indices for e in self._reads(tensor)}) == 1  # else nobody says what a thread's share is
+        # Else nobody says what a thread's share is.
+        alike = sure and not self.table.wraps and len({e.indices for e in self._reads(tensor)}) == 1
         if alike and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
             if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
                 self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
@@ -318,7 +326,7 @@ class Spec:
     def _anyone(self, step: Place) -> tuple[Array, Array, int]:
         """Block, first thread and width of those who take a step, by the pieces that the spec has there."""
         t = self.table
-        _, first = np.unique(t.number, return_index=True)
+        first, _ = ranked(t.number)
         if step.on in t.block_of.roles:
             begin, width = t.block_of.roles[str(step.on)]
             return t.block[first], t.first[first] * 0 + begin, width
@@ -339,17 +347,19 @@ class Spec:
     def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
         """What is loaded in registers without steps: each unit gets the region that it reads below, in each round."""
         for tensor, number, homes in self.silent:
-            pairs, piece = np.unique(np.stack([number, unit]), axis=1, return_inverse=True)
-            found = self._reach(piece.reshape(-1), self._placed(len(self.steps)), ()).get(tensor)
+            first, piece = ranked(number, unit)
+            found = self._reach(piece, self._placed(len(self.steps)), ()).get(tensor)
             if found is not None:
                 rows = filled(found, alike=True)
-                rows[0] = pairs[1][rows[0]]
+                rows[0] = unit[first][rows[0]]
                 self._find(tensor, rows, parts, homes)
 
     def _compute(self, k: int, step: Place) -> None:
         tensor = self.world.computation.tensor(step.tensor_name)
         region = self._region(k, step, tensor)
-        self.homes[tensor.name] = (step.memory,)
+        homes = {n: m for n, m in self.homes.items() if n not in {t.name for t in together_with(tensor)}}
+        for t in together_with(tensor):
+            self._settle(t, step)
         if region is None:
             return
         _, low, shape, sure, (block, first, width) = region
@@ -357,19 +367,17 @@ class Spec:
         states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
         reduction = definition_of(states[0]).reduction if states else None
         over = () if reduction is None else reduction.axes
-        extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: max(1, a.extent) for a in over}
+        extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: a.extent for a in over}
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         inner = (step.steps or ()) if sure else ()
-        table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""))
-        homes = {n: m for n, m in self.homes.items() if n != tensor.name}
+        table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
         done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
         ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
         if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
             self.kernel.partial |= {t.name for t in definition.tensors}
         at = np.stack([np.arange(done.block.size), *(done.at[a.name] for a in definition.axes)])
         for t in definition.tensors:
-            self.homes[t.name] = (step.memory,)
-            self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width))
+            self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width), (step.memory,))
 
     def _stops(self, step: Place) -> None:
         """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
@@ -382,7 +390,7 @@ class Spec:
         self.kernel.partial |= {t.name for t in self.tensors}  # a stop has the name of a stage
         t = self.table
         outer = {r: n for r, n in t.left.items() if r not in t.reduced}
-        _, at = np.unique(t.number, return_index=True)
+        at, _ = ranked(t.number)
         whole = t.width == t.block_of.threads  # below its units, a block stores together what all of them made
         steps = _divided(after if stops else before, outer) if whole else ()
         first = t.first[at] if whole else t.first[at] * 0 + t.block_of.first

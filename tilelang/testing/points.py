@@ -51,11 +51,21 @@ class Pieces:
 
 
 class Table:
-    """One row for each choice of digits in each region. at: coordinates by axis; number: equal where all digits taken so far are."""
+    """One row for each choice of digits in each region. at: coordinates by axis; number: equal where all digits taken so far are.
 
-    def __init__(self, extents: Mapping[str, int], pieces: Pieces, steps: Sequence[Step], block: Block) -> None:
+    over: the axes of a reduction. Where it is empty there is one point, which does not exist, for whoever stores the identity.
+    """
+
+    def __init__(
+        self, extents: Mapping[str, int], pieces: Pieces, steps: Sequence[Step], block: Block, over: Sequence[Axis] = ()
+    ) -> None:
         self.block_of, self.width = block, pieces.width
         self.roots, self.relabels = _relabelled(extents, steps)
+        self.reduced = {a.name for a in over}
+        for s, _ in self.relabels:
+            before, after = (s.axes, (s.name,)) if isinstance(s, Fuse) else ((s.axis,), tuple(n for n, _ in s.parts))
+            self.reduced |= set(after) if self.reduced & set(before) else set()
+        self.roots |= {r: max(1, n) for r, n in self.roots.items() if r in self.reduced}
         sizes: dict[str, list[int]] = {root: [] for root in self.roots}
         for s in steps:
             cuts = s.sizes if isinstance(s, (Tile, Split)) else ((s.axis, s.lanes),) if isinstance(s, Vectorize) else ()
@@ -68,7 +78,7 @@ class Table:
         count = math.prod(radices)
         many = pieces.block.size
         if count * many > MOST_POINTS:
-            raise NotRead("many points")
+            raise NotRead("too many points to list")
         columns = iter(np.indices(tuple(radices)).reshape(len(radices), count))
         self.digits: dict[str, list[tuple[Array, int]]] = {}
         self.exists: Array = np.ones(count * many, bool)
@@ -89,7 +99,6 @@ class Table:
         self.low = {axis: np.repeat(low, count) for axis, low in pieces.low.items()}
         self.block, self.first = np.repeat(pieces.block, count), np.repeat(pieces.first, count)
         self.in_cluster: Array | None = None
-        self.reduced: set[str] = set()
         self.at = self.whole(self.local)
 
     def _radices(self, steps: Sequence[Step], sizes: Mapping[str, list[int]]) -> dict[str, list[int]]:
@@ -107,6 +116,7 @@ class Table:
                 rounds = _numbered(s.order, rounds)
             if isinstance(s, Tile) and s.level not in ("block", "cluster"):
                 width, units = self._units_of(s, width)
+                self.wraps |= len(axes) > 1 and math.prod(rounds.values()) > units
                 others = math.prod(max(1, n) for n in list(rounds.values())[1:])
                 rounds[axes[0]] = -(-(-(-rounds[axes[0]] * others // units) * units) // others)
             for a in axes:
@@ -128,7 +138,7 @@ class Table:
             if isinstance(s, Fuse):
                 rest = at.pop(s.name)
                 for axis in reversed(s.axes[1:]):
-                    at[axis], rest = rest % extents[axis], rest // max(1, extents[axis])
+                    at[axis], rest = rest % max(1, extents[axis]), rest // max(1, extents[axis])
                 at[s.axes[0]] = rest
             else:
                 at[s.axis] = np.int64(0)
@@ -155,6 +165,7 @@ class Table:
         sizes = {r: s[-2] for r, s in self.sizes.items() if len(s) > 1 and r in self.vectors}
         return self.whole({r: c + sizes.get(r, 0) for r, c in self.local.items()})
 
+    wraps = False  # whether units take tiles of several axes in rounds: what one has of all rounds together is no region
     vectors: frozenset[str] = frozenset()
     in_block = False  # whether a cluster's tile was divided among its blocks
     spare: tuple[
@@ -323,7 +334,7 @@ def _cluster(steps: Sequence[Step], extents: Mapping[str, int]) -> int:
     if around is None or inner is None:
         return 1
     left = {**extents, **around}
-    tiles = [-(-left[a] // n) for a, n in inner.sizes if isinstance(n, int)]
+    tiles = [max(1, -(-left[a] // n)) for a, n in inner.sizes if isinstance(n, int)]
     return math.prod(tiles)
 
 

@@ -18,7 +18,8 @@ from tilelang.computation import Tensor
 from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
 
 Array = Any
-MOST_POINTS = 1 << 19
+MOST_POINTS = 1 << 20
+MOST_MARKS = 1 << 22
 OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "^": np.bitwise_xor,
               "min": np.minimum, "max": np.maximum, "&": np.bitwise_and, "|": np.bitwise_or, "==": np.equal, "!=": np.not_equal,
               "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or}  # fmt: skip
@@ -56,6 +57,7 @@ class Reach:
     only: Read | None = None
     found: dict[Tensor, Array] = dataclasses.field(default_factory=dict)
     waiting: dict[Tensor, list[Array]] = dataclasses.field(default_factory=dict)
+    _seen: dict[tuple[int, Tensor, tuple[Expr, ...]], Points] = dataclasses.field(default_factory=dict)
 
     def run(self, expressions: Iterable[Expr], points: Points) -> dict[Tensor, Array]:
         """(unit, coordinates...) in columns, each once, of every tensor that expressions reach at these points."""
@@ -80,7 +82,7 @@ class Reach:
             shape = tuple(a.extent for a in definition.reduction.axes)
             many = math.prod(shape)
             if many * points.unit.size > MOST_POINTS:
-                raise NotRead("many points")
+                raise NotRead("too many points to list")
             inner = np.indices(shape).reshape(len(shape), -1)
             points = Points({n: np.repeat(c, many) for n, c in points.at.items()}, np.repeat(points.unit, many))
             points.at.update({a.name: np.tile(c, rows.shape[1]) for a, c in zip(definition.reduction.axes, inner, strict=True)})
@@ -123,6 +125,9 @@ class Reach:
         return points.where(holds), points.where(~holds)
 
     def _read(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> None:
+        if (id(points), tensor, indices) in self._seen:
+            return
+        self._seen[id(points), tensor, indices] = points  # which keeps its identity
         for i in indices:
             self._visit(i, points)
         at = [np.broadcast_to(self._value(i, points), points.unit.shape) for i in indices]
@@ -211,16 +216,35 @@ def distinct(rows: Array) -> Array:
     extents = tuple(int(n) for n in rows.max(axis=1) - low + 1)
     if math.prod(extents) >= 1 << 62:
         return np.unique(rows, axis=1)
-    code = np.unique(np.ravel_multi_index(tuple(rows - low[:, None]), extents))
+    code = np.ravel_multi_index(tuple(rows - low[:, None]), extents)
+    code.sort()
+    code = code[np.flatnonzero(np.diff(code, prepend=-1))]
     return np.stack(np.unravel_index(code, extents)) + low[:, None]
+
+
+def ranked(*columns: Array) -> tuple[Array, Array]:
+    """Of rows of whole numbers: where each row is found first, in their order; and the number of each row in it."""
+    code, *others = columns
+    for c in others:
+        if code.max(initial=0) >= MOST_MARKS:
+            _, code = ranked(code)
+        code = code * (int(c.max(initial=0)) + 1) + c
+    most = int(code.max(initial=-1)) + 1
+    if most > MOST_MARKS:
+        _, first, rank = np.unique(code, return_index=True, return_inverse=True)
+        return first, rank.reshape(-1)
+    first = np.full(most, -1)
+    first[code[::-1]] = np.arange(code.size)[::-1]
+    found = first >= 0
+    return first[found], (np.cumsum(found) - 1)[code]
 
 
 def regions(rows: Array) -> tuple[Array, Array, Array]:
     """Each unit, and the least and the greatest coordinates that it has, (dimensions, units)."""
-    units, first = np.unique(rows[0], return_index=True)  # rows are in order
-    if not units.size:
-        return units, rows[1:], rows[1:]
-    return units, np.minimum.reduceat(rows[1:], first, axis=1), np.maximum.reduceat(rows[1:], first, axis=1)
+    first = np.flatnonzero(np.diff(rows[0], prepend=-1))  # rows are in order
+    if not first.size:
+        return rows[0], rows[1:], rows[1:]
+    return rows[0][first], np.minimum.reduceat(rows[1:], first, axis=1), np.maximum.reduceat(rows[1:], first, axis=1)
 
 
 def filled(rows: Array, alike: bool = False) -> Array:
@@ -230,7 +254,7 @@ def filled(rows: Array, alike: bool = False) -> Array:
         return rows
     shape = tuple(int(n) for n in (high - low).max(axis=1) + 1)
     if math.prod(shape) * units.size > MOST_POINTS:
-        raise NotRead("many points")
+        raise NotRead("too many points to list")
     local = np.indices(shape).reshape(len(shape), 1, -1)
     at = low[:, :, None] + local
     keep = (at <= high[:, :, None]).all(axis=0) | alike

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,15 +38,20 @@ tally: Counter[str] = Counter()
 
 
 class Trace:
-    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value."""
+    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value.
 
-    def __init__(self) -> None:
+    tick: is called at each access, and may end the run by raising.
+    """
+
+    def __init__(self, tick: Callable[[], None] = lambda: None) -> None:
+        self._tick = tick
         self._seen: dict[tuple[str, str, str, bool], list[Array]] = defaultdict(list)
         self._written: tuple[Any, Any, list[Array], Array] | None = None
         self.reported = ""  # what the simulator reports
         self.outputs: Mapping[str, Array] = {}
 
     def __call__(self, seen: Watched) -> None:
+        self._tick()
         self._land()
         batch, thread = seen.memory.batch, seen.touch.thread
         found = self._seen[batch.kernel.name, seen.buffer.memory, seen.buffer.name, seen.writes]
@@ -64,9 +69,10 @@ class Trace:
             found.append((code, storage.data[address]))
             self._written = None
 
-    def kernel(self, buffers: Sequence[str]) -> str | None:
-        """The last kernel that writes one of these buffers of global memory."""
-        return next((k for k, memory, b, writes in reversed(self._seen) if b in buffers and memory == "global" and writes), None)
+    def kernel(self, buffers: Sequence[str], but: Collection[str] = ()) -> str | None:
+        """The last kernel that writes one of these buffers of global memory. but: others."""
+        mine = (k for k, memory, b, writes in reversed(self._seen) if b in buffers and memory == "global" and writes)
+        return next((k for k in mine if k not in but), None)
 
     def written(self, kernel: str) -> set[str]:
         """The buffers of global memory that a kernel writes."""
@@ -101,9 +107,9 @@ class Trace:
         return found
 
 
-def traced(program: Any, given: Mapping[str, Any]) -> Trace:
-    """What a program writes and reads. given: inputs by name."""
-    trace = Trace()
+def traced(program: Any, given: Mapping[str, Any], tick: Callable[[], None] = lambda: None) -> Trace:
+    """What a program writes and reads. given: inputs by name. tick: see Trace."""
+    trace = Trace(tick)
     held = {
         b.name: np.ascontiguousarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"
     }
@@ -121,10 +127,12 @@ def _holds(buffer: str, name: str) -> bool:
 
 
 class Reading:
-    """The naive reading of a schedule, with data. Raises NotRead."""
+    """The naive reading of a schedule, with data. Raises NotRead. tick: is called before each evaluation, and may end it by raising."""
 
-    def __init__(self, schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> None:
-        self.computation, self.given = schedule.computation, given
+    def __init__(
+        self, schedule: Schedule, profile: Profile, given: Mapping[str, Any], tick: Callable[[], None] = lambda: None
+    ) -> None:
+        self.computation, self.given, self._tick = schedule.computation, given, tick
         self.evaluated = self._evaluate(given)
         self.values = {t: np.asarray(a.value) for t, a in self.evaluated.items()}
         every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
@@ -132,19 +140,21 @@ class Reading:
             [0, 1, *(float(e.value) for e in every if isinstance(e, Const))]
         )  # what a move puts outside its region
         levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
-        self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
+        self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values, tick)
 
     def _evaluate(self, given: Mapping[str, Any]) -> dict[Tensor, Any]:
+        self._tick()
         return dict(Evaluator(self.computation, inputs(self.computation, (), given), errors=True).run())
 
     def faults(self, trace: Trace) -> list[str]:
         """Where a simulated program did not do what the steps say."""
-        found = []
-        for known in self.kernels:
-            name = trace.kernel([buffer for memory, buffer in known.writes if memory == "global"])
+        found, done = list[str](), set[str]()
+        for known in reversed(self.kernels):  # a later kernel may write again what one before it wrote
+            name = trace.kernel([buffer for memory, buffer in known.writes if memory == "global"], but=done)
             if name is None:
                 found += [] if all(not math.prod(t.shape) for t in known.makes) else [f"nobody writes {known.makes[0].name}"]
                 continue
+            done.add(name)
             found += [f"{name}: {f}" for f in (*self._writes(known, name, trace), *self._reads(known, name, trace),
                                               *self._needs(known, name, trace), *self._contents(known, name, trace))]  # fmt: skip
         mine = {t.name for known in self.kernels if not known.parts for t in known.makes}
@@ -236,14 +246,15 @@ class Reading:
         return False
 
     def _data(self) -> Iterator[Mapping[str, Array]]:
-        """The inputs, and ones in their place unless they decide what is read."""
+        """The inputs, and ones and zeros in their place unless they decide what is read."""
         yield self.given
         every = self._expressions()
         decide = [e.condition for e in every if isinstance(e, Reduce) and e.condition is not None]
         decide += [e.condition for e in every if isinstance(e, Select) and any(_reads(b) for b in (e.then, e.otherwise))]
         decide += [i for e in every if isinstance(e, Read) for i in e.indices]
         if not any(_reads(e) for e in decide):
-            yield {t.name: self.given[t.name] if t.range else np.ones_like(self.given[t.name]) for t in self.computation.inputs}
+            for alike in (np.ones_like, np.zeros_like):
+                yield {t.name: self.given[t.name] if t.range else alike(self.given[t.name]) for t in self.computation.inputs}
 
     def _contents(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
         """Whether threads find in shared memory what is theirs to find there."""
@@ -264,14 +275,17 @@ class Reading:
     def _unfound(self, claim: Claim, tensor: Tensor, code: Array, values: Array) -> Array:
         """Which of the elements that units need have a value that none of their threads found."""
         unit, has = unit_of(claim, code)
-        value, found = self.values[tensor].reshape(-1).astype(np.float64), np.asarray(values, np.float64)
-        mine, missing = claim.block * 65536 + claim.first, np.zeros(claim.element.size, bool)
-        for u in np.unique(mine):
-            need = np.flatnonzero(mine == u)
-            missing[need] = ~np.isin(value[claim.element[need]], found[has & (unit == u)]) & np.isfinite(
-                value[claim.element[need]]
-            )
-        return np.flatnonzero(missing)
+        value = self.values[tensor].reshape(-1).astype(np.float64)
+        every = np.unique(value[np.isfinite(value)])
+
+        def pairs(unit: Array, value: Array) -> tuple[Array, Array]:
+            """A unit and a value as one number, and whether it is the value of any element."""
+            at = np.searchsorted(every, value)
+            return unit * (every.size + 1) + at, np.isin(value, every)
+
+        found, known = pairs(unit, np.asarray(values, np.float64))
+        need, finite = pairs(claim.block * 65536 + claim.first, value[claim.element])
+        return np.flatnonzero(finite & ~np.isin(need, found[has & known]))
 
     def _held(self, claims: Sequence[Claim], tensor: Tensor, code: Array, values: Array) -> Array:
         """Which values are those of elements that the thread may touch, within the errors that they may have."""
@@ -280,21 +294,25 @@ class Reading:
         error = np.zeros(value.size) if held.error is None else np.broadcast_to(held.error, held.value.shape).reshape(-1)
         found = np.asarray(values, np.float64)
         ok = ~np.isfinite(found) | np.isin(found, self.fills)
+        every = np.unique(value)
         for c in claims:
             unit, has = unit_of(c, code)
+            left = np.flatnonzero(has & ~ok & np.isin(unit, c.block * 65536 + c.first))
+            if not left.size:
+                continue
             mine = c.block * 65536 + c.first
-            order = np.lexsort((value[c.element], mine))
-            mine, low, slack = mine[order], value[c.element][order], error[c.element][order]
-            for u in np.unique(unit[has & ~ok]):
-                a, b = np.searchsorted(mine, [u, u + 1])
-                at = np.flatnonzero(has & ~ok & (unit == u))
-                if a == b:
-                    continue
-                right = np.clip(np.searchsorted(low[a:b], found[at]), 0, b - a - 1)
-                left = np.maximum(right - 1, 0)
-                widest = np.nanmax(slack[a:b], initial=0)
-                near = np.minimum(np.abs(low[a:b][right] - found[at]), np.abs(low[a:b][left] - found[at]))
-                ok[at] |= (near <= widest) | ~np.isfinite(low[a:b]).all()
+            pairs = mine * every.size + np.searchsorted(every, value[c.element])  # a unit, and one of its values
+            order = np.argsort(pairs)
+            pairs, element = pairs[order], c.element[order]
+            units, starts = np.unique(mine[order], return_index=True)
+            widest = np.fmax.reduceat(np.nan_to_num(error[element], posinf=np.inf), starts)
+            wild = np.logical_or.reduceat(~np.isfinite(value[element]), starts)
+            u = np.searchsorted(units, unit[left])
+            ok[left] |= wild[u]
+            behind = np.searchsorted(pairs, unit[left] * every.size + np.searchsorted(every, found[left]))
+            for at in (np.maximum(behind - 1, 0), np.minimum(behind, pairs.size - 1)):
+                own = pairs[at] // every.size == unit[left]
+                ok[left] |= own & (np.abs(every[pairs[at] % every.size] - found[left]) <= widest[u])
         return ok
 
 
