@@ -42,6 +42,7 @@ LATE = {
     ("schedule", "check"),
     ("schedule", "explain"),
     ("schedule", "runtime"),
+    ("simulated", "testing"),
 }
 
 

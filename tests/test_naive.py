@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tests.planted import with_blocks_exchanged
 from tilelang import testing
 from tilelang.errors import Refusal
 from tilelang.expr import Var, index, rewrite, substitute
@@ -331,6 +332,17 @@ def test_a_kernel_by_other_steps_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     assert not kernel_checks.against_steps(made, given)
     monkeypatch.setattr(kernel_checks, "as_threads", lambda kernel: other.program)
     assert any("is written by" in f for f in kernel_checks.against_steps(made, given))
+
+
+def test_check_kernel_holds_a_kernel_against_its_steps() -> None:
+    """As `tilelang fuzz` does with each of its cases."""
+    i = tl.axes(i=16)
+    whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
+    made = tl.compile(whole, tl.target("opencl", profile="simulated"))
+    assert not testing.check_kernel(made)
+    made.program = made.program.replace(kernels=tuple(map(with_blocks_exchanged, made.program.kernels)))
+    (fault,) = testing.check_kernel(made)
+    assert fault.startswith("steps: Y: element 0 of Y is written by")
 
 
 def test_check_schedule_holds_a_schedule_against_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,8 +35,9 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 
     Every computation and schedule of the file, or the one of --schedule, is built for the sizes given (else the parameters' defaults)
     and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. With
-    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; what could not be
-    simulated is said. Exits with 1 where there are any findings.
+    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; each element must be
+    written and read by the threads that the steps say. What could not be simulated, or held against its steps, is said. Exits with 1
+    where there are any findings.
     """
     errors = findings(asked)
     verdicts = simulations(asked, seconds) if simulated else {}
@@ -66,10 +67,13 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     """What was checked and found right, and of how much that is not known."""
     document = asked.document
     text = f"{asked.path}: {counted(len(document.computations), 'computation')}, {counted(len(document.schedules), 'schedule')}"
-    partly = [name for name, v in verdicts.items() if v.skipped]
-    if not partly:
+    partly = {
+        "not simulated, or not at every size": [name for name, v in verdicts.items() if v.skipped],
+        "not held against its steps, or not at every size": [name for name, v in verdicts.items() if v.unread],
+    }
+    if not any(partly.values()):
         return f"{text}, nothing found"
-    return f"{text}, no errors; not simulated, or not at every size: {', '.join(partly)}"
+    return f"{text}, no errors; " + "; ".join(f"{what}: {', '.join(names)}" for what, names in partly.items() if names)
 
 
 def findings(asked: Asked) -> list[TileLangError]:
@@ -116,7 +120,13 @@ def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:
     """A verdict, as JSON has it."""
-    instances = [{"extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter} for i in verdict.instances]
+    instances = [
+        {
+            "extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter,
+            "not_as_steps_say": list(i.astray), "not_held_against_steps": i.unread,
+        }
+        for i in verdict.instances
+    ]  # fmt: skip
     return {"instances": instances, "skipped": list(verdict.skipped)}
 
 
