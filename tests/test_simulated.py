@@ -251,6 +251,21 @@ def test_a_tensor_without_axes_is_simulated() -> None:
     assert report.outputs["Y"].tolist() == [3.0] * 4
 
 
+@pytest.mark.parametrize("dtype", [tl.float32, tl.bfloat16, tl.float8_e4m3, tl.uint8])
+def test_simulated_outputs_have_the_shapes_and_types_of_their_tensors(dtype: tl.DType) -> None:
+    i = tl.axes(i=4)
+    X = tl.input("X", dtype, i)
+    largest, above = tl.define("largest", tl.max(X[i], over=i)), tl.define("above", X[i] > 1, i)
+    both = tl.computation("both", (largest, above))
+    kernel = tl.compile(both, OPENCL)
+    outputs = tl.simulate(kernel, X=np.arange(4).astype(dtype.numpy)).outputs
+    assert {name: (a.shape, a.dtype) for name, a in outputs.items()} == {
+        "largest": ((), np.dtype(dtype.numpy)),
+        "above": ((4,), np.dtype(bool)),
+    }
+    assert both.check(lambda arrays: tl.simulate(kernel, **arrays).outputs).ok
+
+
 def test_a_power_of_a_half_is_that_of_c() -> None:
     i = tl.axes(i=4)
     kernel = tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] ** 0.5, i), tl.target("opencl", profile="simulated"))

@@ -123,12 +123,11 @@ def results(report: Report, computation: Computation) -> dict[str, Any]:
 def with_wrong_values(report: Report, schedule: Schedule, target: Target, given: Mapping[str, Any]) -> Report:
     """The report of a simulation on given inputs; what differs from the reference by more than the bound is among its findings.
 
-    Conditions, which memory holds as bytes, are given as conditions.
+    Its outputs have the shapes and types of their tensors.
     """
     computation, ulps = schedule.computation, error_bounds(DIALECTS[target.dialect])
-    conditions = {t.name: report.outputs[t.name].astype(bool) for t in computation.outputs if t.dtype.kind == "bool"}
-    report = dataclasses.replace(report, outputs={**report.outputs, **conditions})
-    (run,) = reference.compare(computation, given, results(report, computation), error_ulps=schedule.error_ulps, ulps=ulps).runs
+    report = dataclasses.replace(report, outputs=results(report, computation))
+    (run,) = reference.compare(computation, given, report.outputs, error_ulps=schedule.error_ulps, ulps=ulps).runs
     if run.first is None:
         return report
     finding = Finding("wrong-value", run.first.tensor, run.first.index, (), (0, 0, 0), None, str(run.first))
