@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -381,6 +382,24 @@ def _wrong_identity() -> Any:
     return tl.reduce(lambda a, b: a * b, 0, x[i, j], over=j, name="times")
 
 
+def _index_that_wraps() -> Any:
+    i = axes(i=4)
+    ids, table = tl.input("ids", dt.int32, i, range=(0, 100_000)), tl.input("table", dt.float32, v=1000)
+    return define("y", table[ids[i] * ids[i] // 10_000_000], i)
+
+
+def _index_of_a_masked_argmax() -> Any:
+    i, j, x = _x()
+    best = define("best", tl.argmax(x[i, j], over=j, where=x[i, j] > 0), i)
+    return define("y", x[i, best[i]], i)
+
+
+def _padded_index() -> Any:
+    i, j, x = _x()
+    ids = tl.input("ids", dt.int32, i, range=(0, 4))
+    return define("y", x[tl.pad(ids[i - 1], -1), j], i, j)
+
+
 def _combiner_of_a_tensor() -> Any:
     i, j, x = _x()
     return tl.reduce(lambda a, b: a + x[i, 0], 0.0, x[i, j], over=j)
@@ -421,6 +440,9 @@ def _input_as_output() -> Any:
         (_outside_reduction, "read-outside", "at i = 1, j = 7: j + i = 8, `j + i` must lie in 0 .. 7 for dimension `j`"),
         (_outside_through_integers, "read-outside", "at ids[i] = 4"),
         (_range_unknown, "index-range-unknown", None),
+        (_index_that_wraps, "read-outside", "= -"),
+        (_index_of_a_masked_argmax, "read-outside", "at best[i] ="),
+        (_padded_index, "read-outside", "at pad(ids[i - 1], -1) = -1"),
         (_rank, "rank", None),
         (_slice, "index-type", None),
         (_float_index, "index-type", None),
@@ -455,6 +477,32 @@ def test_a_non_commutative_combiner_is_refuted_by_its_own_law() -> None:
     i, j, x = _x()
     with pytest.raises(ComputationError, match="not commutative"):
         tl.reduce(lambda a, b: tl.where(tl.equal(b, 0), a, tl.where(tl.equal(a, 0), b, a)), 0, x[i, j], over=j, name="first")
+
+
+@pytest.mark.parametrize("dtype", [dt.int8, dt.int32, dt.int64, dt.uint8, dt.uint64])
+def test_a_bounded_value_of_any_kind_is_an_index(dtype: tl.DType) -> None:
+    i = axes(i=5)
+    values, table = tl.input("values", dtype, i), tl.input("table", dt.float32, v=4)
+    x = np.array([dtype.lowest, 0, 3, 4, dtype.highest], dtype.numpy)
+    bounded = {
+        "clamp": (tl.minimum(tl.maximum(values[i], 0), 3), np.clip(x, 0, 3)),
+        "remainder": (values[i] % 4, x % 4),
+        "bits": (values[i] & 3, x & 3),
+        "pad": (tl.pad((define("low", values[i] & 3, i))[i - 1], 2), [2, *(x & 3)[:-1]]),
+    }
+    rows = np.arange(4, dtype=np.float32)
+    for name, (index, expected) in bounded.items():
+        kernel = tl.compile(define("y", table[index], i), tl.target("cpu"))
+        found = kernel(values=x, table=rows)
+        assert found.tolist() == rows[np.asarray(expected, np.int64)].tolist(), name
+
+
+def test_every_value_of_a_byte_indexes_a_table_of_256() -> None:
+    i = axes(i=3)
+    looked_up = define("y", tl.input("table", dt.uint8, v=256)[tl.input("x", dt.uint8, i)[i]], i)
+    assert computation("c", looked_up).evaluate(
+        x=np.array([0, 9, 255], np.uint8), table=np.arange(256, dtype=np.uint8)
+    ).tolist() == [0, 9, 255]
 
 
 def test_the_whole_text_of_a_refusal() -> None:

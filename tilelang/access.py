@@ -1,20 +1,20 @@
 """Whether the reads of a definition stay inside their tensors.
 
-An index is first bounded by intervals. Where that does not settle it, its points are enumerated (with the conditions around the
-read, where those are on axes alone), so that a refusal shows the smallest point that lies outside, and a wrong interval refuses
-nothing. Only where there are too many points does the answer remain "not proven". A read under a condition on data is checked when
-the reference runs. Reads through `tl.pad` may lie anywhere.
+An index is first bounded by intervals; values of any kind have the ends of their type, of a clamp, of a remainder. Where that does
+not settle it, its points are enumerated (with the conditions around the read, where those are on axes alone), so that a refusal shows
+the smallest point that lies outside, and a wrong interval refuses nothing. Only where there are too many points does the answer remain
+"not proven". A read under a condition on data is checked when the reference runs. Reads through `tl.pad` may lie anywhere.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from typing import Any
 
-from tilelang import dtype as dt
 from tilelang.errors import ComputationError, Span
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, Unary, Var, rewrite
+from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
 from tilelang.simplify import interval
 
 _ENUMERATED = 1 << 18  # points
@@ -69,13 +69,16 @@ def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], sp
 def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...], span: Span | None) -> None:
     tensor = read.tensor
     for index, dim in zip(read.indices, tensor.dims, strict=True):
-        for inner in index.walk():
-            if isinstance(inner, Read) and inner.tensor.range is None:
-                message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values could be anything"
-                mend = f'state their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent}))'
-                raise ComputationError("index-range-unknown", message, span=span, mend=mend)
         if any(a.extent == 0 for a in scope) or _within(index, dim.extent):
             continue
+        for found in _outermost(index):
+            inner = found.read if isinstance(found, Pad) else found
+            if inner.tensor.range is None:
+                message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values could be anything"
+                mend = f"clamp it, as in tl.minimum(tl.maximum({inner}, 0), {dim.extent - 1})"
+                if inner.tensor.definition is None:
+                    mend = f'state their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent})); or {mend}'
+                raise ComputationError("index-range-unknown", message, span=span, mend=mend)
         if any(isinstance(e, (Read, Reduce)) for g in guards for e in g.walk()):
             continue
         proven, point = _point_outside(index, dim.extent, guards)
@@ -91,6 +94,16 @@ def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[E
         raise ComputationError("read-outside", message, span=span, counterexample=example, mend=mend, proven=proven)
 
 
+def _outermost(e: Expr) -> Iterator[Read | Pad]:
+    """The reads in an index, but not those in their own indices."""
+    if isinstance(e, Read | Pad):
+        yield e
+    else:
+        for child in e.children():
+            if isinstance(child, Expr):
+                yield from _outermost(child)
+
+
 def _within(index: Expr, extent: int) -> bool:
     low, high = interval(index)
     return low is not None and high is not None and 0 <= low and high < extent
@@ -102,15 +115,14 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
 
     from tilelang.numeric import evaluate
 
-    stand_ins: dict[Read, Var] = {}
-
-    def stand_in(e: Expr) -> Expr:
-        if isinstance(e, Read):
-            low, high = e.tensor.range
-            return stand_ins.setdefault(e, Var(str(e), dt.int64, low, high - 1))
-        return e
-
-    index = rewrite(index, stand_in)
+    stand_ins: dict[Expr, Expr] = {}
+    padding: dict[Expr, int] = {}
+    for e in _outermost(index):
+        low, high = (e.read if isinstance(e, Pad) else e).tensor.range
+        stand_ins[e] = Var(str(e), e.dtype, low, high - 1)
+        if isinstance(e, Pad):
+            padding[stand_ins[e]] = int(e.value.value)
+    index = substitute(index, stand_ins)
     names = sorted({e for part in (index, *guards) for e in part.walk() if isinstance(e, (Axis, Var))}, key=lambda e: e.name)
     spans = [(0, e.extent - 1) if isinstance(e, Axis) else (e.lower or 0, e.upper or 0) for e in names]
     every = math.prod(high - low + 1 for low, high in spans) <= _ENUMERATED
@@ -119,11 +131,14 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
     ]
     if math.prod(len(c) for c in choices) > _ENUMERATED:
         choices = [sorted({low, high}) for low, high in spans]
+    choices = [sorted({*c, padding[e]}) if e in padding else c for c, e in zip(choices, names, strict=True)]
     if names:
         points = np.array(list(itertools.product(*choices)), np.int64).reshape(-1, len(names)).T
     else:
         points = np.zeros((0, 1), np.int64)
-    values: dict[Expr, Any] = dict(zip(names, points, strict=True))
+    values: dict[Expr, Any] = {
+        e: p.astype(e.dtype.numpy) for e, p in zip(names, points, strict=True)
+    }  # they wrap as in the kernel
     size = points.shape[1]
     value = np.broadcast_to(evaluate(index, values), (size,))
     outside = (value < 0) | (value >= extent)

@@ -440,9 +440,10 @@ def _range(value: Expr) -> tuple[int, int] | None:
     if not value.dtype.is_integer:
         return None
     if isinstance(value, Reduce):
-        points = functools.reduce(lambda n, a: n * a.extent, value.axes, 1)
-        whole = value.condition is None and points > 0 and value.combiner.name in ("argmax", "argmin") and value.member == 1
-        return (0, points) if whole else None
+        empty = value.condition is not None or 0 in (a.extent for a in value.axes)  # perhaps, and then it is the identity
+        if empty or value.combiner.name not in ("argmax", "argmin") or value.member != 1:
+            return None
+        value = value.values[1]
     low, high = interval(cast(value, INDEX))
     if low is None or high is None or low <= value.dtype.lowest and high >= value.dtype.highest:
         return None

@@ -22,6 +22,7 @@ from tilelang.expr import (
     Cast,
     Const,
     Expr,
+    Pad,
     Read,
     Select,
     Unary,
@@ -392,12 +393,15 @@ def _atom_interval(atom: Expr) -> Interval:
         case Read(tensor=tensor):
             known = getattr(tensor, "range", None)
             return (known[0], known[1] - 1) if known else _type_range(atom)
+        case Pad(read, outside):
+            low, high = _atom_interval(read)
+            return None if low is None else min(low, int(outside.value)), None if high is None else max(high, int(outside.value))
         case Binary("*", left, right):
             ends = (*_range(left), *_range(right))
             if None in ends:
                 return None, None
             products = [x * y for x in ends[:2] for y in ends[2:] if x is not None and y is not None]
-            return min(products), max(products)
+            return _held(atom, min(products), max(products))
         case Binary("//", left, Const(value=c)) if c > 0:
             low, high = _range(left)
             return None if low is None else low // int(c), None if high is None else high // int(c)
@@ -413,6 +417,9 @@ def _atom_interval(atom: Expr) -> Interval:
             (a, b), (c_, d) = _range(left), _range(right)
             lows = [x for x in (a, c_) if x is not None]
             return max(lows) if lows else None, None if b is None or d is None else max(b, d)
+        case Binary("&", left, right):
+            highs = [b for a, b in (_range(left), _range(right)) if a is not None and b is not None and a >= 0]
+            return (0, min(highs)) if highs else _type_range(atom)
         case Binary("^" | "|", left, right):
             (a, b), (c_, d) = _range(left), _range(right)
             if a is not None and c_ is not None and b is not None and d is not None and a >= 0 and c_ >= 0:
@@ -421,10 +428,8 @@ def _atom_interval(atom: Expr) -> Interval:
         case Select(_, then, otherwise):
             (a, b), (c_, d) = _range(then), _range(otherwise)
             return None if a is None or c_ is None else min(a, c_), None if b is None or d is None else max(b, d)
-        case Cast(operand, target) if operand.dtype.is_integer:
-            low, high = _range(operand)
-            kept = low is not None and high is not None and target.lowest <= low and high <= target.highest
-            return (low, high) if kept else _type_range(atom)  # what the type cannot hold wraps
+        case Cast(operand) if operand.dtype.is_integer:
+            return _held(atom, *_range(operand))
         case Cast(operand):
             return (0, 1) if operand.dtype.kind == "bool" else _type_range(atom)
         case _:
@@ -436,6 +441,12 @@ def _range(e: Expr) -> Interval:
     if isinstance(e, Const):
         return int(e.value), int(e.value)
     return interval(e) if e.dtype is INDEX else _atom_interval(e)
+
+
+def _held(e: Expr, low: int | None, high: int | None) -> Interval:
+    """An interval of exact values for a value of e's type: what the type cannot hold wraps to any of its values."""
+    kept = low is not None and high is not None and e.dtype.lowest <= low and high <= e.dtype.highest
+    return (low, high) if kept else _type_range(e)
 
 
 def _type_range(e: Expr) -> Interval:
