@@ -279,3 +279,25 @@ def test_stages_in_braces_are_of_definitions_and_read_there(step: str, code: str
     with pytest.raises(tl.TileLangError) as refused:
         tl.parse(text + step + " }").schedule()
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("steps", "code"),
+    [
+        ("load X in shared { tile i=1 -> warpgroup }", "level-not-here"),
+        ("load X in register { tile i=1 -> warpgroup }", "level-not-here"),
+        ("do opencl_mad4 (k=i)", "instruction-binding"),
+    ],
+)
+def test_a_step_that_asks_for_what_is_not_there_is_where_the_refusal_is(steps: str, code: str) -> None:
+    document = tl.parse(f"""
+        computation f {{ input X: float32[i: 8, k: 3] output Y[i] = sum[k] X[i, k] }}
+        schedule for f {{
+          tile i=4 -> block
+          {steps}
+        }}
+    """, "asks.tile")  # fmt: skip
+    with pytest.raises(Refusal) as caught:
+        document.schedule().check("ampere")
+    span = caught.value.span
+    assert caught.value.code == code and span is not None and (span.file, span.line) == ("asks.tile", 5)

@@ -198,6 +198,10 @@ class Cover(Part):
         """The layout's names are neither the dimensions of the tensor nor the axes of its read."""
         assert step.layout is not None
         dims = [d.name for d in use.read.tensor.dims]
+        if set(step.layout.dims) <= set(dims):
+            return refuse(step, "layout-dimension", f"`{step}`: {use.read} takes scattered elements, which stand one per point of the"
+                          f" axes {', '.join(axes)}; the layout names dimensions of {use.read.tensor.name}",
+                          f"name the axes of the read: layout ({', '.join(wide or axes)})")  # fmt: skip
         strange = [n for n in step.layout.dims if n not in axes and n not in dims]
         missing = [a for a in wide if a not in step.layout.dims]
         said = f"names {', '.join(strange)}" if strange else f"leaves out {', '.join(missing)}"

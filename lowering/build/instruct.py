@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator
 
 from tilelang import matching
 from tilelang.dtype import DType
-from tilelang.errors import Refusal, counted
+from tilelang.errors import Refusal, at_step, counted
 from tilelang.expr import Const, Expr, Pad, Read, Unary, Var, index, substitute
 from tilelang.fragment import Fragment
 from tilelang.instruction import ONE_LANE, Instruction, known, use
@@ -172,8 +172,7 @@ class Instructions(PointwiseInstructions):
         try:
             found = matching.match(semantics, leaf, binding)
         except Refusal as error:
-            error.span = error.span or step.span
-            raise
+            raise at_step(error, step) from None
         whole = set() if into else set(extents) - cut  # a tail of a whole axis is filled, a piece that was cut must fit
         wrong = [
             m

@@ -5,7 +5,6 @@ Kernels that nobody scheduled (reductions of their own, second halves of split r
 
 from __future__ import annotations
 
-import difflib
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -23,11 +22,11 @@ from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, 
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.roles import Plan, RoleLoads, plan_roles
-from tilelang.lowering.build.spreads import following_owners, numbers, units_numbered
+from tilelang.lowering.build.spreads import check_level, following_owners, numbers, units_numbered
 from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
-from tilelang.spec import LEVELS, complete, root_spec
+from tilelang.spec import complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 
@@ -289,7 +288,7 @@ class _Assembly:
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         for s in steps:
             if isinstance(s, Tile) and s.level not in ("cluster", "block") and (roles is None or s.level != roles.main.name):
-                self._check_level(s)
+                check_level(self.profile, s)
         if roles is not None:
             count = roles.threads
             why = " and ".join(f"{r.threads} of the {r.name}" for r in (roles.main, *roles.others))
@@ -312,13 +311,6 @@ class _Assembly:
             return self.profile.level(step.teams[0].level).threads or 1
         except Refusal as error:
             raise at_step(error, step) from None
-
-    def _check_level(self, step: Tile) -> None:
-        if not self.profile.has_level(step.level):
-            near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, self.profile.level_names, 1)
-            raise refuse(step, "level-not-here", f"`{step}`: the profile `{self.profile.name}` has no level `{step.level}`",
-                         (f"did you mean `{near[0]}`? " if near else "") + "Levels of this profile: "
-                         + ", ".join(self.profile.level_names))  # fmt: skip
 
     def _derived(self, steps: tuple[Step, ...], sizes: dict[str, int]) -> int:
         total, inside = 1, 1  # inside: threads of the unit that the last spread ended at

@@ -6,6 +6,7 @@ The walk over steps, the look-ahead to a leaf, and the shapes of register states
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 from collections.abc import Collection, Mapping
 
@@ -15,7 +16,7 @@ from tilelang.lowering.build.base import refuse
 from tilelang.machine import Profile
 from tilelang.order import order_extents, tile_of
 from tilelang.simplify import simplify
-from tilelang.spec import names_below
+from tilelang.spec import LEVELS, names_below
 from tilelang.steps import Do, Hole, Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import Layout
@@ -142,6 +143,15 @@ def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]
     return (*steps[:leaf], *owners, *steps[leaf:])
 
 
+def check_level(profile: Profile, step: Tile) -> None:
+    """The device has the level that tiles go to. Raises Refusal `level-not-here`."""
+    if not profile.has_level(step.level):
+        near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, profile.level_names, 1)
+        raise refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `{step.level}`",
+                     (f"did you mean `{near[0]}`? " if near else "") + "Levels of this profile: "
+                     + ", ".join(profile.level_names))  # fmt: skip
+
+
 def plan_spread(
     profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool, reduced: frozenset[str]
 ) -> Spread:
@@ -154,6 +164,7 @@ def plan_spread(
     """
     check_step_order(step, extents, reduced)
     sizes = numbers(step)
+    check_level(profile, step)
     per = min(profile.level(step.level).threads or 1, units)
     available, over = divmod(units, per)
     rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}

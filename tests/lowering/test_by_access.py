@@ -147,3 +147,13 @@ def test_rows_named_by_a_table_that_stands_by_its_points(memory: str, again: boo
     made = made.load("ids", memory).split(b1=1).load("table", "register")
     made = made.load("ids", "register") if again else made
     assert not check_schedule(made, arrays(made.computation, "integers"), opencl=True, exactly=True)
+
+
+def test_a_layout_of_dimensions_does_not_fit_a_gather() -> None:
+    r, e = tl.axes(r=5, e=4)
+    ids, table = tl.input("ids", tl.int32, r, range=(0, 9)), tl.input("table", tl.float32, v=9, w=4)
+    plan = tl.schedule(tl.define("Y", table[ids[r], e], r, e)).tile(r=5).to(tl.block)
+    with pytest.raises(tl.Refusal) as caught:
+        plan.load("table", tl.shared, layout=tl.layout("w", "v")).check("simulated")
+    assert caught.value.code == "layout-dimension" and caught.value.mend == "name the axes of the read: layout (r, e)"
+    plan.load("table", tl.shared, layout=tl.layout("r", "e")).check("simulated")
