@@ -204,8 +204,10 @@ def _apart(loops: Loops, threads: Threads, vector: int, device: Lanes) -> float:
     write = loops.nest.writes[0]
     eb, sector = write.element_bytes, device.transaction_bytes
     held = use(loops.instruction) if loops.instruction is not None else None
-    if held is not None and (lanes := held.fragment(held.writes)) is not None and len(write.strides) > 1:
-        strides = write.strides[-lanes.table.shape[2] :]
+    lanes = held.fragment(held.writes) if held is not None else None
+    dims = lanes.table.shape[2] if lanes is not None else 0  # a dot product has one result, which its thread's tiles place
+    if lanes is not None and dims and len(write.strides) > 1:
+        strides = write.strides[-dims:]
         begins = [sum(int(n) * s for n, s in zip(at, strides, strict=True)) for at in lanes.table[: device.warp, 0, :]]
     else:
         found = _steps_of(write, write.strides, tuple(a for a, _, _ in threads.spread))

@@ -100,3 +100,24 @@ def test_tiles_of_warps_are_instructions_that_fill_registers(device: str) -> Non
         assert largest == 2 * smaller == (profile.registers_per_thread + 1) // 2 * profile.warp_size
     schedulers = int(dict(profile.rates)["core_schedulers"])
     assert max(a * b for a, b in grids(Lanes(profile))) == 4 * schedulers and grids(Lanes(dataclasses.replace(profile, rates=())))
+
+
+@pytest.mark.parametrize("profile", ["ampere", "adreno640"])
+def test_a_dot_product_whose_result_has_no_dimensions_is_estimated(profile: str) -> None:
+    plan = tl.parse("""
+        computation f {
+          input X: float32[j: 13, r: 16]
+          input A: float32[t: 16, r: 16]
+          output P[j, t] = sum[r] X[j, r] * A[t, r]
+        }
+        schedule for f {
+          tile j=4 t=8 -> block
+          accumulate in register
+          tile j=1 t=2 -> thread
+          split r=4
+          load X in register { vectorize r=4 }
+          load A in register { vectorize r=4 }
+          do opencl_dot4 (k=r)
+        }
+    """).schedule()
+    assert tl.compile(plan, tl.target("opencl", profile=profile)).estimate.seconds > 0
