@@ -84,8 +84,10 @@ def _check_units(step: Units, profile: Profile) -> None:
     named = any(team.role for team in step.teams)
     plain = len(step.teams) == 1 and step.teams[0].role is None and step.teams[0].registers is None
     if step.level != "block" or not plain and not (named and profile.can("phased_barriers")):
-        raise refuse(step, "not-lowered-yet", f"`{step}`: roles and register budgets are accepted by the language,"
-                     " not lowered yet for this target", "units block = N warp")  # fmt: skip
+        what = "roles and register budgets" if step.level == "block" else f"saying what a {step.level} is made of"
+        verb = "are" if step.level == "block" else "is"
+        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} {verb} accepted by the language, not lowered yet for this target",
+                     "units block = N warp")  # fmt: skip
 
 
 def _check_cluster(step: Units, profile: Profile) -> None:
