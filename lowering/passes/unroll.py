@@ -159,12 +159,15 @@ def _rounds(stmt: ir.Stmt, var: Var, loops: dict[Var, int]) -> Iterator[int]:
 
 def _too_long(loop: ir.For) -> Refusal:
     copies = loop.extent.value if isinstance(loop.extent, Const) else "several"
+    asked = loop.kind == "unroll"
+    why = "" if asked else " addresses registers and"
+    fewer = "leave `unroll` out, or `peel` of the loops inside" if asked else "keep fewer values in registers"
     return Refusal(
         "unrolled-too-long",
-        f"the walk over {loop.var.name} is written out {copies} times, with the loops inside it that are written out, too: more than"
-        f" {MOST_STATEMENTS:,} statements",
+        f"the walk over {loop.var.name}{why} is written out {copies} times, with the loops inside it that are written out, too: more"
+        f" than {MOST_STATEMENTS:,} statements",
         span=loop.span,
-        mend="leave `unroll` out, or `peel` of the loops inside; or smaller pieces, so that fewer rounds are written out",
+        mend=f"{fewer}; or smaller pieces, so that fewer rounds are written out",
     )
 
 

@@ -61,6 +61,16 @@ def test_a_walk_is_not_written_out_as_thousands_of_statements() -> None:
     assert len(tl.compile(made(False), tl.target("cpu")).source) < 100_000
 
 
+def test_a_walk_that_nobody_asked_to_unroll_says_why_it_is_written_out() -> None:
+    n, p = tl.axes(n=700, p=4)
+    X = tl.input("X", tl.float32, n, p)
+    plan = tl.schedule(tl.define("Y", tl.argmax(X[n, p], over=p), n)).tile(n=700).to(tl.block).accumulate(tl.register)
+    plan = plan.split(n=350).split(p=1).split(n=1)
+    with pytest.raises(tl.Refusal, match="the walk over n addresses registers and is written out 2 times") as refused:
+        plan.check("sapphire_rapids")
+    assert refused.value.code == "unrolled-too-long" and "keep fewer values in registers" in str(refused.value)
+
+
 @pytest.mark.parametrize("walks", [2, 5, 20])
 def test_walks_that_are_all_peeled_are_not_written_out_thousands_of_times(walks: int) -> None:
     """Each of them doubles what stands below; what is refused is so before all of it is made."""
