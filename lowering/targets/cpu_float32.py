@@ -61,12 +61,12 @@ def _root(roots: Sequence[float]) -> str:
 _EXP = (
     """
 ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
-    $T y = x > 89.0f ? ($T)(89.0f) : x;
-    y = y < -104.0f ? ($T)(-104.0f) : y;
 #if $sixteen  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
-    const $T shifted = y * 1.44269504f + 786432.0f;
+    const $T shifted = x * 1.44269504f + 786432.0f;
     const $T n = shifted - 786432.0f;
-    const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    const $T rest = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    const $T most = 0.0218f;  // where n has no sixteenths, 2^n is 0 or inf and `rest` is anything; NaN is in n
+    const $T r = as_$T(__builtin_ia32_rangeps${bits}_mask(rest, most, 2, rest, $all$rounding));
     $T q = r * 1.68532133e-01f + 5.05788088e-01f;
     q = q * r + 1.01153457e+00f;
     q = q * r + 1.15345465e-02f;
@@ -75,6 +75,8 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
     + """\
     return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^n, n rounded down
 #else
+    $T y = x > 89.0f ? ($T)(89.0f) : x;
+    y = y < -104.0f ? ($T)(-104.0f) : y;
     const $T shifted = y * 1.44269504f + 12583166.0f;
     const $T n = shifted - 12583166.0f;
     const $T r = (y - n * 0.693359375f) + n * 2.12194440e-4f;

@@ -97,12 +97,12 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
 }
 
 static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
-    float16 y = x > 89.0f ? (float16)(89.0f) : x;
-    y = y < -104.0f ? (float16)(-104.0f) : y;
 #if defined(__AVX512DQ__)  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
-    const float16 shifted = y * 1.44269504f + 786432.0f;
+    const float16 shifted = x * 1.44269504f + 786432.0f;
     const float16 n = shifted - 786432.0f;
-    const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    const float16 rest = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+    const float16 most = 0.0218f;  // where n has no sixteenths, 2^n is 0 or inf and `rest` is anything; NaN is in n
+    const float16 r = as_float16(__builtin_ia32_rangeps512_mask(rest, most, 2, rest, (ushort)0xffff, 4));
     float16 q = r * 1.68532133e-01f + 5.05788088e-01f;
     q = q * r + 1.01153457e+00f;
     q = q * r + 1.15345465e-02f;
@@ -110,6 +110,8 @@ static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| 
     const float16 p = root * q + root;
     return as_float16(__builtin_ia32_scalefps512_mask(p, n, p, (ushort)0xffff, 4));  // by 2^n, n rounded down
 #else
+    float16 y = x > 89.0f ? (float16)(89.0f) : x;
+    y = y < -104.0f ? (float16)(-104.0f) : y;
     const float16 shifted = y * 1.44269504f + 12583166.0f;
     const float16 n = shifted - 12583166.0f;
     const float16 r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
