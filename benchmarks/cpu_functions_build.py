@@ -159,7 +159,9 @@ def source(lanes: int) -> str:
         )
         second = "const float* y, " if len(names) == 2 else ""
         text += Template(_RUN).substitute(name=name, T=type, lanes=lanes, second=second, arguments=arguments)
-    return text
+    text += Template(cpu_float32.QUOTIENTS.text).substitute(cpu_float32.fields(type), inline="OVERLOADED")
+    arguments = "*(const packed*)(x + i), y[i]"  # one divisor for all lanes
+    return text + Template(_RUN).substitute(name="quotients", T=type, lanes=lanes, second="const float* y, ", arguments=arguments)
 
 
 def reference() -> str:

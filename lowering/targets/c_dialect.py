@@ -138,6 +138,8 @@ class Dialect:
     ulps: Mapping[str, float]
     fast: Mapping[str, Mapping[str, Function]] = dataclasses.field(default_factory=dict)
     fast_functions: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # For each C scalar type, the function `quotients` that divides a vector by one number, where that is quicker than a division.
+    quotients: Mapping[str, Function] = dataclasses.field(default_factory=dict)
     # Texts that stand first in a source in which a pattern occurs, once for each way in which the pattern's groups $1, $2 match. A
     # pattern without a space is about one word and the character behind it, or about which words there are, in no order.
     headers: tuple[tuple[str, str], ...] = ()

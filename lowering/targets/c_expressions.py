@@ -10,6 +10,8 @@ place of the text asks for and adds brackets where C needs them.
 
 from __future__ import annotations
 
+import math
+
 from tilelang import dtype as dt
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index
@@ -186,6 +188,8 @@ class Expressions(Places):
             return self._shift(e, level)
         if op == "*" and t.is_float and not self.contract and self.dialect.rounded_product:
             return self._apply(self.dialect.rounded_product, t, n, self.broadcast(left, n), self.broadcast(right, n))
+        if op == "/" and lanes(right) == 1 < n and value_type(t) in self.dialect.quotients and not _is_power_of_two(right):
+            return f"{self.library.quotients(type)}({self.value(left)}, {self.value(right)})"
         own = PRECEDENCE[op]
         if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # C leaves signed overflow undefined
             unsigned = "u" + type
@@ -419,6 +423,11 @@ def _is_moved(e: Expr, dtype: DType) -> bool:
             return lanes(condition) == 1 and _is_moved(then, dtype) and _is_moved(otherwise, dtype)
         case _:
             return False
+
+
+def _is_power_of_two(e: Expr) -> bool:
+    """Whether dividing by a number is multiplying by another, which compilers find."""
+    return isinstance(e, Const) and math.isfinite(e.value) and abs(math.frexp(e.value)[0]) == 0.5
 
 
 def _shift_is_defined(amount: Expr, bits: int) -> bool:

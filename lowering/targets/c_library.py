@@ -279,12 +279,20 @@ class Library:
         definition = quick or self.dialect.own[scalar].get(name) or FUNCTIONS[name]  # the last: one that another one needs
         for needed in definition.needs:
             self.function(needed, type)
-        integer = type.replace(scalar, SIGNED_OF_BITS[BITS[scalar]])
-        fields = {"T": type, "I": integer, "U": f"u{integer}", **self.dialect.function_fields(type)}
         text = (
             definition.text if type != scalar else definition.text.replace("any(", "any_of_one(")
         )  # of masks, which vectors are
-        return self._add(f"fast_{name}_{type}" if quick else f"{name}_{type}", text, **fields)
+        return self._add(f"fast_{name}_{type}" if quick else f"{name}_{type}", text, **self._function_fields(type))
+
+    def _function_fields(self, type: str) -> dict[str, str]:
+        scalar = type.rstrip("0123456789")
+        integer = type.replace(scalar, SIGNED_OF_BITS[BITS[scalar]])
+        return {"T": type, "I": integer, "U": f"u{integer}", **self.dialect.function_fields(type)}
+
+    def quotients(self, type: str) -> str:
+        """Division of a vector by one number; the dialect has it for the vector's scalars."""
+        text = self.dialect.quotients[type.rstrip("0123456789")].text
+        return self._add(f"quotients_{type}", text, **self._function_fields(type))
 
     def extreme(self, op: str, type: str) -> str:
         """min or max of floats that hands on NaN."""

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from tilelang.lowering.targets.c_functions import Function
 from tilelang.lowering.targets.cpu_float32_pieces import ERF, TANH
 from tilelang.lowering.targets.cpu_float32_waves import COS, FMOD, POW, SIN
+from tilelang.lowering.targets.cpu_quotients import quotients
 
 # 2^n p for p near 1 and n of -150 to 128, where the low bits of `shifted` are n + 254. AVX-512 has an instruction for it. Elsewhere
 # there are two factors and the first product is exact, so that denormal results round once and only what is too large overflows.
@@ -348,6 +349,8 @@ FUNCTIONS: dict[str, Function] = {
 
 # Under licence; within these ulps of the exact value.
 FAST: dict[str, Function] = {"exp": Function(_FAST_EXP, (), 5.0)}
+
+QUOTIENTS = quotients("float", "0x1p-126f", "0x1p126f", "0x1.fffffep127f")
 
 ULPS = {name: function.ulps for name, function in FUNCTIONS.items()}
 

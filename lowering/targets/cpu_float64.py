@@ -15,6 +15,7 @@ from tilelang.lowering.targets import cpu_float64_exact, cpu_float64_wide
 from tilelang.lowering.targets.c_functions import Function
 from tilelang.lowering.targets.cpu_float64_exact import EXP2, polynomial
 from tilelang.lowering.targets.cpu_float64_wide import CONDITION as WIDE
+from tilelang.lowering.targets.cpu_quotients import quotients
 
 # e^r = 1 + r + r^2 p(r) for |r| <= log(2) / 2.
 _EXP_TAIL = (
@@ -233,3 +234,5 @@ FUNCTIONS: dict[str, Function] = {
     "sigmoid": Function(_SIGMOID, ("exp", "product_error"), 1.6),
     **cpu_float64_exact.FUNCTIONS,
 }
+
+QUOTIENTS = quotients("double", "0x1p-1022", "0x1p1022", "0x1.fffffffffffffp1023")

@@ -188,6 +188,20 @@ static inline float16 load_first_shared_float16(const float* p, long count, floa
 #endif
 }
 
+static inline float16 quotients_float16(float16 x, float d) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    if (d >= 0x1p-126f && d <= 0x1p126f) {
+        const float inverse = 1 / d;
+        const float16 product = x * inverse;
+        const float16 below = product > 0x1.fffffep127f ? (float16)(0x1.fffffep127f) : product;
+        const float16 first = below < -0x1.fffffep127f ? (float16)(-0x1.fffffep127f) : below;
+        const float16 excess = first * d - x;
+        return first - excess * inverse;
+    }
+#endif
+    return x / d;
+}
+
 static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & 63) == 0) {
@@ -278,9 +292,9 @@ static inline __attribute__((always_inline)) void Y_block(
         float2 total_fold_4 = total_fold_3.s01 + total_fold_3.s23;
         float total_fold_5 = total_fold_4.s0 + total_fold_4.s1;
         float total_register = total_fold_5;
-        store_streaming_float16(Y + i * 37, *(const float16*)(shifted_shared) / total_register);
-        store_streaming_float16(Y + i * 37 + 16, *(const float16*)(shifted_shared + 16) / total_register);
-        store_first_global_float16(Y + i * 37 + 32, load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)) / total_register, 5);
+        store_streaming_float16(Y + i * 37, quotients_float16(*(const float16*)(shifted_shared), total_register));
+        store_streaming_float16(Y + i * 37 + 16, quotients_float16(*(const float16*)(shifted_shared + 16), total_register));
+        store_first_global_float16(Y + i * 37 + 32, quotients_float16(load_first_shared_float16(shifted_shared + 32, 5, (float16)(0.0f)), total_register), 5);
     }
 }
 

@@ -59,6 +59,20 @@ static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log
     return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
 }
 
+static inline float4 quotients_float4(float4 x, float d) {
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    if (d >= 0x1p-126f && d <= 0x1p126f) {
+        const float inverse = 1 / d;
+        const float4 product = x * inverse;
+        const float4 below = product > 0x1.fffffep127f ? (float4)(0x1.fffffep127f) : product;
+        const float4 first = below < -0x1.fffffep127f ? (float4)(-0x1.fffffep127f) : below;
+        const float4 excess = first * d - x;
+        return first - excess * inverse;
+    }
+#endif
+    return x / d;
+}
+
 static inline float4 load_first_shared_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
@@ -178,10 +192,10 @@ static inline __attribute__((always_inline)) void Y_block(
         float total_register = total_state;
         for (int j_round_3 = 0; j_round_3 < 2; ++j_round_3) {
             if (j_round_3 * 32 + tid * 4 < 34) {
-                *(float4_u*)(Y + block_x * 37 + j_round_3 * 32 + tid * 4) = *(const float4*)(shifted_register_by_thread + tid * 8 + j_round_3 * 4) / total_register;
+                *(float4_u*)(Y + block_x * 37 + j_round_3 * 32 + tid * 4) = quotients_float4(*(const float4*)(shifted_register_by_thread + tid * 8 + j_round_3 * 4), total_register);
             } else {
                 if (j_round_3 * 32 + tid * 4 < 37) {
-                    store_first_global_float4(Y + block_x * 37 + j_round_3 * 32 + tid * 4, load_first_shared_float4(shifted_register_by_thread + tid * 8 + j_round_3 * 4, 37 - j_round_3 * 32 - tid * 4, (float4)(0.0f)) / total_register, 37 - j_round_3 * 32 - tid * 4);
+                    store_first_global_float4(Y + block_x * 37 + j_round_3 * 32 + tid * 4, quotients_float4(load_first_shared_float4(shifted_register_by_thread + tid * 8 + j_round_3 * 4, 37 - j_round_3 * 32 - tid * 4, (float4)(0.0f)), total_register), 37 - j_round_3 * 32 - tid * 4);
                 }
             }
         }

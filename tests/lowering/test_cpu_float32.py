@@ -101,6 +101,29 @@ def test_remainders_are_exact(library: ctypes.CDLL) -> None:
     assert not wrong.any(), [*zip(x[wrong], y[wrong], found[wrong], rounded[wrong], strict=True)][:4]
 
 
+def test_quotients_by_one_number_are_those_of_a_division(library: ctypes.CDLL) -> None:
+    """Those of arguments that lose bits below the least float are within the stated ulps; the others are a division's, bit by bit."""
+    rng = np.random.default_rng(3)
+    values = [0.0, 1e-45, 2.0**-126, 2.0**-103, 0.99999994, 1.0, 1.0000001, 3.0, 2.0**126, 1.7e38, 3.4028235e38, np.inf, np.nan]
+    special = np.array([s * v for v in values for s in (1, -1)], np.float32)
+    near_most = special[-6] * rng.uniform(-1, -0.98, 2048).astype(np.float32)
+    ordinary = rng.standard_normal(1 << 15).astype(np.float32)
+    x = np.concatenate([fe.samples("float32", 1 << 14, 4), near_most, ordinary, np.tile(special, 64)])
+    x = rng.permutation(np.resize(x, -(-x.size // 16) * 16))
+    ordinary = rng.uniform(0.5, 2000, 4096).astype(np.float32)
+    divisors = rng.choice(np.concatenate([x[:1024], special, ordinary, 1 - near_most / special[-6] / 50]), x.size // 16)
+    y = np.repeat(divisors, 16)  # at most as many lanes share one
+    found = call(library, "quotients", x, y)
+    with np.errstate(all="ignore"):
+        quotient = x / y
+        off = np.abs(found.astype(np.longdouble) - x.astype(np.longdouble) / y)
+        unit = np.spacing(np.maximum(np.abs(quotient), np.finfo(np.float32).tiny))
+        near = (off <= cpu_float32.QUOTIENTS.ulps * unit) & (np.signbit(found) == np.signbit(quotient))
+        right = (found.view(np.uint32) == quotient.view(np.uint32)) | (np.isnan(found) & np.isnan(quotient))
+        right |= near & (np.abs(x) < 2.0**-103)
+    assert right.all(), [*zip(x[~right], y[~right], found[~right], quotient[~right], strict=True)][:4]
+
+
 def test_huge_arguments_of_the_waves_lane_by_lane(library: ctypes.CDLL) -> None:
     x = np.ones(64, np.float32)
     x[::5] = [3e38, 1e30, np.inf, 65537.0, -7e7, np.nan, 1e20, 65535.9, 3.4028235e38, -1e12, 2e5, -np.inf, 4e9]

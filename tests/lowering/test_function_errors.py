@@ -51,7 +51,7 @@ def test_functions_keep_their_stated_error(type: str, lanes: int) -> None:
         limit = stated[name]
         at = ", ".join(repr(a[worst]) for a in arguments)
         assert off[worst] <= limit, f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}; stated {limit}"
-        if type == "float32" and limit > 0.5:
+        if type == "float32" and limit > 0.5 and name != "/":  # whose stated error is that of dividing by one number
             assert off[worst] > limit / 3, f"{name}: {off[worst]} ulps, far below the stated {limit}"
 
 
