@@ -80,7 +80,7 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
     members = {*combiner.left, *combiner.right}
     foreign = [e for r in combiner.result for e in r.walk() if isinstance(e, Read | Axis | Var) and e not in members]
     if foreign:
-        message = f"`{foreign[0]}` stands in the combiner `{combiner.name}` and is no member of its two states"
+        message = f"`{foreign[0]}` stands in the combiner `{combiner.name}` and is not a member of its two states"
         raise ComputationError(
             "combiner-reads", message, mend="combine the two states alone: what depends on the point is a value"
         )
