@@ -170,6 +170,9 @@ def divided(build: Build, step: Place, spec: Spec) -> Place:
     apart = {a.name: _apart(build, a.base) for a in spec.axes}
     differing = {name: found for name, found in apart.items() if any(e is not index(0) for e in found)}
     sizes, extents = numbers(tile), {a.name: a.extent for a in spec.axes}
+    if not sizes.keys() <= extents.keys():
+        raise refuse(tile, "unknown-axis", f"`{tile}`: a move of {step.tensor_name} has the dimensions {', '.join(extents)}",
+                     "name the tensor's own dimensions")  # fmt: skip
     if not differing:
         if not is_multicast(step):
             raise refuse(tile, "multicast", f"`{tile}`: all blocks of the cluster read all of {step.tensor_name}, and a part that one"

@@ -88,7 +88,7 @@ class Nest(Rings):
             raise refuse(
                 step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile"
             )
-        order = step.order if all(frame.spec.axis(a).extent for a in sizes) else None  # any order is good for no tiles
+        order = None if empty else step.order  # any order is good for no tiles
         names = list(reversed(wide)) or list(sizes)[-1:]
         apart = self.build.profile.tells_apart([rounds[a] for a in wide])
         if step.count is None and order is None and apart:

@@ -229,3 +229,15 @@ def test_boxes_in_a_walk_wait_for_the_phase_that_their_thread_awaits() -> None:
 
     with pytest.raises(InternalError, match="is touched by several roles, and no phase is awaited before"):
         verify(ir.Program((kernel.replace(body=hasty(kernel.body)),), program.buffers), "build")
+
+
+def test_a_tile_for_blocks_along_an_axis_that_the_load_has_not_is_refused() -> None:
+    made = tl.parse(
+        "computation C { input A: bfloat16[m: 64, k: 64] input B: bfloat16[n: 64, k: 64]"
+        " output C[m, n] = sum[k] cast(A[m, k], float32) * cast(B[n, k], float32) }"
+        " schedule for C { units cluster = 2 block; units block = 1 warpgroup as producer + 2 warpgroup as consumer;"
+        " tile m=256 n=64 -> cluster; accumulate in register; split k=64;"
+        " load A in shared swizzle 128 ahead 2 on producer { tile n=2 -> block; do tma_load_2d }; tile m=128 -> block }"
+    ).schedule()
+    with pytest.raises(Refusal, match="a move of A has the dimensions m, k"):
+        testing.lowered(made, tl.load_profile("hopper"))
