@@ -187,7 +187,7 @@ class Table:
                 inner = self._wrapped(step, self.cut(sizes)) % self.block_of.cluster
                 self.block, self.in_block = self.in_cluster * self.block_of.cluster + inner, True
             case Tile(sizes=sizes, level="block"):
-                self.block = self.block + self._wrapped(step, self.cut(sizes))
+                self.block = self.block + self._wrapped(step, self.cut(sizes), self.block_of.cluster)
             case Tile():
                 self._units(step)
                 self.walked |= {axis: size for axis, size in step.sizes if isinstance(size, int)}
@@ -207,10 +207,11 @@ class Table:
             self.number = self.number * max(1, radix) + digit
         return found
 
-    def _wrapped(self, step: Tile, pieces: Numbered) -> Array:
+    def _wrapped(self, step: Tile, pieces: Numbered, whole: int = 1) -> Array:
+        """The unit of each tile. whole: units are launched by so many."""
         number = _number(step, pieces)
         total = math.prod(n for _, n in pieces.values())
-        return number % min(step.count, total) if isinstance(step.count, int) else number
+        return number % (-(-step.count // whole) * whole) if isinstance(step.count, int) and step.count < total else number
 
     def _units(self, step: Tile) -> None:
         """More tiles than units go in rounds; where several axes share a reduction, the last axes take as many units as they can."""
