@@ -67,9 +67,8 @@ def costs(kernel: ir.Kernel) -> str:
 
 def said(make: Callable[[], Schedule], device: Device) -> list[str]:
     """The costs and notes of a schedule's kernels, or why it is refused and what to do."""
-    target = corpus.target_of(device)
     try:
-        schedule = make()
+        schedule, target = make(), corpus.target_of(device)
         program = lower(schedule.computation, schedule.steps, target.profile, needs=target.needs)
     except tl.TileLangError as error:
         return [f"{error.code}: {error.message}", f"help: {error.mend}"]
