@@ -22,9 +22,8 @@ from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import default_steps
-from tilelang.lowering.compilers import interface as compilers
+from tilelang.lowering.compilers.interface import REPORTING
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.cpu import OF_SUMS
 from tilelang.machine import Profile
 from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule
@@ -111,11 +110,9 @@ def _planned(
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
         known, near = _remembered(given, target, options)
-        if known is None:
-            _prepare(given, target)
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
     taken = acceptable(plans, here, options, isinstance(given, Schedule), target.needs)
-    compiled = known is None and target.device is not None and target.dialect in compilers.REPORTING
+    compiled = known is None and target.device is not None and target.dialect in REPORTING
     plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
@@ -186,13 +183,6 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
     if found is not None and found.distance == 0:
         return found.schedule, None
     return recall_constructed(computation, target, steps, options), found.schedule if found is not None else None
-
-
-def _prepare(given: Schedule | Computation, target: Target) -> None:
-    """Has the compiler start while a schedule is constructed."""
-    if target.device is not None and target.device.architecture is not None:
-        sums = any(d.reduction is not None for d in _parts(given)[0].definitions)
-        compilers.prepare(target.dialect, target.device.architecture, (OF_SUMS,) if sums else ())
 
 
 def _or_neighbour(

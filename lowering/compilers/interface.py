@@ -6,7 +6,6 @@ compiled by its driver alone.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import importlib
 from collections.abc import Sequence
@@ -60,18 +59,6 @@ def load(dialect: str) -> Compiler:
             "no-compiler", message, mend="read kernel.source; compilers are here for " + ", ".join(sorted(COMPILERS))
         )
     return cast(Compiler, importlib.import_module(f"tilelang.lowering.compilers.{COMPILERS[dialect]}"))
-
-
-def prepare(dialect: str, architecture: str, options: Sequence[str]) -> None:
-    """Has the compiler of a dialect start, where that takes time and is possible, before the text is there that it will be given.
-
-    options: those that the text will likely name.
-    """
-    if dialect == "cpu":
-        from tilelang.lowering.compilers import native
-
-        with contextlib.suppress(DeviceError):  # told where there is a text
-            native.prepare(architecture, options)
 
 
 def tools() -> tuple[Tool, ...]:

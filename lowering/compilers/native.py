@@ -1,16 +1,13 @@
 """C for processors to a shared library, by clang and lld: those inside the `ziglang` wheel, or a system's clang of version 17 or newer.
 
-Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it. Who knows that a text
-will come has clang start ahead of it (`prepare`). On Linux both read and write pipes and memory files, so that no folder needs to be
-writable. An architecture is a processor as LLVM names it, with the system
+Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it. On Linux both read and
+write pipes and memory files, so that no folder needs to be writable. An architecture is a processor as LLVM names it, with the system
 after an `@` where that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`,
 `apple-m1@aarch64-macos`.
 """
 
 from __future__ import annotations
 
-import atexit
-import collections
 import dataclasses
 import functools
 import os
@@ -20,7 +17,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -34,7 +30,6 @@ from tilelang.options import Options
 NATIVE = "native"
 OLDEST_CLANG = 17
 TIMEOUT_S = 120.0  # the slowest kernels of the tests take 3 s
-READY_S = 10.0  # for which a compiler that was made ready waits for its text
 
 # No library is linked: -ffreestanding keeps the compiler from making calls of memset and memcpy out of loops, -fno-math-errno from
 # calling sqrt. Contraction of a*b+c within a statement is clang's default, and stated here.
@@ -189,80 +184,7 @@ def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subp
     return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    with process:
-        pass
-
-
-class Standby:
-    """A compiler that has started and waits for its text: one at most, and not for long.
-
-    It ends with this process, which closes its pipe. A signal's handler may compile, too: the queue is all that is shared, and each
-    process in it goes to whoever takes it out.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: collections.deque[tuple[subprocess.Popen[bytes], threading.Timer]] = collections.deque()
-        self._watched = False
-
-    def start(self, command: Sequence[str]) -> None:
-        """Starts a program, unless it waits already. Raises DeviceError where it cannot be started."""
-        self._watch()
-        process = self.take(command) or _started(command, reads=True)
-        timer = threading.Timer(READY_S, self.stop)
-        timer.daemon = True
-        self._waiting.append((process, timer))
-        timer.start()
-
-    def take(self, command: Sequence[str]) -> subprocess.Popen[bytes] | None:
-        """The program that waits, if it was started by this command and is still alive; any other is ended."""
-        found = None
-        while self._waiting:
-            try:
-                process, timer = self._waiting.pop()
-            except IndexError:  # another thread was quicker
-                break
-            timer.cancel()
-            if found is None and process.args == list(command) and process.poll() is None:
-                found = process
-            else:
-                _end(process)
-        return found
-
-    def stop(self) -> None:
-        """Ends what waits."""
-        self.take(())
-
-    def _watch(self) -> None:
-        """Has what waits end at the exit of this process, and be left to it by those that are forked from it."""
-        if not self._watched:
-            self._watched = True
-            atexit.register(self.stop)
-            if hasattr(os, "register_at_fork"):
-                os.register_at_fork(after_in_child=self._forget)
-
-    def _forget(self) -> None:
-        while self._waiting:
-            process, _ = self._waiting.pop()
-            process.returncode = 0  # it is another process's to wait for
-            for pipe in (process.stdin, process.stdout, process.stderr):
-                if pipe is not None:
-                    pipe.close()
-
-
-_standby = Standby()
-
-
 # ---------------------------------------------------------------- compiling
-
-
-def prepare(architecture: str, options: Sequence[str] = ()) -> None:
-    """Has a compiler started for a text that will be there soon, which then finds it ready. options: those that the text will name.
-
-    It ends where no text comes within READY_S, or one that names others. Raises DeviceError: `no-compiler`, `unknown-architecture`.
-    """
-    _standby.start(_command(system_of(architecture), options))
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:
@@ -322,14 +244,9 @@ def own_options(source: str) -> tuple[str, ...]:
 
 def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
     """An object file, or assembly. Raises DeviceError with the compiler's words."""
-    command = _command(system, (*own_options(source), *options), as_text)
-    process = _standby.take(command) or _started(command, reads=True)
-    return _output(_ended(process, source.encode()), system)
-
-
-def _command(system: System, options: Sequence[str], as_text: bool = False) -> list[str]:
-    """What compiles a text that is read from a pipe."""
-    return [*toolchain().clang, *FLAGS, *system.flags, *options, "-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
+    command = [*toolchain().clang, *FLAGS, *system.flags, *own_options(source), *options]
+    command += ["-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
+    return invoke(command, system, source.encode())
 
 
 def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
@@ -378,7 +295,9 @@ class Linker:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.returncode is None:  # nothing was compiled
-            _end(self._process)
+            self._process.kill()
+            with self._process:
+                pass
 
     def link(self, code: bytes) -> bytes:
         """The library of an object file, once. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""

@@ -6,15 +6,11 @@ import contextlib
 import ctypes
 import os
 import shutil
-import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import tilelang as tl
@@ -112,106 +108,6 @@ def test_the_linker_starts_before_the_compiler_and_ends_where_that_fails(monkeyp
         linker, compiler = started[-2:]
         assert "ld.lld" in linker.args and "-c" in compiler.args
         assert all(p.returncode is not None and p.stdin.closed and p.stdout.closed for p in (linker, compiler))
-
-
-# ---------------------------------------------------------------- a compiler that is ready
-
-
-@pytest.fixture
-def standby(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """The compilers that were started."""
-    native._standby.stop()
-    native.resolved("native")
-    started, start = list[Any](), native._started
-
-    def noted(command: Sequence[str], *given: Any, **named: Any) -> Any:
-        process = start(command, *given, **named)
-        if "-c" in command:
-            started.append(process)
-        return process
-
-    monkeypatch.setattr(native, "_started", noted)
-    yield started
-    native._standby.stop()
-    assert all(p.returncode is not None and p.stdin.closed and p.stdout.closed for p in started), "none is left behind"
-
-
-def test_a_compiler_that_is_ready_takes_the_next_text(standby: list[Any]) -> None:
-    code = native.compile_source(TWICE, "native").code
-    native.prepare("native")
-    native.prepare("native")  # it is there already
-    assert len(standby) == 2 and standby[1].poll() is None
-    assert native.compile_source(TWICE, "native").code == code
-    assert len(standby) == 2 and standby[1].returncode == 0
-
-
-def test_a_compiler_that_is_ready_for_others_ends(standby: list[Any]) -> None:
-    native.prepare("native", ("-fno-slp-vectorize",))
-    assert native.compile_source(TWICE, "native").code
-    assert len(standby) == 2 and standby[0].returncode not in (0, None)
-
-
-def test_a_compiler_that_ended_while_it_waited_is_replaced(standby: list[Any]) -> None:
-    native.prepare("native")
-    standby[0].kill()
-    standby[0].wait()
-    assert native.compile_source(TWICE, "native").code
-    assert len(standby) == 2
-
-
-def test_a_compiler_waits_for_a_while(standby: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native, "READY_S", 0.05)
-    native.prepare("native")
-    assert standby[0].wait(60) is not None
-
-
-def test_the_words_of_a_compiler_that_was_ready(standby: list[Any]) -> None:
-    native.prepare("native")
-    with pytest.raises(DeviceError, match="undeclared"):
-        native.compile_source("void f(void) { g = 1; }", "native")
-    assert len(standby) == 1
-
-
-def test_several_threads_have_a_compiler_each(standby: list[Any]) -> None:
-    def compiled(_: int) -> bytes:
-        native.prepare("native")
-        return native.compile_source(TWICE, "native").code
-
-    with ThreadPoolExecutor(4) as pool:
-        assert len(set(pool.map(compiled, range(8)))) == 1
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing is forked")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # Python 3.12 and newer: threads are running
-def test_a_forked_process_leaves_a_compiler_that_is_ready_to_its_parent(standby: list[Any]) -> None:
-    native.prepare("native")
-    child = os.fork()
-    if child == 0:
-        taken = native._standby.take(standby[0].args) is not None
-        os._exit(1 if taken or not native.compile_source(TWICE, "native").code else 0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert native.compile_source(TWICE, "native").code and len(standby) == 1
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("end", ["pass", "import os; os._exit(0)", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"])
-def test_a_compiler_that_is_ready_ends_with_its_process(end: str) -> None:
-    script = "from tilelang.lowering.compilers import native; native.prepare('native')\n"
-    script += f"print(native._standby._waiting[0][0].pid, flush=True)\n{end}"
-    done = subprocess.run([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, timeout=120)
-    wait_for = time.monotonic() + 60
-    while Path(f"/proc/{int(done.stdout)}/cmdline").exists() and b"-c" in Path(f"/proc/{int(done.stdout)}/cmdline").read_bytes():
-        assert time.monotonic() < wait_for
-        time.sleep(0.01)
-
-
-def test_a_compiler_starts_while_a_schedule_is_constructed(standby: list[Any], tmp_path: Path) -> None:
-    i, k = tl.axes(i=64, k=48)
-    total = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, k)[i, k], over=k), i)
-    kernel = tl.compile(total, "cpu", options=tl.Options(database="", cache_dir=str(tmp_path)))
-    assert len(standby) == 1 and standby[0].poll() is None
-    assert (kernel(np.ones((64, 48), np.float32)) == 48).all()
-    assert standby[0].returncode is not None
 
 
 def test_a_call_of_a_library_is_refused_where_it_is_linked() -> None:
