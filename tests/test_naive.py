@@ -275,6 +275,9 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
     " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
     " | tile l=2 -> block; accumulate in register",
+    "what a warp without tiles puts in shared memory": "input A: float32[p: 5, l: 5] input B: float32[p: 5, n: 16]"
+    " output C[l, n] = sum[p] A[p, l] * B[p, n] | units block = 4 warp; split n=12; tile l=4 n=5 -> warp 3; accumulate in register;"
+    " split l=4 p=5 n=3; load B in shared; split l=4 p=5 n=3",
 }
 
 

@@ -198,8 +198,12 @@ class Campaign:
         if not items:
             return
         self.beat()
-        report["native"] = report.get("native", 0) + len(items)
-        for text, found in zip(texts, testing.check_device(items), strict=True):
+        try:
+            results = [(text, found) for text, found in zip(texts, testing.check_device(items), strict=True)]
+        except tl.TileLangError:  # of one of them
+            results = [(text, found) for text, item in zip(texts, items, strict=True) if (found := alone(item)) is not None]
+        report["native"] = report.get("native", 0) + len(results)
+        for text, found in results:
             if found:
                 report["faults"] += found
                 report["text"] = text
@@ -323,6 +327,14 @@ class Campaign:
                 return
             steps.append(step)
         yield joined(computation, steps)
+
+
+def alone(item: tuple[Any, testing.Expected]) -> list[str] | None:
+    """The faults of one program on this processor; None where it cannot be run here, or these data are not for it."""
+    try:
+        return testing.check_device([item])[0]
+    except tl.TileLangError as error:
+        return None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on this processor: {error}"]
 
 
 def campaign(profile: str, beat: Callable[[], None]) -> Campaign:

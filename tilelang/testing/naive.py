@@ -221,14 +221,18 @@ class Spec:
             claims.setdefault((home, tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
     def _find(self, tensor: Tensor, rows: Array, parts: tuple[Array, Array, int], homes: tuple[str, ...] = ()) -> None:
-        """What units read. Threads that a spread leaves without a unit may read anything there: nothing comes of it."""
+        """What units read."""
         self._claim(self.kernel.reads, tensor, rows, parts, homes)
+        self._idle(self.kernel.reads, tensor, homes)
+
+    def _idle(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, homes: tuple[str, ...] = ()) -> None:
+        """Threads that a spread leaves without a unit may touch anything there: nothing comes of it."""
         size = math.prod(tensor.shape)
         for first, width in self.table.spare:
             blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
             every = Claim(np.tile(np.arange(size), blocks.size), np.repeat(blocks, size), np.repeat(firsts, size), width)
             for home in homes or self.homes.get(tensor.name, ("global",)):
-                self.kernel.reads.setdefault((home, tensor.name), []).append(every)
+                claims.setdefault((home, tensor.name), []).append(every)
 
     # ------------------------------------------------------------ places
 
@@ -304,6 +308,9 @@ class Spec:
             self._claim(self.kernel.reads, tensor, rows, (table.block, table.first, table.width))
             if memory == "shared":
                 self._claim(self.kernel.writes, tensor, rows, (table.block, table.first, table.width), ("shared",))
+        self._idle(self.kernel.reads, tensor)
+        if memory == "shared":
+            self._idle(self.kernel.writes, tensor, ("shared",))
 
     def _quotients(self, tensor: Tensor, ops: Collection[str]) -> Array:
         """The dimensions of a tensor that are read at quotients, or at remainders: how many, or which of them, one piece reads differs.
