@@ -145,6 +145,8 @@ class Expressions(Places):
                 return bracket(self._shuffled(e, self.value(first), self.value(second)), POSTFIX, level)
             case Binary():
                 return self._binary(e, n, level)
+            case Unary("-", operand) if n == 1 and e.dtype.kind == "int" and e.dtype.bits >= 32:
+                return self._binary(Binary("-", Const(0, e.dtype), operand), n, level)  # the least number is its own negative
             case Unary(op, operand):
                 text = f"{op}{self.value(operand, POSTFIX)}"
                 return self._narrow(text, UNARY, e.dtype, n, level)

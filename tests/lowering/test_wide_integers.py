@@ -55,6 +55,18 @@ def test_values_of_64_bits_wrap_around(schedule: str) -> None:
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("type", [tl.int32, tl.int64])
+def test_the_least_number_is_its_own_negative(type: tl.DType, schedule: str) -> None:
+    """C leaves that undefined, and clang takes the rest of a division by 7 for that of a number above 0."""
+    i = tl.axes(i=8)
+    a = tl.input("A", type, i)[i]
+    data = np.array([type.lowest, type.highest, -1, 0, 1, 8, -8, type.lowest + 1], type.numpy)
+    with np.errstate(over="ignore"):
+        expected = {"negated": -data % 7, "size": np.abs(data) % 7}
+    compared({"negated": -a % 7, "size": tl.abs(a) % 7}, i, expected, schedule, A=data)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
 def test_indices_beyond_their_type_keep_their_value(schedule: str) -> None:
     i = tl.axes(i=8)
     n, big = np.arange(8), 2**62
