@@ -28,7 +28,7 @@ from tilelang.lowering.build.redistribute import Redistributions
 from tilelang.lowering.build.regions import Use
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.tensor import split_terms
 
 
@@ -97,7 +97,11 @@ class Shares(Redistributions):
         """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
         if declares_owners(frame, step):
             return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
-        leaf = step.steps[-1] if step.steps and isinstance(step.steps[-1], Vectorize) else None
+        leaf = step.steps[-1] if step.steps else None
+        if isinstance(leaf, Do):
+            raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that give no thread a tile is"
+                         " accepted by the language, not lowered yet",
+                         "say above it which elements each thread has, as in tile ... -> thread")  # fmt: skip
         names = [a.name for a in region.spec.axes]
         lanes, wide = 1, -1
         if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):

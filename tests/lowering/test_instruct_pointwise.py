@@ -193,6 +193,16 @@ def test_what_an_instruction_brings_to_registers_belongs_to_its_thread() -> None
     check(start.load("X", tl.register, steps=tl.move().split(i=1, j=4).do("bring")).vectorize(j=4), POCL)
 
 
+@pytest.mark.parametrize("steps", [tl.move(), tl.move().split(i=1, j=4), tl.move().split(j=4)])
+def test_an_instruction_that_brings_what_no_tile_gives_to_threads_is_refused(steps: Any) -> None:
+    """It was left out, and plain loops brought to each thread what it reads."""
+    i, j = tl.axes(i=4, j=32)
+    start = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)).tile(i=2, j=16).to(tl.block)
+    plan = start.load("X", tl.register, steps=steps.do(brought(1, 4))).tile(i=1, j=4).to(tl.thread)
+    error = refused(lambda: plan, SIMULATED)
+    assert error.code == "not-lowered-yet" and "`do bring`" in error.message
+
+
 def test_rows_in_registers_follow_one_another_or_are_refused() -> None:
     i, j = tl.axes(i=4, j=32)
     c = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
