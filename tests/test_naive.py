@@ -300,6 +300,18 @@ def test_blocks_that_take_tiles_in_rounds_are_whole_clusters() -> None:
     assert not read.faults(traced(testing.lowered(made, profile), given))
 
 
+@pytest.mark.parametrize("place", ["register", "shared"])
+def test_a_block_that_only_makes_a_cluster_whole_may_read_anything(place: str) -> None:
+    """It loads what the first block does, and stores nothing."""
+    profile = tl.load_profile("hopper")
+    made = tl.parse(
+        "computation f { input A: float32[d: 4] axis q: 2 axis j: 16 output F[j, q] = cos(A[j % 4]) }"
+        f" schedule for f {{ units cluster = 4 block; tile q=8 -> block; load A in {place}; tile j=5 -> thread }}"
+    ).schedule()
+    given = testing.arrays(made.computation)
+    assert not Reading(made, profile, given).faults(traced(testing.lowered(made, profile), given))
+
+
 def test_blocks_have_the_order_of_their_step_where_a_reduction_is_empty() -> None:
     """The grid had its own order then: right results, by other blocks."""
     made = tl.parse(

@@ -192,7 +192,7 @@ class Reading:
             if t.name not in names:
                 code, _ = trace.touched(name, "global", t.name, False)
                 own = [*known.reads.get(("global", t.name), []), *known.writes.get(("global", t.name), [])]
-                yield from told("is read without need by", t.name, code[:, ~covered(own, code)])
+                yield from told("is read without need by", t.name, code[:, ~covered(own, code) & _works(known, code)])
 
     def _tensors(self) -> list[Tensor]:
         return [*self.computation.inputs, *(t for d in self.computation.definitions for t in d.tensors)]
@@ -264,7 +264,7 @@ class Reading:
                     continue
                 tensor = self.computation.tensor(n)
                 code, values = trace.touched(name, "shared", n, writes)
-                wrong = ~self._held(mine, tensor, code, values)
+                wrong = ~self._held(mine, tensor, code, values) & _works(known, code)
                 yield from told(f"{kind} in shared memory what is not its own", n, code[:, wrong])
         for tensor in self.computation.inputs:
             for c in known.needs.get(("shared", tensor.name), []):
@@ -339,6 +339,13 @@ def unit_of(claim: Claim, code: Array) -> tuple[Array, Array]:
     at = np.searchsorted(starts, code[2], side="right") - 1
     first = starts[np.maximum(at, 0)]
     return code[1] * 65536 + first, (at >= 0) & (code[2] < first + claim.width)
+
+
+def _works(known: Kernel, code: Array) -> Array:
+    """Whether the block of each (element, block, thread) has a tile. One that only makes a cluster whole may read and move anything:
+    nothing comes of it."""
+    found = [c.block for claims in (*known.writes.values(), *known.reads.values()) for c in claims]
+    return np.isin(code[1], np.concatenate([np.zeros(0, np.int64), *found]))
 
 
 def covered(claims: Sequence[Claim], code: Array) -> Array:
