@@ -272,6 +272,8 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " identity 0, 100 } axis p: 4 axis k: 4 axis j: 2 axis n: 6 axis m: 3 input B: int32[b: 8] input M: int32[m: 3]"
     " output D[p, k], E[p, k] = reduce both[j, n] (B[3 - p], cast(j, int32)) only E output F[k, p] = prod[m] M[m]"
     " output Z[k, p] = F[k, p] + D[p, k] | fuse jn=(j, n); tile p=2 k=4 -> block; load F in shared; accumulate in register; split jn=4",
+    "reads of which one moves with the blocks and one does not": "input A: float32[a: 11, b: 8] axis n: 8 axis m: 2"
+    " output F[n, m] = A[n, 0] + A[m * 2, 0] | tile n=4 -> block; split m=4; load A in shared; tile n=1 -> thread",
     "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
     " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
     " | tile l=2 -> block; accumulate in register",

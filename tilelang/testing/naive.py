@@ -252,13 +252,18 @@ class Spec:
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
         longer, wraps = self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
+        apart = self._apart(
+            self._reads(tensor) if only is None else [],
+            tensor,
+            lambda e: self._reach(piece, here - later, later, within=t.within(), only=e),
+        )
         shape = shape + 2 * longer
         low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
         every = (
             low.max(axis=1, initial=0) + tensor.shape
-        )  # what is read at remainders may begin anywhere, and be as long as the tensor
-        shape, low = np.where(wraps, every, shape), np.where(wraps[:, None], 0, low)
-        sure = not self._quotients(tensor, ("//", "%")).any()
+        )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
+        shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
+        sure = not self._quotients(tensor, ("//", "%")).any() and not apart.any()
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
 
     def _load(self, k: int, step: Place) -> None:
@@ -311,6 +316,20 @@ class Spec:
         self._idle(self.kernel.reads, tensor)
         if memory == "shared":
             self._idle(self.kernel.writes, tensor, ("shared",))
+
+    def _apart(self, reads: Sequence[Read], tensor: Tensor, reached: Callable[[Read], dict[Tensor, Array]]) -> Array:
+        """The dimensions along which two reads of a tensor lie at another distance in some pieces, as in A[n] + A[2 * m] where pieces
+        are of n: one region for all pieces then reaches beyond what each reads. The end of the tensor may cut one end of a read."""
+        found = np.zeros(len(tensor.dims), bool)
+        different = {e.indices: e for e in reads}.values()
+        every = [reached(e).get(tensor) for e in different] if len(different) > 1 else []
+        pieces = [regions(distinct(rows)) for rows in every if rows is not None]
+        for which, low, high in pieces[1:]:
+            _, a, b = np.intersect1d(which, pieces[0][0], return_indices=True)
+            begins, ends = low[:, a] - pieces[0][1][:, b], high[:, a] - pieces[0][2][:, b]
+            for d, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+                found[d] |= not any(((begin == n) | (end == n)).all() for n in (*begin[:1], *end[:1])) and begin.size > 0
+        return found
 
     def _quotients(self, tensor: Tensor, ops: Collection[str]) -> Array:
         """The dimensions of a tensor that are read at quotients, or at remainders: how many, or which of them, one piece reads differs.
