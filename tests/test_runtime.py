@@ -152,6 +152,28 @@ def test_parameters_with_defaults_are_constants_or_arrays() -> None:
     assert caught.value.mend == "one array for each parameter without a default"
 
 
+def test_defaults_that_are_tuples_or_types_are_constants() -> None:
+    @tl.kernel
+    def every(x: Any, step: Any = (2, 1), to: Any = None) -> Any:
+        i = tl.axes(i=4)
+        read = x[i * step[0] + step[1]]
+        return tl.define("Y", read if to is None else tl.cast(read, to), i)
+
+    x = np.arange(100, 112, dtype=np.int8)
+    for _ in range(2):
+        np.testing.assert_array_equal(every(x), x[1:9:2])
+        np.testing.assert_array_equal(every(x, (3, 0)), x[::3])
+        np.testing.assert_array_equal(every(x, [1, 5]), x[5:9])
+        assert every(x).dtype == np.int8 and every(x, to=tl.float16).dtype == np.float16
+
+    @tl.kernel
+    def moved(x: Any, by: Any = (3, 4)) -> Any:
+        i = x.dims[0]
+        return tl.define("Y", x[i] * by[0] + by[1], i)
+
+    assert moved(x).dtype == np.int8  # as of a number, and not int64, as of an array
+
+
 def test_candidates_of_a_kernel_from_a_function_are_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_DATABASE", str(tmp_path / "schedules.sqlite"))
 

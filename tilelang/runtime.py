@@ -23,6 +23,7 @@ from tilelang import arguments, planning
 from tilelang.arguments import array_type, as_array, bind
 from tilelang.call import Direct, Placing, given_outputs
 from tilelang.computation import Computation, Tensor, computation, input
+from tilelang.dtype import DType
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief, counted
 from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
@@ -470,7 +471,8 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
 
     The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
-    them, or a Schedule. A parameter with a default may be a constant: it, or the number that is given, is part of the kernel.
+    them, or a Schedule. A parameter with a default may be a constant: it, or the number, the type or the tuple that is given, is part
+    of the kernel.
     trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
 
     >>> import numpy as np, tilelang as tl
@@ -555,9 +557,16 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
 
 def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
     """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is not an array."""
+    return parameter.default is not parameter.empty and _is_written_down(value)
+
+
+def _is_written_down(value: Any) -> bool:
+    """Whether a value is no array, and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
     import numpy as np
 
-    return parameter.default is not parameter.empty and isinstance(value, (bool, int, float, str, np.generic, type(None)))
+    if isinstance(value, (tuple, list)):
+        return all(_is_written_down(v) for v in value)
+    return isinstance(value, (bool, int, float, str, np.generic, DType, type(None)))
 
 
 def _alike(arrays: tuple[Any, ...]) -> Any:
