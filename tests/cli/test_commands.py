@@ -68,10 +68,23 @@ def test_check_leaves_out_what_conditions_leave_out(tmp_path: Path) -> None:
     path = tmp_path / "when.tile"
     double = "computation f(M = 9) { input X: float32[i: M] output Y[i] = X[i] + Z }"
     path.write_text(f"when M < 8 {{ {double} }}\nschedule s for f {{ tile q=4 -> block }}\n")
-    assert tilelang("check", str(path)).exit_code == 0
+    result = tilelang("check", str(path))
+    told = f"{path}: 0 computations, 0 schedules (2 more not checked, as their conditions do not hold), nothing found\n"
+    assert result.exit_code == 0 and result.stdout == told
     assert "error[unknown-name]" in tilelang("check", str(path), "-S", "M=4").stderr
     mistyped = tilelang("check", str(path), "-S", "M=4", "-S", "Q=4")
     assert mistyped.exit_code == 2 and "error[unknown-parameter]" in mistyped.stderr
+
+
+def test_check_counts_what_it_checked(tmp_path: Path) -> None:
+    path = tmp_path / "two.tile"
+    text = "computation f(M = 9) { input X: float32[i: M] output Y[i] = X[i] * 2.0 }\n"
+    path.write_text(text + "when M < 8 { schedule s for f { tile i=4 -> block } } else { schedule s for f { split i=4 } }\n")
+    more = "(1 more not checked, as their conditions do not hold), nothing found\n"
+    assert tilelang("check", str(path)).stdout == f"{path}: 1 computation, 1 schedule {more}"
+    assert tilelang("check", str(path), "-s", "s").stdout == f"{path}: 1 schedule, nothing found\n"
+    path.write_text(text)
+    assert tilelang("check", str(path)).stdout == f"{path}: 1 computation, 0 schedules, nothing found\n"
 
 
 def test_check_tells_syntax_errors_together(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tilelang.cli.output import emit, is_json, show, working
 from tilelang.errors import Refusal, Span, TileLangError, collected, counted
 
 if TYPE_CHECKING:
+    from tilelang.machine import Profile
     from tilelang.simulated import Verdict
 
 
@@ -65,8 +66,13 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 
 def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     """What was checked and found right, and of how much that is not known."""
-    document = asked.document
-    text = f"{asked.path}: {counted(len(document.computations), 'computation')}, {counted(len(document.schedules), 'schedule')}"
+    document, profile, name = asked.document, profile_of(asked), asked.schedule_name
+    entries = [e for e in document.entries() if name is None or (e.of and e.name == name)]
+    checked = [e for e in entries if document.holds(e, asked.sizes, profile)]
+    kinds = {"computation": sum(not e.of for e in checked), "schedule": sum(bool(e.of) for e in checked)}
+    text = f"{asked.path}: {', '.join(counted(n, kind) for kind, n in kinds.items() if name is None or n)}"
+    if name is None and len(entries) > len(checked):
+        text += f" ({len(entries) - len(checked)} more not checked, as their conditions do not hold)"
     partly = {
         "not simulated, or not at every size": [name for name, v in verdicts.items() if v.skipped],
         "not held against its steps, or not at every size": [name for name, v in verdicts.items() if v.unread],
@@ -76,12 +82,18 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     return f"{text}, no errors; " + "; ".join(f"{what}: {', '.join(names)}" for what, names in partly.items() if names)
 
 
+def profile_of(asked: Asked) -> Profile:
+    """The profile that a file is checked for."""
+    from tilelang.machine import load_profile
+
+    return asked.profile or load_profile("sapphire_rapids")
+
+
 def findings(asked: Asked) -> list[TileLangError]:
     """What is wrong with the file's computations and schedules, or with the one of --schedule."""
-    from tilelang.machine import load_profile
     from tilelang.targets import target
 
-    profile = asked.profile or load_profile("sapphire_rapids")
+    profile = profile_of(asked)
     if asked.schedule_name is None:
         return asked.document.findings(asked.sizes, profile)
     found: list[TileLangError] = []
@@ -93,11 +105,10 @@ def findings(asked: Asked) -> list[TileLangError]:
 def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
     """The schedule that is asked for, else each that holds and compiles, by name, simulated at small sizes; of a file without schedules
     the one that is constructed."""
-    from tilelang.machine import load_profile
     from tilelang.simulated import check_simulated
     from tilelang.targets import target
 
-    profile = asked.profile or load_profile("sapphire_rapids")
+    profile = profile_of(asked)
     entries = asked.document.holding(asked.sizes, profile, asked.schedule_name)
     found: dict[str, Verdict] = {}
     for name in [e.name or None for e in entries] or [None]:
