@@ -95,6 +95,17 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     """The refusal of a read by a thread that has not the element, with the element and the two threads."""
     share = error.share
     name, dims = share.tensor.name, share.names
+    around = _taken_in_rounds(share)
+    if around:
+        which = " and ".join(around)
+        return Refusal(
+            "not-lowered-yet",
+            f"threads take the tiles of {name} along {which} in rounds that do not begin at whole rows of tiles: in registers that is"
+            " accepted by the language, not lowered yet for this target",
+            span=getattr(step, "span", None),
+            mend="more threads (units block = ...), or larger tiles in the braces of the load: one for each thread at most",
+            proven=False,
+        )
     example = _foreign_element(share, dims, error.offsets, threads)
     if example is None:
         return Refusal(
@@ -112,6 +123,12 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
         counterexample=example,
         mend=f"load {name} in register again, for this reader, or give it and the owner the same tiles",
     )
+
+
+def _taken_in_rounds(share: Share) -> list[str]:
+    """The dimensions along which a round of the units goes on together, so that no dimension tells by itself what a thread has."""
+    rounds = [{v for v in d.unit.walk() if isinstance(v, Var) and v.name != "thread" and _is_walked(v)} for d in share.dims]
+    return [n for n, mine in zip(share.names, rounds, strict=True) if any(sum(v in r for r in rounds) > 1 for v in mine)]
 
 
 def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr], threads: int) -> str | None:

@@ -82,3 +82,9 @@ def instruction_behind_a_stop_in_registers() -> None:
 def state_above_an_unfuse() -> None:
     start = tl.schedule(matmul()).fuse(mn=("m", "n")).tile(k=32).to(tl.block).accumulate(tl.shared)
     start.unfuse(mn={"x": 64, "y": 64}).check()
+
+
+def rounds_of_registers_that_end_inside_a_row() -> None:
+    """30 tiles for 20 threads: the second round begins in the middle of the first row, so that threads have 2 elements or 1."""
+    start = tl.schedule(copy(4, 30)).units(block=tl.threads(20)).tile(i=4).to(tl.block)
+    start.load("X", tl.register, steps=tl.move().tile(i=2, j=1).to(tl.thread)).tile(i=2, j=1).to(tl.thread).check()
