@@ -219,6 +219,6 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
         raise ComputationError(
             "arguments",
             f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
-            mend="one array for each output, in definition order: " + ", ".join(names),
+            mend="one array for each output, in this order: " + ", ".join(names),
         )
     return list(out)

@@ -345,7 +345,7 @@ class Kernel:
         `__dlpack__` or `__cuda_array_interface__`. out: the output array, or one per output (a sequence, or a mapping by name).
         queue: a queue or stream of the driver's library, for device arrays. With device inputs the results are device arrays of
         the same library and the call does not wait; otherwise NumPy arrays, finished. One output: the array; several: a named
-        tuple in definition order.
+        tuple, in the order of the computation.
 
         Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
         """
