@@ -20,13 +20,12 @@ from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.traffic import Traffic, staged_places
-from tilelang.autoschedule.waiting import copying, stalled, waiting
+from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
 from tilelang.tensor import variable_names
 
 MANY_BLOCKS = 8  # of a core
-MOVE = "move "  # what the work of copies begins with
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -75,16 +74,12 @@ def _work_parts(loops: Loops, device: Cores) -> tuple[Parts, float]:
 
 
 def _wait_parts(loops: Loops, work: Parts, even: float, device: Cores) -> Parts:
-    """The seconds that a kernel waits beside its work. What is copied into memory of the block waits beside the copying alone: what is
-    computed of it comes afterwards."""
+    """The seconds that a kernel waits beside its work."""
     if not loops.nest.points:
         return []
     cycle, busy = device.rate("cycle_ns") * 1e-9, sum(s for _, s in work)
     traffic, slower = Traffic(loops, body_depth(loops), piece_depth(loops)), cycle * device.scale("waiting")
-    moving = sum(seconds for what, seconds in work if what.startswith(MOVE))
-    waits, copied = dict(waiting(loops, traffic, even, device)), copying(traffic, device)
-    parts = exposed([(c, cycles * slower * copied[c]) for c, cycles in waits.items()], moving, device)
-    parts += exposed([(c, cycles * slower * (1.0 - copied[c])) for c, cycles in waits.items()], busy - moving, device)
+    parts = exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
     parts.append(("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy)))
     parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
     return parts
@@ -169,7 +164,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
         yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
-            yield f"{MOVE}{p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
+            yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
 
 
 def _stage_name(stage: Loops) -> str:

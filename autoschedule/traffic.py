@@ -115,11 +115,6 @@ class Stream:
     past: bool = False
     border: float = 1.0
 
-    @property
-    def copied(self) -> bool:
-        """Whether it is read only to be copied into memory of the block."""
-        return self.outer is not None and not self.access.store
-
 
 @dataclasses.dataclass(frozen=True)
 class Follow:

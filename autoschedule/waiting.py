@@ -15,7 +15,7 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
     """
     found, loose = [], device.rates.get("loose_lines", 1.0)
     apart = {s for s in traffic.streams if not s.packed and traffic.rows(s) > 1}
-    for what, cache in _beyond(device):
+    for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
         inside = sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
         if cache is device.caches[-1]:
             cycles = _from_afar(loops, traffic, inside, share, device)
@@ -24,20 +24,6 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
             cycles = divided(moved + inside, cache.beyond)
         found.append((what, cycles))
     return found
-
-
-def copying(traffic: Traffic, device: Cores) -> dict[str, float]:
-    """The share of the lines from beyond each cache that copies into memory of the block bring."""
-    found = {}
-    for what, cache in _beyond(device):
-        moved = [(s, b) for s, b in traffic.missed(cache) if not s.past]
-        found[what] = divided(sum(b for s, b in moved if s.copied), sum(b for _, b in moved))
-    return found
-
-
-def _beyond(device: Cores) -> list[tuple[str, Cache]]:
-    """The caches of a core, each with the name of what lies beyond it."""
-    return list(zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False))
 
 
 def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:

@@ -126,17 +126,6 @@ def test_results_go_past_the_caches_where_memory_that_is_near_has_no_room() -> N
         assert (relu_waits(elements, 512, True) < relu_waits(elements, 512, False)) == better
 
 
-def test_a_copy_waits_as_long_however_long_what_is_computed_of_it_takes() -> None:
-    """What a block computes of a copy comes after it, and hides nothing of what the copy waits for."""
-
-    def waited(rows: int) -> float:
-        whole = product(m=rows, n=1 << 14, k=512).tile(m=rows, n=256).to(tl.block).load("B", tl.shared)
-        plan = whole.split(m=6, n=64).accumulate(tl.register).split(k=1).vectorize(n=16)
-        return dict(estimate_schedule(plan, POCL).parts)["waiting for global"]
-
-    assert waited(6) > 0.9 * waited(24) > 0
-
-
 def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
     i, j = tl.axes(i=5, j=0)
     X = tl.input("X", tl.float32, i, j)
