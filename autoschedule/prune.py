@@ -15,14 +15,14 @@ from typing import Self
 from tilelang.errors import TileLangError
 
 RULES = {
-    "registers": "a thread, or a core with vectors, would keep more in registers than it has",
-    "shared": "a block would keep more in shared memory than there is, or, where that is a cache, than stays near",
-    "threads": "a block would have more threads than the device takes, or than a core holds",
-    "grid": "a kernel would have more blocks, or threads in all, than a grid takes: fewer are tried, with several tiles each",
-    "slow-shared": "shared memory is no faster than global memory there, so that a copy in it gains nothing",
-    "tails": "a loop would divide the fused index at every iteration",
-    "reported-registers": "the compiler reports more registers for the threads of a block than a core has",
-    "reported-spills": "the compiler reports more than an eighth of a thread's registers kept in memory, of other candidates less",
+    "registers": "candidates that need more registers than a thread, or a CPU core, has",
+    "shared": "candidates whose blocks need more shared memory than there is, or, on CPUs, than fits the core's cache",
+    "threads": "candidates whose blocks have more threads than the device allows, or than a core holds",
+    "grid": "candidates with more blocks or threads than a grid allows; persistent blocks with several tiles each are tried instead",
+    "slow-shared": "copies to shared memory on devices where it is no faster than global memory",
+    "tails": "loops that would divide a fused index in every iteration",
+    "reported-registers": "kernels that need more registers than a core has, by the compiler's report",
+    "reported-spills": "kernels that spill more than an eighth of a thread's registers, by the compiler's report, if others spill less",
 }
 
 

@@ -58,7 +58,7 @@ REFUSED = {
     "nothing-to-accumulate": "input A: float32[i: 4, j: 4] P[i, j] = A[i, j] * 2.0 output Q[i] = sum[j] P[i, j]"
     " | compute P in global { accumulate in shared }",
     "tile-covered-twice": "input B: float32[j: 3, i: 4] axis k: 8 P[j, k] = B[j, k % 4] * 2.0 output Q[j, k] = P[j, k] + 1.0"
-    " | compute P in global { tile k=7 j=4 -> block order (j, (k + j) % 4) }",
+    " | compute P in global { tile k=7 j=4 -> block order (j, k, k % 2) }",
     "memory-above-block": "input A: float32[j: 2] output Q[j] = A[j] * 2.0 | via shared; tile j=1 -> block",
     "reads-scattered": "input A: float32[j: 5] input ids: int32[k: 3] in 0 .. 5 P[j] = A[j] * 2.0 output Q[k] = P[ids[k]]"
     " | tile k=1 -> block; compute P in shared",

@@ -21,7 +21,7 @@ struct Copy : Operation {
 // `bytes` from global to shared memory, zeros after the first `source_bytes`; what was there is lost at once.
 inline void copy(void* target, const void* source, uint32_t bytes, uint32_t source_bytes) {
     if (reinterpret_cast<uintptr_t>(target) % bytes || reinterpret_cast<uintptr_t>(source) % bytes)
-        fault("an asynchronous copy of %u bytes from or to an address that is no multiple of it", bytes);
+        fault("an asynchronous copy of %u bytes from or to an address that is not a multiple of it", bytes);
     shared_address(target);
     Copy* made = new Copy;
     made->target = static_cast<uint8_t*>(target);
@@ -56,7 +56,7 @@ inline void settle(Mbarrier& barrier) {
 inline Mbarrier& mbarrier(void* place, uint32_t of_block = here) {
     Mbarrier& found = *reinterpret_cast<Mbarrier*>(in_block(place, of_block));
     if (reinterpret_cast<uintptr_t>(place) % 8)
-        fault("a barrier in shared memory whose address is no multiple of 8");
+        fault("a barrier in shared memory whose address is not a multiple of 8");
     if (found.count == 0x7fff)  // poison
         fault("a barrier in shared memory is used before it is made");
     return found;
@@ -192,7 +192,7 @@ inline TensorCopy* tensor_copy(const void* map, void* place, void* barrier, cons
     if (made->map.rank < 1 || made->map.rank > 5)
         fault("a tensor copy by what is no tensor map");
     if (made->address % 128)
-        fault("a tensor copy from or to an address in shared memory that is no multiple of 128");
+        fault("a tensor copy from or to an address in shared memory that is not a multiple of 128");
     for (uint32_t d = 0; d < made->map.rank; ++d)
         made->start[d] = start[d];
     return made;

@@ -33,7 +33,7 @@ inline void segment_fault(int, void* information, void*) {
             fault("out of bounds: byte %lld of %s, which has %llu", (long long)(address - regions[i].start), regions[i].name,
                   (unsigned long long)regions[i].bytes);
     if (!address)  // what x86 tells of a misaligned vector
-        fault("a vector is read or written at an address that is no multiple of its size, or a null pointer");
+        fault("a vector is read or written at an address that is not a multiple of its size, or a null pointer");
     fault("an access to memory that is no argument of the kernel");
 }
 
@@ -102,7 +102,7 @@ struct Place {  // in the source; what the compiler hands to a check begins with
 
 extern "C" {
 inline __attribute__((used)) void __ubsan_handle_type_mismatch_v1(const emulated::Place* place, uintptr_t address) {
-    emulated::fault("line %u: an access at an address that is no multiple of what it must be, ...%03x", place->line,
+    emulated::fault("line %u: an access at an address that is not a multiple of what it must be, ...%03x", place->line,
                     unsigned(address & 0xfff));
 }
 inline __attribute__((used)) void __ubsan_handle_out_of_bounds(const emulated::Place* place, uintptr_t index) {

@@ -118,7 +118,7 @@ void move_matrices(const char* name, Row& mine) {
     const uint32_t lane = current->number % 32;
     if (lane < 8 * MATRICES) {
         if (reinterpret_cast<uintptr_t>(mine.address) % 16)
-            fault("%s: a row whose address is no multiple of 16", name);
+            fault("%s: a row whose address is not a multiple of 16", name);
         touched(shared_pointer(shared_address(mine.address), 16), 16, STORE);
     }
     together(name, 32, 32, mine, [](Row** lanes) {

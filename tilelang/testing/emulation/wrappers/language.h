@@ -25,7 +25,7 @@ static inline float minimum(float a, float b) { return a != a || b != b ? __buil
 template <class P, class V>
 static inline void store_streaming(P* place, const V& vector) {
     if (reinterpret_cast<uintptr_t>(place) % 16)
-        emulated::fault("a store of 16 bytes to an address that is no multiple of it");
+        emulated::fault("a store of 16 bytes to an address that is not a multiple of it");
     memcpy(place, &vector, sizeof(vector));
 }
 static inline void prefetch_l2(const void*) {}
