@@ -302,6 +302,19 @@ def test_blocks_that_take_tiles_in_rounds_are_whole_clusters() -> None:
     assert not read.faults(traced(testing.lowered(made, profile), given))
 
 
+def test_a_grid_of_two_axes_has_whole_clusters_along_the_first() -> None:
+    """Three tiles of m are four blocks, and the next tile of n begins behind them."""
+    profile = tl.load_profile("hopper")
+    made = tl.parse(
+        "computation f { input X: float32[n: 8, m: 6] output Y[n, m] = X[n, m] * 2.0 }"
+        " schedule for f { units cluster = 2 block; tile n=4 m=2 -> block }"
+    ).schedule()
+    given = testing.arrays(made.computation)
+    read = Reading(made, profile, given)
+    assert {block for block, *_ in who(read.kernels[0].writes["global", "Y"], 24)} == {4}
+    assert not read.faults(traced(testing.lowered(made, profile), given))
+
+
 @pytest.mark.parametrize("place", ["register", "shared"])
 def test_a_block_that_only_makes_a_cluster_whole_may_read_anything(place: str) -> None:
     """It loads what the first block does, and stores nothing."""

@@ -208,7 +208,11 @@ class Table:
         return found
 
     def _wrapped(self, step: Tile, pieces: Numbered, whole: int = 1) -> Array:
-        """The unit of each tile. whole: units are launched by so many."""
+        """The unit of each tile. whole: units are launched by so many, neighbours along the grid's first axis, the last with tiles."""
+        wide = [axis for axis, (_, n) in pieces.items() if n > 1]
+        if step.order is None and step.count is None and 1 < len(wide) <= 3:
+            digit, n = pieces[wide[-1]]
+            pieces = {**pieces, wide[-1]: (digit, -(-n // whole) * whole)}
         number = _number(step, pieces)
         total = math.prod(n for _, n in pieces.values())
         return number % (-(-step.count // whole) * whole) if isinstance(step.count, int) and step.count < total else number
