@@ -118,6 +118,15 @@ def test_what_is_searched_for_is_the_device_here_as_a_compiled_kernel_has_it(
         targets._local_target.cache_clear()
 
 
+def test_the_target_of_the_environment_has_its_own_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without a device: it was refused as none of the processor's."""
+    monkeypatch.setenv("TILELANG_TARGET", "cuda")
+    monkeypatch.setenv("TILELANG_DEVICE", "none of that name")
+    monkeypatch.delenv("TILELANG_PROFILE", raising=False)
+    found = of_json(tilelang("fill", str(ROOT / "examples" / "17_no_schedule.tile"), "--json"))
+    assert found["profile"] == "ampere" and found["origin"] == "given"
+
+
 def test_fill_says_what_cannot_be(tmp_path: Path) -> None:
     path = tmp_path / "half.tile"
     path.write_text(HALF + "schedule half for product {\n  tile m=? n=8192 -> block\n  tile m=1 n=1 -> thread\n}\n")

@@ -52,6 +52,7 @@ def searched_for(asked: Asked, dialect: str | None) -> Target:
     own profile where no such device is here."""
     from tilelang.targets import target
 
+    dialect = dialect or Options.from_environment().target
     if asked.profile is None:
         try:
             return target(dialect)
