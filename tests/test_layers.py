@@ -42,7 +42,6 @@ LATE = {
     ("schedule", "check"),
     ("schedule", "explain"),
     ("schedule", "runtime"),
-    ("simulated", "testing"),
 }
 
 

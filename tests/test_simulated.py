@@ -1,6 +1,5 @@
 """Schedules are checked by simulating them at small sizes: what is right passes, a fault of the compiler is found, limits are told."""
 
-import itertools
 import logging
 from pathlib import Path
 from typing import Any
@@ -10,13 +9,12 @@ import pytest
 
 import tilelang as tl
 from tests.cli.commands import of_json, tilelang
-from tests.planted import exchange_blocks, leave_out_barriers
+from tests.planted import leave_out_barriers
 from tests.test_resize import tiled
 from tilelang import simulated
 from tilelang.errors import ComputationError, Refusal, TileLangError
 from tilelang.lowering import simulate
 from tilelang.options import Options
-from tilelang.testing import points, tracing
 
 OPENCL = tl.target("opencl", profile="sapphire_rapids")
 TEXT = """computation f(M = 2000, N = 64) {
@@ -70,66 +68,6 @@ def test_a_fault_of_the_compiler_is_found(broken: Any, monkeypatch: pytest.Monke
     found = tilelang("check", file, "--simulate", "-p", "ampere")
     assert found.exit_code == 1 and "error[simulated-wrong]" in found.stderr and f"{file}:5:10" in found.stderr
     assert tilelang("check", file).exit_code == 0
-
-
-def test_a_kernel_that_does_not_do_what_its_steps_say_is_found(monkeypatch: pytest.MonkeyPatch, file: str) -> None:
-    """Its results are right, and the simulator has nothing to report: only the second reading of the steps sees it."""
-    exchange_blocks(monkeypatch, simulated, "lower")
-    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
-    assert verdict.faulty is not None and all(i.astray and not i.faults for i in verdict.instances)
-    assert "not as its steps say: Y: element 16 of Y is written by thread 0 of block 0" in str(verdict)
-    with pytest.raises(Refusal) as caught:
-        tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate"))
-    assert caught.value.code == "simulated-wrong" and caught.value.counterexample == verdict.faulty.astray[0]
-    found = tilelang("check", file, "--simulate", "-s", "good")
-    assert (
-        found.exit_code == 1
-        and "error[simulated-wrong]: the kernel of good does not write and read what its steps say" in found.stderr
-    )
-    facts = of_json(tilelang("check", file, "--simulate", "-s", "good", "--json"))["simulated"]["good"]["instances"]
-    assert [i["not_as_steps_say"] for i in facts] == [list(i.astray) for i in verdict.instances]
-
-
-def test_steps_that_are_not_read_are_told(monkeypatch: pytest.MonkeyPatch, file: str, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(points, "MOST_POINTS", 1)
-    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
-    assert verdict.faulty is None and verdict.unread == ("too many points to list",)
-    result = tilelang("check", file, "--simulate")
-    assert (
-        result.exit_code == 0
-        and "good: simulated at i=32 j=25: nothing found (not held against its steps: too many points" in result.stdout
-    )
-    assert result.stdout.endswith("no errors; not held against its steps, or not at every size: good, plain\n")
-    with caplog.at_level(logging.WARNING, logger="tilelang"):
-        tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate"))
-    assert "f: not held against its steps: too many points to list" in caplog.text
-
-
-def test_what_is_too_much_as_threads_is_not_held_against_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Loops in place of threads were simulated; the threads themselves are not."""
-    i = tl.axes(i=64)
-    made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
-    check = simulate.check_work
-
-    def refused(program: Any, *given: Any, **named: Any) -> None:
-        if program.kernels[0].threads > 1:
-            raise ComputationError("too-much-to-simulate", "many statements")
-        check(program, *given, **named)
-
-    monkeypatch.setattr(simulate, "check_work", refused)
-    verdict = simulated.check_simulated(made.tile(i=1).to(tl.thread), tl.target("cpu", profile="avx2"))
-    assert verdict.instances and verdict.unread == ("too-much-to-simulate: many statements",)
-
-
-def test_a_reading_ends_when_its_time_is_over(file: str) -> None:
-    made, calls = tl.read(file).schedule("good"), itertools.count()
-
-    def tick() -> None:
-        if next(calls) > 3:
-            raise simulated.OutOfTime
-
-    with pytest.raises(simulated.OutOfTime):
-        tracing.Reading(made, OPENCL.profile, tl.testing.arrays(made.computation), tick)
 
 
 def test_a_kernel_is_given_out_when_its_simulation_is_right(file: str) -> None:

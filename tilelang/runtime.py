@@ -92,8 +92,6 @@ def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> Non
     verdict = check_simulated(plan, chosen, seconds)
     for why in verdict.skipped:
         logging.getLogger("tilelang").warning("%s: not simulated: %s", plan.computation.name, why)
-    for why in verdict.unread:
-        logging.getLogger("tilelang").warning("%s: not held against its steps: %s", plan.computation.name, why)
     if verdict.faulty is not None:
         raise not_as_defined(plan.computation.name, verdict.faulty)
 

@@ -2,8 +2,7 @@
 
 Two instances are simulated: one with the remainders of the schedule's own extents, and one in which every tile is partial at the end.
 Where an instance is refused, as a matrix instruction refuses a partial tile, or is too much work, other extents are tried, then smaller
-tiles with the same structure. What its threads write and read is held against a second reading of the steps, `tilelang.testing.naive`.
-What could not be simulated, or held against its steps, is said, never passed over.
+tiles with the same structure. What could not be simulated is said, never passed over.
 """
 
 from __future__ import annotations
@@ -45,21 +44,15 @@ class Instance:
     """What one simulated size gave. extents: of the axes that differ from the schedule's own. faults: empty where all is right.
 
     shorter: loops that only repeat what they do went over fewer pieces than the schedule says, since it was too much to simulate.
-    astray: where threads write or read what the steps do not say, which may well give the right results. unread: why that is not known,
-    or not of every thread; empty where it is.
     """
 
     extents: Mapping[str, int]
     faults: tuple[str, ...]
     shorter: bool = False
-    astray: tuple[str, ...] = ()
-    unread: str = ""
 
     def __str__(self) -> str:
         how = " with shorter loops" if self.shorter else ""
-        found = "; ".join((*self.faults, *(f"not as its steps say: {a}" for a in self.astray))) or "nothing found"
-        unread = f" (not held against its steps: {self.unread})" if self.unread else ""
-        return f"simulated{how} at {_words(self.extents)}: {found}{unread}"
+        return f"simulated{how} at {_words(self.extents)}: " + ("; ".join(self.faults) or "nothing found")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,24 +64,18 @@ class Verdict:
 
     @property
     def faulty(self) -> Instance | None:
-        """The first instance with a fault; of those without, one whose threads do not do what the steps say."""
-        return next((i for i in self.instances if i.faults), next((i for i in self.instances if i.astray), None))
-
-    @property
-    def unread(self) -> tuple[str, ...]:
-        """Why instances were not held against their steps, each reason once."""
-        return tuple(dict.fromkeys(i.unread for i in self.instances if i.unread))
+        """The first instance with a fault."""
+        return next((i for i in self.instances if i.faults), None)
 
     def __str__(self) -> str:
         return "\n".join([*map(str, self.instances), *(f"not simulated: {why}" for why in self.skipped)])
 
 
 def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refusal:
-    """The error for a schedule whose simulation has a fault: its kernel gives wrong results, or does not do what the steps say."""
-    what = "compute what is defined" if found.faults else "write and read what its steps say"
-    message = f"the kernel of {name} does not {what}, as its simulation at {_words(found.extents)} shows"
+    """The error for a schedule whose simulation has a fault: lowered, it would not compute what is defined."""
+    message = f"the kernel of {name} does not compute what is defined, as its simulation at {_words(found.extents)} shows"
     mend = "another schedule; and report this one, the fault lies in the compiler"
-    return Refusal("simulated-wrong", message, span=span, counterexample=(*found.faults, *found.astray)[0], mend=mend)
+    return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], mend=mend)
 
 
 def check_simulated(schedule: Schedule, target: Target, seconds: float | None = None, seed: int = 0) -> Verdict:
@@ -96,8 +83,7 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
 
     The simulator must find nothing, however late asynchronous copies land, and the results must be those of the reference: on random
     data and on special values (NaN, infinities, the ends of types) within the derived bound, and on small integers exactly where that
-    applies. Each element must be written, moved and read by the threads that the steps give it to. seconds: for all of it, None for no
-    limit.
+    applies. seconds: for all of it, None for no limit.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -186,10 +172,10 @@ class _Search:
     def _try(self, schedule: Schedule, extents: Mapping[str, int]) -> str | None:
         """Simulates an instance; why it cannot be."""
         try:
-            found = _simulated(schedule, self.target, extents, self.end, self.seed)
+            faults = _simulated(schedule, self.target, extents, self.end, self.seed)
         except (Refusal, ComputationError) as error:
             return f"at {_words(extents)}: {error.code}: {error.message}"
-        found = dataclasses.replace(found, shorter=schedule is not self.schedules[0])
+        found = Instance(extents, faults, schedule is not self.schedules[0])
         self.instances += [found] if found not in self.instances else []
         return None
 
@@ -198,16 +184,16 @@ def _words(extents: Mapping[str, int]) -> str:
     return " ".join(f"{axis}={n}" for axis, n in extents.items()) or "its own sizes"
 
 
-def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> Instance:
-    """One instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
-    tick = _clock(end)
-    tick()
+def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> tuple[str, ...]:
+    """The faults of one instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
+    if end is not None and time.monotonic() > end:
+        raise OutOfTime
     small = resize_schedule(schedule, extents, target.profile)
     program = _program(small, target)
+    watch = _watch(end)
     faults: list[str] = []
 
     numbers = simulate.device_numbers(target.profile)
-    watch = None if end is None else tick
     orders = ["early", "late"] if _lands(program) else ["early"]
     one_run = not reference.exact(small.computation)  # no second one on small integers
 
@@ -229,32 +215,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         small.computation, special, got, data="special values", error_ulps=small.error_ulps, ulps=ulps
     ).runs
     faults += [str(r) for r in found if r.wrong]
-    if faults:
-        return Instance(extents, tuple(dict.fromkeys(faults)))
-    astray, unread = _against_steps(small, target, program, tick, seed)
-    return Instance(extents, (), astray=astray, unread=unread)
-
-
-def _against_steps(
-    small: Schedule, target: Target, program: ir.Program, tick: Callable[[], None], seed: int
-) -> tuple[tuple[str, ...], str]:
-    """Where the threads of an instance write or read what its steps do not say; and why that is not known, or not of everything."""
-    from tilelang.testing import tracing
-    from tilelang.testing.reach import NotRead
-
-    if target.needs:  # what makes loops of a block's threads leaves none that could own anything
-        program = lower(
-            small.computation, small.steps, dataclasses.replace(target.profile, dialects=(target.dialect,)), Options()
-        )
-    try:
-        simulate.check_work(program, _most_statements(program), mend="smaller tiles")
-        read = tracing.Reading(small, target.profile, reference.random_arrays(small.computation, seed), tick)
-    except ComputationError as error:
-        return (), f"{error.code}: {error.message}"
-    except NotRead as unknown:
-        return (), str(unknown)
-    found = read.faults(tracing.traced(program, read.given, tick))
-    return tuple(found), ", ".join(dict.fromkeys(what for k in read.kernels for what in k.unread))
+    return tuple(dict.fromkeys(faults))
 
 
 def _program(small: Schedule, target: Target) -> ir.Program:
@@ -282,11 +243,13 @@ def _lands(program: ir.Program) -> bool:
     return any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
 
 
-def _clock(end: float | None) -> Callable[..., None]:
-    """Called now and then, ends what takes longer than it may."""
+def _watch(end: float | None) -> Callable[[Any], None] | None:
+    """Ends a simulation whose time is over."""
+    if end is None:
+        return None
 
-    def tick(*_: Any) -> None:
-        if end is not None and time.monotonic() > end:
+    def watch(_: Any) -> None:
+        if time.monotonic() > end:
             raise OutOfTime
 
-    return tick
+    return watch

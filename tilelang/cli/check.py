@@ -36,9 +36,8 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 
     Every computation and schedule of the file, or the one of --schedule, is built for the sizes given (else the parameters' defaults)
     and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. With
-    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; each element must be
-    written and read by the threads that the steps say. What could not be simulated, or held against its steps, is said. Exits with 1
-    where there are any findings.
+    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; what could not be
+    simulated is said. Exits with 1 where there are any findings.
     """
     errors = findings(asked)
     verdicts = simulations(asked, seconds) if simulated else {}
@@ -73,13 +72,10 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     text = f"{asked.path}: {', '.join(counted(n, kind) for kind, n in kinds.items() if name is None or n)}"
     if name is None and len(entries) > len(checked):
         text += f" ({len(entries) - len(checked)} more not checked, as their conditions do not hold)"
-    partly = {
-        "not simulated, or not at every size": [name for name, v in verdicts.items() if v.skipped],
-        "not held against its steps, or not at every size": [name for name, v in verdicts.items() if v.unread],
-    }
-    if not any(partly.values()):
+    partly = [name for name, v in verdicts.items() if v.skipped]
+    if not partly:
         return f"{text}, nothing found"
-    return f"{text}, no errors; " + "; ".join(f"{what}: {', '.join(names)}" for what, names in partly.items() if names)
+    return f"{text}, no errors; not simulated, or not at every size: {', '.join(partly)}"
 
 
 def profile_of(asked: Asked) -> Profile:
@@ -131,13 +127,7 @@ def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:
     """A verdict, as JSON has it."""
-    instances = [
-        {
-            "extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter,
-            "not_as_steps_say": list(i.astray), "not_held_against_steps": i.unread,
-        }
-        for i in verdict.instances
-    ]  # fmt: skip
+    instances = [{"extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter} for i in verdict.instances]
     return {"instances": instances, "skipped": list(verdict.skipped)}
 
 
