@@ -16,11 +16,11 @@ Found out by trial before this was written (a product of 64 x 64 x 64 with wgmma
   many, a wrong number of expected bytes, a phase that is not advanced and a missing barrier all show. Needs: Linux with the GNU C
   library, and the wheel `ziglang` of the extra `[compilers]`.
 
-What shows: wrong lane maps, descriptors and swizzles; accesses beyond an array, and at addresses that are not a multiple of what they must
-be; races between threads, warps, roles and blocks, whatever the order of the run (races.h says which may be missed); a missing wait
-(what has not landed is not a number); deadlocks, told by what each thread waits for; lanes of a warp that issue different instructions;
-memory that is read before it is written (it is not a number); what a thread wrote and an asynchronous copy or product reads without a
-fence. What does not: the fence of registers before a product, caches and their order, speed, bank conflicts, register counts.
+What shows: wrong lane maps, descriptors and swizzles; accesses beyond an array, and at misaligned addresses; races between threads,
+warps, roles and blocks, whatever the order of the run (races.h says which may be missed); a missing wait (what has not landed is not a
+number); deadlocks, told by what each thread waits for; lanes of a warp that issue different instructions; memory that is read before
+it is written (it is not a number); what a thread wrote and an asynchronous copy or product reads without a fence. What does not: the
+fence of registers before a product, caches and their order, speed, bank conflicts, register counts.
 """
 
 from tilelang.testing.emulation.kernels import check, run_kernel, run_program
