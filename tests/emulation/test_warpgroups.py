@@ -129,7 +129,7 @@ def test_a_box_in_another_swizzle_is_seen() -> None:
     [
         ("barrier_wait(full + slot, round / 2 % 2);", "__syncthreads();", "more arrivals at a barrier in shared memory"),
         ("2 * 64 * 64 * 2", "3 * 64 * 64 * 2", "a phase of a barrier in shared memory"),
-        ("tensor_load_2d(a[next % 2],", "tensor_load_2d(a[next % 2] + 32,", "no multiple of 128"),
+        ("tensor_load_2d(a[next % 2],", "tensor_load_2d(a[next % 2] + 32,", "not a multiple of 128"),
         ("tensor_store_fence();", "", "is read asynchronously, and thread 0 wrote it with no fence behind"),
         ("barrier_init_fence();", "", "with no fence since it was made"),
         ("tensor_store_wait<0>();", "", "ends before its copies from shared memory have been waited for"),
