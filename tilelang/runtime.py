@@ -559,7 +559,7 @@ def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
 
 
 def _is_written_down(value: Any) -> bool:
-    """Whether a value is no array, and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
+    """Whether a value is not an array and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
     import numpy as np
 
     if isinstance(value, (tuple, list)):

@@ -4,7 +4,7 @@ makes."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,13 +50,12 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What all kernels of a schedule have in common. made: the names of what kernels make for others. tick: see `naive.read`."""
+    """What all kernels of a schedule have in common. made: the names of what kernels make for others."""
 
     computation: Computation
     values: Mapping[Tensor, Array]
     levels: Mapping[str, int]
     made: frozenset[str]
-    tick: Callable[[], None]
 
 
 Places = dict[tuple[str, str], tuple[str, ...] | None]

@@ -40,13 +40,9 @@ Array = Any
 
 
 def read(
-    computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array],
-    tick: Callable[[], None] = lambda: None,
-) -> list[Kernel]:  # fmt: skip
-    """The kernels that a schedule gives steps for. Raises NotRead.
-
-    values: of every tensor, for indices and conditions. tick: is called now and then, and may end it by raising.
-    """
+    computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
+) -> list[Kernel]:
+    """The kernels that a schedule gives steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
     steps = resolved(computation, steps)
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
@@ -70,7 +66,7 @@ def read(
         group = {t.name for t in together_with(computation.tensor(name))}
         kept = () if apart and not staged else here | early
         left |= made(computation, group, kept, None if staged else places) - group - here
-    world = World(computation, values, levels, made(computation, early | left), tick)
+    world = World(computation, values, levels, made(computation, early | left))
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before, done = [], set[str]()
     for name in (t.name for d in computation.definitions for t in d.tensors if t.name in own):  # in the order of their kernels
@@ -198,7 +194,6 @@ class Spec:
     ) -> dict[Tensor, Array]:  # fmt: skip
         """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
         t = self.table
-        self.world.tick()
 
         def reached(points: Points) -> dict[Tensor, Array]:
             return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,20 +38,15 @@ tally: Counter[str] = Counter()
 
 
 class Trace:
-    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value.
+    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value."""
 
-    tick: is called at each access, and may end the run by raising.
-    """
-
-    def __init__(self, tick: Callable[[], None] = lambda: None) -> None:
-        self._tick = tick
+    def __init__(self) -> None:
         self._seen: dict[tuple[str, str, str, bool], list[Array]] = defaultdict(list)
         self._written: tuple[Any, Any, list[Array], Array] | None = None
         self.reported = ""  # what the simulator reports
         self.outputs: Mapping[str, Array] = {}
 
     def __call__(self, seen: Watched) -> None:
-        self._tick()
         self._land()
         batch, thread = seen.memory.batch, seen.touch.thread
         found = self._seen[batch.kernel.name, seen.buffer.memory, seen.buffer.name, seen.writes]
@@ -107,9 +102,9 @@ class Trace:
         return found
 
 
-def traced(program: Any, given: Mapping[str, Any], tick: Callable[[], None] = lambda: None) -> Trace:
-    """What a program writes and reads. given: inputs by name. tick: see Trace."""
-    trace = Trace(tick)
+def traced(program: Any, given: Mapping[str, Any]) -> Trace:
+    """What a program writes and reads. given: inputs by name."""
+    trace = Trace()
     held = {
         b.name: np.ascontiguousarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"
     }
@@ -127,12 +122,10 @@ def _holds(buffer: str, name: str) -> bool:
 
 
 class Reading:
-    """The naive reading of a schedule, with data. Raises NotRead. tick: is called before each evaluation, and may end it by raising."""
+    """The naive reading of a schedule, with data. Raises NotRead."""
 
-    def __init__(
-        self, schedule: Schedule, profile: Profile, given: Mapping[str, Any], tick: Callable[[], None] = lambda: None
-    ) -> None:
-        self.computation, self.given, self._tick = schedule.computation, given, tick
+    def __init__(self, schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> None:
+        self.computation, self.given = schedule.computation, given
         self.evaluated = self._evaluate(given)
         self.values = {t: np.asarray(a.value) for t, a in self.evaluated.items()}
         every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
@@ -140,10 +133,9 @@ class Reading:
             [0, 1, *(float(e.value) for e in every if isinstance(e, Const))]
         )  # what a move puts outside its region
         levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
-        self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values, tick)
+        self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
 
     def _evaluate(self, given: Mapping[str, Any]) -> dict[Tensor, Any]:
-        self._tick()
         return dict(Evaluator(self.computation, inputs(self.computation, (), given), errors=True).run())
 
     def faults(self, trace: Trace) -> list[str]:
