@@ -546,7 +546,7 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
         bound = taken.bind(*arrays, **named)
     except TypeError:
         every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
-        got = f"{counted(len(arrays), 'array')}" + (f" and {', '.join(named)}" if named else "")
+        got = counted(len(arrays), "array") + (f" and {', '.join(named)}" if named else "")
         mend = "one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
         raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
     bound.apply_defaults()

@@ -35,7 +35,7 @@ class Branch(NamedTuple):
 
 UNREACHED = ROOT / "benchmarks" / "results" / "unreached_branches.json"
 REFUSALS = ("refuse", "refuse_step", "Refusal")
-CALLS = 200  # after so many the data of all calls is dropped
+CALLS = 200  # calls after which the collected data is erased
 
 
 class Meter:

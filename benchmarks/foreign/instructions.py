@@ -78,7 +78,7 @@ def _narrow(dtype: str) -> str:
 
 
 class Programs:
-    """Draws programs whose innermost piece, or a move of which, is such an instruction: a computation and steps."""
+    """Draws programs that use such an instruction, as the innermost step or in a move: a computation and its steps."""
 
     def __init__(self, r: random.Random, profile: str):
         self.random = r

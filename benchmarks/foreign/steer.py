@@ -199,7 +199,7 @@ class Campaign:
             return
         self.beat()
         try:
-            results = [(text, found) for text, found in zip(texts, testing.check_device(items), strict=True)]
+            results = list(zip(texts, testing.check_device(items), strict=True))
         except tl.TileLangError:  # of one of them
             results = [(text, found) for text, item in zip(texts, items, strict=True) if (found := alone(item)) is not None]
         report["native"] = report.get("native", 0) + len(results)
