@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import tilelang as tl
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -74,6 +76,10 @@ def test_readme_lists_every_environment_name() -> None:
 
     named = set(re.findall(r"`(TILELANG_[A-Z_]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
     assert named == {field.metadata["environment"] for field in dataclasses.fields(Options)}
+
+
+def test_the_package_says_its_version() -> None:
+    assert tl.__version__ == tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
 def test_import_is_fast_and_light() -> None:

@@ -110,6 +110,10 @@ def __getattr__(name: str) -> Any:
         import importlib
 
         return importlib.import_module("tilelang.testing")
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("tilelang-rtile")
     if name in _LAZY:
         import importlib
 

@@ -7,6 +7,7 @@ which the work is done, and says how.
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +16,7 @@ from tilelang import dtype as dt
 from tilelang import expr
 from tilelang.combiners import SHIPPED, argument, check_combiner, restrict, shipped, state_type
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, counted
+from tilelang.errors import ComputationError, brief, counted
 from tilelang.expr import (
     Axis,
     Binary,
@@ -122,7 +123,7 @@ def reduce(
     types = [state_type(v.dtype) for v in items]
     left = tuple(Var(f"left{i}" if len(items) > 1 else "left", t) for i, t in enumerate(types))
     right = tuple(Var(f"right{i}" if len(items) > 1 else "right", t) for i, t in enumerate(types))
-    found = combiner(left[0], right[0]) if single else combiner(left, right)
+    found = _call_combiner(combiner, *((left[0], right[0]) if single else (left, right)))
     results = (found,) if single else tuple(found)
     if len(results) != len(items):
         message = f"the combiner gives {counted(len(results), 'member')} and the state has {len(items)}"
@@ -137,6 +138,22 @@ def reduce(
     items, condition = restrict(items, _optional_condition(where), made)
     outcome = tuple(_cast(Reduce(made, items, axes, condition, i), _nominal(v.dtype)) for i, v in enumerate(items))
     return outcome[0] if single else outcome
+
+
+def _call_combiner(combiner: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
+    """What a user's combiner gives for two states. Raises ComputationError where it cannot be called with two."""
+    mend = "a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
+    if not callable(combiner):
+        named = f"tl.{combiner}(values, over=k), or " if isinstance(combiner, str) and combiner in SHIPPED else ""
+        raise ComputationError("reduce-combiner", f"the combiner {brief(combiner)} is not a function", mend=named + mend)
+    try:
+        inspect.signature(combiner).bind(left, right)
+    except TypeError:
+        name = getattr(combiner, "__name__", "combiner")
+        raise ComputationError("reduce-combiner", f"the combiner {name} does not take two arguments", mend=mend) from None
+    except ValueError:  # a built-in function that does not tell its signature
+        pass
+    return combiner(left, right)
 
 
 def _simple(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) -> Expr:

@@ -46,6 +46,10 @@ def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) ->
         raise Refusal(code, message, span=span, mend=mend)
 
 
+def _need_named(verb: str, named: dict[str, Any], what: str, mend: str, span: Span | None) -> None:
+    _need(bool(named), span, "nothing-named", f"`{verb}` names no {what}", mend)
+
+
 def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes:
     _need(bool(sizes), span, "no-sizes", f"`{verb}` cuts no axis", f"name at least one, as in .{verb}(m=32)")
     for axis, size in sizes.items():
@@ -81,8 +85,8 @@ class Builder:
 
     def units(self, **teams: Team | tuple[Team, ...]) -> Self:
         """What a unit is made of: `.units(block=tl.warps(8))`."""
-        span = caller_span()
-        made = self
+        made, span = self, caller_span()
+        _need_named("units", teams, "unit", ".units(block=tl.warps(8))", span)
         for level, team in teams.items():
             members = team if isinstance(team, tuple) else (team,)
             good = bool(members) and all(isinstance(t, Team) for t in members)
@@ -94,6 +98,7 @@ class Builder:
     def fuse(self, **axes: Sequence[str]) -> Self:
         """`.fuse(mn=("m", "n"))`: one axis that runs over several, row-major."""
         made, span = self, caller_span()
+        _need_named("fuse", axes, "axis", '.fuse(mn=("m", "n"))', span)
         for name, parts in axes.items():
             several = isinstance(parts, (tuple, list)) and len(parts) > 0 and all(isinstance(x, str) for x in parts)
             _need(several, span, "bad-axes", f"`fuse {name}={brief(parts)}` names no axes", f'.fuse({name}=("m", "n"))')
@@ -103,6 +108,7 @@ class Builder:
     def unfuse(self, **axes: dict[str, int]) -> Self:
         """`.unfuse(j={"a": 2, "c": 4})`: one axis as several."""
         made, span = self, caller_span()
+        _need_named("unfuse", axes, "axis", '.unfuse(j={"a": 2, "c": 4})', span)
         for name, parts in axes.items():
             whole = isinstance(parts, dict) and bool(parts) and not any(isinstance(e, Hole) for e in parts.values())
             named = whole and all(isinstance(n, str) and n.isidentifier() for n in parts)

@@ -167,6 +167,18 @@ def reduction_with_too_few_identities() -> None:
     tl.reduce(lambda a, b: (a[0] + b[0], a[1] + b[1]), (0.0,), (X[i], X[i]), over=i)
 
 
+def combiner_named_by_a_text() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.reduce("sum", 0.0, X[i], over=i)  # type: ignore[arg-type]
+
+
+def combiner_of_one_argument() -> None:
+    i = tl.axes(i=8)
+    X = tl.input("X", tl.float32, i)
+    tl.reduce(lambda a: a, 0.0, X[i], over=i)  # type: ignore[arg-type, misc]
+
+
 def combiner_with_too_few_members() -> None:
     i = tl.axes(i=8)
     X = tl.input("X", tl.float32, i)

@@ -12,6 +12,14 @@ def units_as_a_number() -> None:
     tl.schedule(matmul()).units(block=8)  # type: ignore[arg-type]
 
 
+def units_of_nothing() -> None:
+    tl.schedule(matmul()).units()
+
+
+def fuse_of_nothing() -> None:
+    tl.schedule(matmul()).fuse()
+
+
 def layout_as_text() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout="k m")
 
