@@ -16,7 +16,7 @@ from tilelang.computation import MOST_AXES, Computation, as_computation, axes, c
 from tilelang.errors import ComputationError
 from tilelang.evaluator import Evaluator, blocks, contract, peak_bytes
 from tilelang.exactness import amplitude, inexact
-from tilelang.expr import Read
+from tilelang.expr import Pad, Read
 
 
 def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:
@@ -204,15 +204,43 @@ def test_embedding_gather() -> None:
     assert caught.value.counterexample == "ids[1, 2] = 10"
 
 
-def test_a_read_under_a_condition_on_data_is_checked_when_it_happens() -> None:
+def test_a_read_that_only_data_keeps_inside_gives_0_outside() -> None:
     i, x = vector(4)
     flag = tl.input("F", dt.int32, i)
-    whole = as_computation(define("y", tl.where(flag[i] > 0, x[i + 1], 0.0), i))
+    whole = as_computation(define("y", tl.where(flag[i] > 0, x[i + 1], 5.0), i))
     data = np.arange(4, dtype=np.float32)
-    np.testing.assert_array_equal(whole.evaluate(X=data, F=np.array([1, 1, 1, 0], np.int32)), [1, 2, 3, 0])
-    with pytest.raises(tl.ComputationError) as caught:
-        whole.evaluate(X=data, F=np.array([1, 1, 1, 1], np.int32))
-    assert caught.value.counterexample == "at i = 3"
+    for flags, expected in (((1, 1, 1, 0), (1, 2, 3, 5)), ((1, 1, 0, 1), (1, 2, 5, 0))):
+        given = {"X": data, "F": np.array(flags, np.int32)}
+        np.testing.assert_array_equal(whole.evaluate(**given), expected)
+        np.testing.assert_array_equal(tl.compile(whole)(**given), expected)
+
+
+def is_padded(value: Any, *over: Any) -> bool:
+    """Whether a definition reads something through `tl.pad`."""
+    definition = define("y", value, *over).definition
+    assert definition is not None
+    return any(isinstance(e, Pad) for e in definition.values[0].walk())
+
+
+def test_conditions_on_tensors_with_ranges_keep_reads_inside() -> None:
+    i, x = vector(4)
+    ids, lengths = tl.input("I", dt.int32, i, range=(-1, 4)), tl.input("L", dt.int32, i, range=(0, 5))
+    for condition, index, expected in (
+        (ids[i] >= 0, ids[i], False),
+        (ids[i] >= -1, ids[i], True),
+        ((lengths[i] > 2) & (ids[i] >= 0), ids[i], False),
+        (~((ids[i] < 0) | (lengths[i] > 2)), ids[i], False),
+        ((ids[i] >= 0) | (lengths[i] > 2), ids[i], True),
+        ((i < lengths[i]) & (lengths[i] <= 3), i + 1, False),
+        (i < lengths[i], i + 1, True),
+    ):
+        assert is_padded(tl.where(condition, x[index], 0.0), i) is expected, condition
+
+
+def test_many_values_of_an_index_are_narrowed_by_its_condition() -> None:
+    i = tl.axes(i=2)
+    table, ids = tl.input("T", dt.float32, v=10**6), tl.input("I", dt.int64, i, range=(-1, 10**6))
+    assert not is_padded(tl.where(ids[i] >= 0, table[ids[i]], 0.0), i)
 
 
 def test_zero_extents() -> None:

@@ -1,9 +1,11 @@
 """Whether the reads of a definition stay inside their tensors.
 
 An index is first bounded by intervals; values of any kind have the ends of their type, of a clamp, of a remainder. Where that does
-not settle it, its points are enumerated (with the conditions around the read, where those are on axes alone), so that a refusal shows
-the smallest point that lies outside, and a wrong interval refuses nothing. Only where there are too many points does the answer remain
-"not proven". A read under a condition on data is checked when the reference runs. Reads through `tl.pad` may lie anywhere.
+not settle it, its points are enumerated with the conditions around the read, so that a refusal shows the smallest point that lies
+outside, and a wrong interval refuses nothing. Only where there are too many points does the answer remain "not proven". A tensor of
+integers with a stated range is a variable of that range, in an index and in a condition; any other condition on data may hold
+anywhere. Reads through `tl.pad` may lie anywhere. A read that a condition on data is not shown to keep inside its tensor becomes one
+through `tl.pad`, which gives 0 outside: no data makes a kernel read memory that is not the tensor's.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from tilelang.errors import ComputationError, Span
-from tilelang.expr import Axis, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
-from tilelang.simplify import interval
+from tilelang.expr import Axis, Binary, Expr, Pad, Read, Reduce, Select, Unary, Var, free, literal, substitute
+from tilelang.simplify import interval, simplify
 
 _ENUMERATED = 1 << 18  # points
+_SCANNED = 1 << 22  # values of one variable
 
 
 def inside_everywhere(expr: Expr) -> bool:
@@ -25,6 +28,59 @@ def inside_everywhere(expr: Expr) -> bool:
     padded = {e.read for e in expr.walk() if isinstance(e, Pad)}
     reads = [e for e in expr.walk() if isinstance(e, Read) and e not in padded]
     return all(_within(index, dim.extent) for read in reads for index, dim in zip(read.indices, read.tensor.dims, strict=True))
+
+
+def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
+    """A value in which reads that only data keeps inside their tensors give 0 outside them. axes: those that the value ranges over."""
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def visit(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
+        key = (e, scope, guards)
+        if key not in known:
+            known[key] = changed(e, scope, guards)
+        return known[key]
+
+    def changed(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
+        match e:
+            case Select(condition, then, otherwise):
+                parts = (
+                    visit(condition, scope, guards),
+                    visit(then, scope, (*guards, condition)),
+                    visit(otherwise, scope, (*guards, Unary("not", condition))),
+                )
+                return e if parts == (condition, then, otherwise) else Select(*parts)
+            case Reduce(combiner, inner, over, condition, member):
+                own = (*scope, *over)
+                within = guards if condition is None else (*guards, condition)
+                kept = None if condition is None else visit(condition, own, guards)
+                values = tuple(visit(v, own, within) for v in inner)
+                return e if (values, kept) == (inner, condition) else Reduce(combiner, values, over, kept, member)
+            case Pad(read, outside):
+                inside = read.map_children(lambda c: visit(c, scope, guards) if isinstance(c, Expr) else c)
+                return e if inside is read else Pad(inside, outside)
+            case Expr():
+                made = e.map_children(lambda c: visit(c, scope, guards) if isinstance(c, Expr) else c)
+                if isinstance(made, Read) and any(map(_on_data, guards)) and _may_be_outside(made, scope, guards):
+                    return Pad(made, literal(False if made.dtype.kind == "bool" else 0, made.dtype))
+                return made
+        return e
+
+    return visit(value, axes, ()) if any(isinstance(e, (Select, Reduce)) for e in value.walk()) else value
+
+
+def _on_data(condition: Expr) -> bool:
+    return any(isinstance(e, (Read, Reduce)) for e in condition.walk())
+
+
+def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> bool:
+    """Whether a read is not shown to lie inside its tensor, though every tensor that it is indexed by has a range."""
+    if any(a.extent == 0 for a in scope) or any(i.tensor.range is None for index in read.indices for i in _index_tensors(index)):
+        return False
+    pairs = zip(read.indices, read.tensor.dims, strict=True)
+    return any(
+        not _within(index, dim.extent) and _point_outside(index, dim.extent, _bounding(index, guards)) != (True, None)
+        for index, dim in pairs
+    )
 
 
 def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], span: Span | None) -> None:
@@ -71,17 +127,14 @@ def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[E
     for index, dim in zip(read.indices, tensor.dims, strict=True):
         if any(a.extent == 0 for a in scope) or _within(index, dim.extent):
             continue
-        for found in _outermost(index):
-            inner = found.read if isinstance(found, Pad) else found
+        for inner in _index_tensors(index):
             if inner.tensor.range is None:
                 message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values could be anything"
                 mend = f"clamp it, as in tl.minimum(tl.maximum({inner}, 0), {dim.extent - 1})"
                 if inner.tensor.definition is None:
                     mend = f'state their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent})); or {mend}'
                 raise ComputationError("index-range-unknown", message, span=span, mend=mend)
-        if any(isinstance(e, (Read, Reduce)) for g in guards for e in g.walk()):
-            continue
-        proven, point = _point_outside(index, dim.extent, guards)
+        proven, point = _point_outside(index, dim.extent, _bounding(index, guards))
         if proven and point is None:
             continue
         message = f"`{read}` in {owner} reads outside {tensor!r}"
@@ -104,9 +157,71 @@ def _outermost(e: Expr) -> Iterator[Read | Pad]:
                 yield from _outermost(child)
 
 
+def _index_tensors(index: Expr) -> Iterator[Read]:
+    """The reads of tensors in an index, but not those in their own indices."""
+    for found in _outermost(index):
+        yield found.read if isinstance(found, Pad) else found
+
+
+def _bounding(index: Expr, guards: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The parts of the conditions around a read that may bound its index: those on axes, and those on tensors with a stated range that
+    share a variable with the index, or with another such part.
+    """
+    parts = [part for guard in guards for part in _parts(simplify(guard))]
+    kept = [part for part in parts if not _on_data(part)]
+    left = [part for part in parts if part not in kept]
+    known = _variables(index).union(*map(_variables, kept))
+    while joining := [part for part in left if _ranged(part) and _variables(part) & known]:
+        kept += joining
+        left = [part for part in left if part not in joining]
+        known = known.union(*map(_variables, joining))
+    return tuple(kept)
+
+
+def _parts(condition: Expr) -> list[Expr]:
+    """Conditions that together are the one given: what `and` joins, and what `or` joins under a `not`."""
+    match condition:
+        case Binary("and", left, right):
+            return [*_parts(left), *_parts(right)]
+        case Unary("not", Binary("or", left, right)):
+            return [*_parts(simplify(Unary("not", left))), *_parts(simplify(Unary("not", right)))]
+        case _:
+            return [condition]
+
+
+def _ranged(condition: Expr) -> bool:
+    """Whether a condition reads nothing but tensors of integers with a stated range."""
+    if any(isinstance(e, Reduce) for e in condition.walk()):
+        return False
+    return all(read.tensor.range is not None for read in _index_tensors(condition))
+
+
+def _variables(e: Expr) -> frozenset[Expr]:
+    """What a value depends on: axes, and reads as a whole."""
+    reads = frozenset(_outermost(e))
+    return reads | {a for a in free(substitute(e, {r: Var("read", r.dtype) for r in reads})) if isinstance(a, Axis)}
+
+
 def _within(index: Expr, extent: int) -> bool:
     low, high = interval(index)
     return low is not None and high is not None and 0 <= low and high < extent
+
+
+def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
+    """The least and greatest value of a variable where the conditions on it alone hold; None where they hold nowhere."""
+    import numpy as np
+
+    from tilelang.numeric import evaluate
+
+    low, high = (0, e.extent - 1) if isinstance(e, Axis) else (e.lower or 0, e.upper or 0)
+    if not guards or high - low >= _SCANNED:
+        return low, high
+    points = np.arange(low, high + 1).astype(e.dtype.numpy)
+    holds = np.ones(points.shape, bool)
+    for guard in guards:
+        holds &= evaluate(guard, {e: points})
+    found = np.flatnonzero(holds)
+    return (low + int(found[0]), low + int(found[-1])) if found.size else None
 
 
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
@@ -117,14 +232,26 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
 
     stand_ins: dict[Expr, Expr] = {}
     padding: dict[Expr, int] = {}
-    for e in _outermost(index):
-        low, high = (e.read if isinstance(e, Pad) else e).tensor.range
-        stand_ins[e] = Var(str(e), e.dtype, low, high - 1)
-        if isinstance(e, Pad):
-            padding[stand_ins[e]] = int(e.value.value)
-    index = substitute(index, stand_ins)
+    for read in (read for part in (index, *guards) for read in _outermost(part)):
+        low, high = (read.read if isinstance(read, Pad) else read).tensor.range
+        stand_ins[read] = Var(str(read), read.dtype, low, high - 1)
+        if isinstance(read, Pad):
+            padding[stand_ins[read]] = int(read.value.value)
+    index, guards = substitute(index, stand_ins), tuple(substitute(g, stand_ins) for g in guards)
     names = sorted({e for part in (index, *guards) for e in part.walk() if isinstance(e, (Axis, Var))}, key=lambda e: e.name)
-    spans = [(0, e.extent - 1) if isinstance(e, Axis) else (e.lower or 0, e.upper or 0) for e in names]
+    spans: list[tuple[int, int]] = []
+    for e in names:
+        span = _span(e, [] if e in padding else [g for g in guards if free(g) == {e}])
+        if span is None:
+            return True, None
+        spans.append(span)
+    outside_of = [padding.get(e, low) for e, (low, _) in zip(names, spans, strict=True)]
+    narrow: dict[Expr, Expr] = {
+        e: Var(e.name, e.dtype, min(low, outer), max(high, outer))
+        for e, (low, high), outer in zip(names, spans, outside_of, strict=True)
+    }
+    if _within(substitute(index, narrow), extent):
+        return True, None
     every = math.prod(high - low + 1 for low, high in spans) <= _ENUMERATED
     choices = [
         range(low, high + 1) if every else sorted({low, low + 1, (low + high) // 2, high - 1, high}) for low, high in spans

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 from unicodedata import normalize
 
 from tilelang import dtype as dt
-from tilelang.access import check_reads
+from tilelang.access import check_reads, padded
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
@@ -380,7 +380,7 @@ class _Builder:
         self.hoister = Hoister(names[0], self.hidden)
 
     def build(self) -> tuple[Tensor, ...]:
-        values = tuple(working(e) for e in self.written)
+        values = tuple(padded(working(e), self.axes) for e in self.written)
         whole = self.whole_reduction(values)
         if whole is not None:
             return self.make(self.names, whole, self.axes, self.written)
