@@ -29,6 +29,8 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
 
 MOST_STATEMENTS = 1 << 11  # that one written loop becomes; examples and benchmarks have up to 900, clang takes minutes for 4,000
 MOST_IN_KERNEL = 1 << 13  # all its loops together, those included that are written out because they address registers
+MOST_OPERATIONS = 1 << 17  # in these; clang takes 20 s for 250,000
+_FUNCTION, _CONVERSION = 24, 12  # operations: a call of a function, a conversion to or from a float of 8 or 16 bits
 
 
 class _Unrolling:
@@ -41,17 +43,22 @@ class _Unrolling:
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
         self.inside: dict[int, int] = {}
+        self.sizes: dict[Expr, int] = {}
         # The outermost written loop around, and how many statements were before it.
         self.written: tuple[ir.For, int] | None = None
         self.made = 0  # statements in loops that are written out
+        self.in_all = 0  # operations in them
         self.around: ir.For | None = None  # the innermost loop around that is written out
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
-        self.made += self.around is not None and not isinstance(stmt, ir.Seq)
+        if self.around is not None and not isinstance(stmt, ir.Seq):
+            self.made += 1
         if self.written is not None and self.made - self.written[1] > MOST_STATEMENTS:
             raise _too_long(self.written[0])
         if self.made > MOST_IN_KERNEL and self.around is not None:
-            raise _too_long_in_all(self.around)
+            raise _too_long_in_all(self.around, f"{MOST_IN_KERNEL:,} statements")
+        if self.in_all > MOST_OPERATIONS and self.around is not None:
+            raise _too_long_in_all(self.around, f"{MOST_OPERATIONS:,} operations")
         match stmt:
             case ir.For(var, extent, body, kind, span):
                 end = self.value(extent, values)
@@ -81,7 +88,18 @@ class _Unrolling:
                 return ir.joined(*[self.statement(s, factor, values) for s in body])
             case _:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
+                if self.around is not None:
+                    self.in_all += sum(map(self.operations, ir.expressions(made)))
                 return made
+
+    def operations(self, e: Expr) -> int:
+        """The operations in the text of an expression, where functions and conversions of small floats stand in line."""
+        found = self.sizes.get(e)
+        if found is None:
+            small = isinstance(e, Cast) and any(t.is_float and t.bits <= 16 for t in (e.dtype, e.operand.dtype))
+            own = _FUNCTION if isinstance(e, Call) else _CONVERSION if small else 1
+            found = self.sizes[e] = own + sum(self.operations(c) for c in e.children() if isinstance(c, Expr))
+        return found
 
     def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         """The body of a loop for each of its n rounds."""
@@ -171,11 +189,10 @@ def _too_long(loop: ir.For) -> Refusal:
     )
 
 
-def _too_long_in_all(loop: ir.For) -> Refusal:
+def _too_long_in_all(loop: ir.For, limit: str) -> Refusal:
     return Refusal(
         "unrolled-too-long",
-        f"unrolling makes this kernel longer than {MOST_IN_KERNEL:,} statements; the limit was reached in the loop over"
-        f" {loop.var.name}",
+        f"unrolling makes this kernel longer than {limit}; the limit was reached in the loop over {loop.var.name}",
         span=loop.span,
         mend="keep fewer values in registers (loops that index registers are always unrolled), or remove `unroll` or `peel`",
     )

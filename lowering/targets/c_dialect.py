@@ -158,6 +158,8 @@ class Dialect:
     rounded_product: str = ""
     # Whether builtins of x86 may be used, behind a test of the compiler's that the machine has the instruction.
     x86_builtins: bool = False
+    # The preprocessor's condition under which an instruction converts between float and `_Float16`; empty: none does.
+    converts_halves: str = ""
     # The bytes to which every kernel argument is aligned.
     argument_alignment: int = 1
     # With more shared memory than this, it is one array whose size the launch gives, declared by `dynamic_shared` with {name}.

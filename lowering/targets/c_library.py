@@ -137,25 +137,25 @@ ${inline} $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
 """
 _FROM_FLOAT16 = """
 ${inline} $F ${name}($H bits) {  // exact: the exponent moved to its new bias, denormals by subtraction
-    const $U h = convert_$U(bits);
+$from_half    const $U h = convert_$U(bits);
     const $U exponent = h & 0x7c00u;
     const $U wide = ((h & 0x7fffu) << 13) + 0x38000000u;
     const $U special = wide + 0x38000000u;
     const $U denormal = as_$U(as_$F(wide + 0x00800000u) - 6.103515625e-5f);
     const $U magnitude = exponent == 0x7c00u ? special : (exponent == 0u ? denormal : wide);
     return as_$F(magnitude | ((h & 0x8000u) << 16));
-}
+$end}
 """
 _TO_FLOAT16 = """
 ${inline} $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
-    const $U bits = as_$U(x);
+$to_half    const $U bits = as_$U(x);
     const $U a = bits & 0x7fffffffu;
     const $U special = a > 0x7f800000u ? ($U)(0x7e00u) : ($U)(0x7c00u);
     const $U denormal = as_$U(as_$F(a) + 0.5f) - 0x3f000000u;
     const $U normal = (a + 0xc8000fffu + ((a >> 13) & 1u)) >> 13;
     const $U magnitude = a >= 0x47800000u ? special : (a < 0x38800000u ? denormal : normal);
     return convert_$H(magnitude | ((bits >> 16) & 0x8000u));
-}
+$end}
 """
 
 _LOAD_FIRST = """
@@ -201,6 +201,24 @@ _MASKED_X86 = {
 def _converted(type: str, lanes: int) -> str:
     """A conversion of a scalar or a vector, as every dialect writes it."""
     return f"convert_{type}" if lanes > 1 else f"({type})"
+
+
+def _by_instruction(condition: str, bits: str, lanes: int) -> dict[str, str]:
+    """The branches of the conversions of float16 that an instruction does where a condition of the preprocessor holds."""
+    if not condition:
+        return {"from_half": "", "to_half": "", "end": ""}
+    half = "_Float16" if lanes == 1 else "halves"
+    typedef = "" if lanes == 1 else f"    typedef _Float16 halves __attribute__((ext_vector_type({lanes})));\n"
+    up = f"__builtin_bit_cast({half}, bits)"
+    up, down = (
+        (f"(float){up}", f"({half})x") if lanes == 1 else (f"convert_float{lanes}({up})", f"__builtin_convertvector(x, {half})")
+    )
+    head = f"#if {condition}\n{typedef}"
+    return {
+        "from_half": f"{head}    return {up};\n#else\n",
+        "to_half": f"{head}    return __builtin_bit_cast({bits}, {down});\n#else\n",
+        "end": "#endif\n",
+    }
 
 
 def _without_branches_of_0(text: str) -> str:
@@ -361,6 +379,7 @@ class Library:
         }  # fmt: skip
         name = f"{dtype_name}_to_{wide}" if to_float else f"{wide}_to_{dtype_name}_{narrow}"
         functions = {"as_F": f"as_{wide}", "as_U": f"as_{bits}", "wide": f"convert_{bits}", "narrow": f"convert_{narrow}"}
+        functions |= _by_instruction(self.dialect.converts_halves, narrow, lanes)
         return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=bits, **functions)
 
     def load_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:

@@ -74,6 +74,7 @@ DIALECT = Dialect(
     reserved=_RESERVED,
     functions={"round": "rint", "abs": "fabs"},
     x86_builtins=True,
+    converts_halves="defined(__F16C__) || defined(__aarch64__)",
     offsets_apart=True,
     own={"float": cpu_float32.FUNCTIONS, "double": cpu_float64.FUNCTIONS},
     fast={"float": cpu_float32.FAST},

@@ -6,7 +6,7 @@ import pytest
 
 from tests.lowering.small_kernels import array, program
 from tilelang.errors import Refusal, Span
-from tilelang.expr import INDEX, Var, const, index
+from tilelang.expr import INDEX, Call, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes import unroll
 
@@ -29,3 +29,14 @@ def test_a_loop_becomes_as_many_statements_as_a_compiler_takes(monkeypatch: pyte
         stores(11)
     assert caught.value.span is not None and caught.value.span.line == 2
     assert len(stores(11, "serial")) == 16 + 2
+
+
+def test_long_expressions_count_by_their_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function's call stands for the operations of its body: thousands of them in a kernel take a compiler minutes."""
+    x = array("x", 64)
+    called = ir.Store(OUT, (I,), Call("exp", (ir.Load(x, (I,)),)))
+    kernel = program(ir.For(I, index(64), called, "unroll", Span("s.py", 1)), x, OUT).kernels[0]
+    unroll.unroll(kernel, 1 << 20)
+    monkeypatch.setattr(unroll, "MOST_OPERATIONS", 1000)
+    with pytest.raises(Refusal, match="1,000 operations"):
+        unroll.unroll(kernel, 1 << 20)
