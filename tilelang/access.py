@@ -23,11 +23,23 @@ _ENUMERATED = 1 << 18  # points
 _SCANNED = 1 << 22  # values of one variable
 
 
+_INSIDE: dict[Expr, bool] = {}
+
+
 def inside_everywhere(expr: Expr) -> bool:
-    """Whether intervals alone show every read in an expression, guarded or not, to lie inside its tensor."""
-    padded = {e.read for e in expr.walk() if isinstance(e, Pad)}
-    reads = [e for e in expr.walk() if isinstance(e, Read) and e not in padded]
-    return all(_within(index, dim.extent) for read in reads for index, dim in zip(read.indices, read.tensor.dims, strict=True))
+    """Whether intervals alone show every read in an expression, guarded or not, to lie inside its tensor.
+
+    What is inside everywhere needs no condition around it: to leave the conditions out keeps a walk of an expression whose parts are
+    shared, under other conditions each time, from growing exponentially.
+    """
+    found = _INSIDE.get(expr)
+    if found is None:
+        read = expr.read if isinstance(expr, Pad) else expr
+        found = all(inside_everywhere(c) for c in read.children() if isinstance(c, Expr))
+        if found and isinstance(expr, Read):
+            found = all(_within(index, dim.extent) for index, dim in zip(expr.indices, expr.tensor.dims, strict=True))
+        _INSIDE[expr] = found
+    return found
 
 
 def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
@@ -35,6 +47,8 @@ def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
     known: dict[tuple[Any, ...], Any] = {}
 
     def visit(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
+        if inside_everywhere(e):
+            return e
         key = (e, scope, guards)
         if key not in known:
             known[key] = changed(e, scope, guards)
@@ -65,7 +79,8 @@ def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
                 return made
         return e
 
-    return visit(value, axes, ()) if any(isinstance(e, (Select, Reduce)) for e in value.walk()) else value
+    found: Expr = visit(value, axes, ())
+    return found
 
 
 def _on_data(condition: Expr) -> bool:
@@ -92,7 +107,7 @@ def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], sp
     seen: set[tuple[Any, ...]] = set()
 
     def visit(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> None:
-        if (e, scope, guards) in seen:
+        if (e, scope, guards) in seen or inside_everywhere(e):
             return
         seen.add((e, scope, guards))
         match e:

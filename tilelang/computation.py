@@ -22,7 +22,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of, size
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tilelang.reference import Report
 
 MOST_AXES = 64  # of a tensor, and of a definition with its reduction: NumPy's arrays have no more
+MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
 LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
 
 _serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them

@@ -103,6 +103,8 @@ class Hoister:
 
     def pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...] = ()) -> Any:
         """The expression without any reduction. scope: the axes around it, output axes first; guards: where it is needed at all."""
+        if guards and inside_everywhere(e):
+            guards = ()
         key = (e, scope, guards)
         if key not in self.known:
             self.known[key] = self._pointwise(e, scope, guards)
@@ -134,7 +136,7 @@ class Hoister:
     def hoisted(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Read:
         values, condition = e.values, e.condition
         # Standing alone, the reduction loses the guards around it: it takes those along that its reads need.
-        if guards and not all(inside_everywhere(part) for part in (*values, *(() if condition is None else (condition,)))):
+        if guards and not inside_everywhere(e):
             for guard in guards:
                 values, kept = restrict(values, guard, e.combiner)
                 condition = kept if condition is None else condition if kept is None else Binary("and", kept, condition)
