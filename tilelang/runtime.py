@@ -310,6 +310,7 @@ class Kernel:
 
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels on device buffers by tensor name; their events."""
+        queue = None if queue is None else self._driver.as_queue(queue)
         with self._lock:  # the workspace is one: the kernels of two calls must not mix
             return [function.timed(given, queue) for function, given in self._with(buffers)]
 
@@ -341,7 +342,7 @@ class Kernel:
         arrays, named: the inputs, in order or by name; NumPy arrays (or what NumPy takes as one, such as a PyTorch tensor on the
         host) or arrays on the device: pyopencl's with OpenCL; with CUDA and HIP those of PyTorch, CuPy, JAX and others that have
         `__dlpack__` or `__cuda_array_interface__`. out: the output array, or one per output (a sequence, or a mapping by name).
-        queue: a queue or stream of the driver's library, for device arrays. With device inputs the results are device arrays of
+        queue: a queue of pyopencl's, or a stream of any library, or its handle. With device inputs the results are device arrays of
         the same library and the call does not wait; otherwise NumPy arrays, finished. One output: the array; several: a named
         tuple, in the order of the computation.
 
@@ -355,7 +356,7 @@ class Kernel:
         connection, is_device_array = self._connection, self._driver.is_device_array
         on_device = [a for a in (*given, *outs) if is_device_array(a)]
         if queue is not None:
-            self._driver.check_queue(queue)
+            queue = self._driver.as_queue(queue)
         elif on_device:
             queue = connection.queue_of(on_device)
         placing = Placing(connection, queue, is_device_array if on_device else None, self.options.check_ranges)

@@ -1,77 +1,118 @@
-"""CUDA through pycuda, which is imported on first use. Texts are compiled by NVRTC for the device's own architecture.
+"""CUDA through cuda-bindings, which is imported on first use. Texts are compiled by NVRTC for the device's own architecture.
 
-Each device has one context, the primary one, which other libraries use too. pycuda launches on streams of its own and on the default
-one, on no stream of another library.
+Each device has one context, the primary one, which other libraries use too: a stream of any of them may be launched on. Within the
+driver a stream is its handle, a number.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilelang.errors import DeviceError, brief
+from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
 from tilelang.lowering.drivers.streams import seconds as seconds
-from tilelang.lowering.drivers.tensor_maps import TensorMap, encode
+from tilelang.lowering.drivers.tensor_maps import MAP_BYTES, TensorMap, encode
 
 GET = "NVIDIA's driver, and pip install 'tilelang-rtile[cuda,compilers]'"
 _KINDS = (device_arrays.CUDA, device_arrays.CUDA_MANAGED)
 _STATIC_BYTES = 48 << 10  # of shared memory; a kernel must ask for more
 _DEFAULT_STREAM = 1  # as DLPack numbers it
+_MAP_ALIGNMENT = 64  # of a tensor map in the host's memory
+_NAME_BYTES = 256
 _opened = OpenedBy("CUDA")
+
+
+class CudaError(Exception):
+    """What the driver refuses. name: the driver's own for it."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 @functools.cache
 def _cuda() -> Any:
-    """The module pycuda.driver. Raises DeviceError where it is not installed or finds no driver."""
+    """The module cuda.bindings.driver. Raises DeviceError where it is not installed or finds no driver."""
     try:
-        import pycuda.driver
-    except ModuleNotFoundError as error:
-        raise DeviceError("no-driver", f"pycuda cannot be imported: {error}", mend=GET) from None
-    except ImportError as error:  # the driver's library
-        raise DeviceError("no-driver", f"pycuda finds no CUDA driver: {error}", mend=GET) from None
-    return pycuda.driver
+        import cuda.bindings.driver as driver
+    except ImportError as error:
+        raise DeviceError("no-driver", f"cuda-bindings cannot be imported: {error}", mend=GET) from None
+    try:
+        driver.cuDriverGetVersion()  # which opens the driver's library
+    except RuntimeError as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise DeviceError("no-driver", f"cuda-bindings finds no CUDA driver: {said}", mend=GET) from None
+    return driver
+
+
+def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of the driver gives beside its status. Raises CudaError where the status is not success."""
+    status, *given = function(*arguments)
+    if status:
+        raise _error(function.__name__, status)
+    return given[0] if given else None
+
+
+def _error(function: str, status: Any) -> CudaError:
+    cuda = _cuda()
+    name, words = ((text or b"").decode() for _, text in (cuda.cuGetErrorName(status), cuda.cuGetErrorString(status)))
+    name = name or f"error {int(status)}"
+    return CudaError(f"{function} failed: {words or 'unknown error'} ({name})", name)
 
 
 @functools.cache
 def devices() -> tuple[Device, ...]:
     """Every CUDA device here, the best first: the highest architecture, then the most multiprocessors. Empty where there is none.
 
-    Raises DeviceError where pycuda or the driver is missing.
+    Raises DeviceError where cuda-bindings or the driver is missing.
     """
     cuda = _cuda()
     _opened.here()
     try:
-        cuda.init()
-        found = [_describe(cuda, number) for number in range(cuda.Device.count())]
-    except cuda.Error:  # a driver without its hardware
+        _call(cuda.cuInit, 0)
+        found = [_describe(cuda, number) for number in range(_call(cuda.cuDeviceGetCount))]
+    except CudaError:  # a driver without its hardware
         return ()
     return tuple(sorted(found, key=lambda d: (-int(d.architecture.strip("sm_a")), -d.compute_units)))
 
 
 def _describe(cuda: Any, number: int) -> Device:
-    handle, facts = cuda.Device(number), cuda.device_attribute
-    major, minor = handle.compute_capability()
-    version = cuda.get_driver_version()
+    handle = _call(cuda.cuDeviceGet, number)
+
+    def fact(name: str) -> int:
+        return int(_call(cuda.cuDeviceGetAttribute, getattr(cuda.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), handle))
+
+    major = fact("COMPUTE_CAPABILITY_MAJOR")
     return Device(
         driver="cuda",
-        name=handle.name(),
+        name=_call(cuda.cuDeviceGetName, _NAME_BYTES, handle).partition(b"\0")[0].decode(),
         platform="CUDA",
         kind="gpu",
-        driver_version=f"{version // 1000}.{version % 1000 // 10}",
-        platform_version=".".join(map(str, cuda.get_version())),
-        compute_units=handle.get_attribute(facts.MULTIPROCESSOR_COUNT),
-        max_threads=handle.get_attribute(facts.MAX_THREADS_PER_BLOCK),
-        shared_bytes=handle.get_attribute(facts.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-        global_bytes=handle.total_memory(),
+        driver_version=_version(_call(cuda.cuDriverGetVersion)),
+        platform_version=_version(cuda.CUDA_VERSION),
+        compute_units=fact("MULTIPROCESSOR_COUNT"),
+        max_threads=fact("MAX_THREADS_PER_BLOCK"),
+        shared_bytes=fact("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
+        global_bytes=int(_call(cuda.cuDeviceTotalMem, handle)),
         host_memory=False,
-        architecture=f"sm_{major}{minor}" + ("a" if major >= 9 else ""),  # `a`: with what this architecture alone has
-        grid_max=tuple(handle.get_attribute(getattr(facts, f"MAX_GRID_DIM_{d}")) for d in "XYZ"),
+        architecture=f"sm_{major}{fact('COMPUTE_CAPABILITY_MINOR')}" + ("a" if major >= 9 else ""),  # with what it alone has
+        grid_max=tuple(fact(f"MAX_GRID_DIM_{d}") for d in "XYZ"),
         handle=number,
     )
+
+
+def _version(number: int) -> str:
+    """
+    >>> _version(12090)
+    '12.9'
+    """
+    return f"{number // 1000}.{number % 1000 // 10}"
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
@@ -89,18 +130,19 @@ class Connection(streams.Connection):
     """A device with its primary context."""
 
     opened = _opened
+    errors = CudaError
 
     def __init__(self, device: Device) -> None:
         super().__init__(device)
         self.cuda = _cuda()
-        self.errors = self.cuda.Error
-        self.context = self.cuda.Device(device.handle).retain_primary_context()
+        self._device = _call(self.cuda.cuDeviceGet, device.handle)
+        self.context = _call(self.cuda.cuDevicePrimaryCtxRetain, self._device)
 
     def enter(self) -> None:
-        self.context.push()
+        _call(self.cuda.cuCtxPushCurrent, self.context)
 
     def leave(self) -> None:
-        self.context.pop()
+        _call(self.cuda.cuCtxPopCurrent)
 
     def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
         from tilelang.lowering.compilers import nvrtc
@@ -108,17 +150,20 @@ class Connection(streams.Connection):
         return nvrtc.compile_source(source, self.device.architecture, options, cache).code
 
     def load(self, code: bytes) -> Any:
-        return self.cuda.module_from_buffer(code)
+        return _call(self.cuda.cuModuleLoadData, code)
 
     def kernel(self, module: Any, name: str, shared_bytes: int) -> tuple[Any, int]:
-        found, facts = module.get_function(name), self.cuda.function_attribute
-        dynamic = max(0, shared_bytes - found.get_attribute(facts.SHARED_SIZE_BYTES))
+        found, facts = _call(self.cuda.cuModuleGetFunction, module, name.encode()), self.cuda.CUfunction_attribute
+        dynamic = max(0, shared_bytes - _call(self.cuda.cuFuncGetAttribute, facts.CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, found))
         if shared_bytes > _STATIC_BYTES and dynamic:
-            found.set_attribute(facts.MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic)
+            _call(self.cuda.cuFuncSetAttribute, found, facts.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, dynamic)
         return found, dynamic
 
-    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
-        kernel._launch_kernel(grid, (threads, 1, 1), arguments, shared_bytes, queue)
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared_bytes: int, queue: Any
+    ) -> None:
+        memory, pointers = by_pointers(arguments)  # `memory` lives until the driver has read it
+        _call(self.cuda.cuLaunchKernel, kernel, *grid, threads, 1, 1, shared_bytes, queue or 0, pointers, 0)
 
     @functools.cached_property
     def _zero(self) -> Any:
@@ -131,58 +176,87 @@ class Connection(streams.Connection):
         if 0 in map.shape:
             map, buffer = map.of_one_element(), self._zero
         with self.current():
-            return encode(map, int(buffer))
+            return encode(self.cuda, map, int(buffer))
 
     def fresh(self, size_bytes: int) -> Any:
         try:
-            return self.cuda.mem_alloc(size_bytes)
-        except self.cuda.MemoryError:
-            return None
+            return int(_call(self.cuda.cuMemAlloc, size_bytes))
+        except CudaError as error:
+            if error.name == "CUDA_ERROR_OUT_OF_MEMORY":
+                return None
+            raise
 
     def free(self, block: Any) -> None:
-        block.free()
+        _call(self.cuda.cuMemFree, block)
 
     def copy_in(self, address: int, array: Any, queue: Any) -> None:
         if queue is None:
-            self.cuda.memcpy_htod(address, array)
+            _call(self.cuda.cuMemcpyHtoD, address, array.ctypes.data, array.nbytes)
         else:
-            self.cuda.memcpy_htod_async(address, array, queue)
+            _call(self.cuda.cuMemcpyHtoDAsync, address, array.ctypes.data, array.nbytes, queue)
+            self.synchronize(queue)  # the copy may read the host's memory until then
 
     def copy_out(self, array: Any, address: int, queue: Any) -> None:
         if queue is None:
-            self.cuda.memcpy_dtoh(array, address)
+            _call(self.cuda.cuMemcpyDtoH, array.ctypes.data, address, array.nbytes)
         else:
-            self.cuda.memcpy_dtoh_async(array, address, queue)
-            queue.synchronize()
+            _call(self.cuda.cuMemcpyDtoHAsync, array.ctypes.data, address, array.nbytes, queue)
+            self.synchronize(queue)
 
     def event(self) -> Any:
-        return self.cuda.Event()
+        return _call(self.cuda.cuEventCreate, 0)
 
     def record(self, event: Any, queue: Any) -> None:
-        event.record(queue)
+        _call(self.cuda.cuEventRecord, event, queue or 0)
 
     def elapsed_ms(self, start: Any, end: Any) -> float:
-        end.synchronize()
-        return float(end.time_since(start))
+        _call(self.cuda.cuEventSynchronize, end)
+        return float(_call(self.cuda.cuEventElapsedTime, start, end))
 
     def handle(self, queue: Any) -> int:
-        return int(queue.handle) if queue is not None else 0
+        return queue or 0
 
     def dlpack_stream(self, queue: Any) -> int:
-        return self.handle(queue) or _DEFAULT_STREAM
+        return queue or _DEFAULT_STREAM
 
     def synchronize(self, queue: Any) -> None:
         if queue is None:
-            self.cuda.Context.synchronize()
+            _call(self.cuda.cuCtxSynchronize)
         else:
-            queue.synchronize()
+            _call(self.cuda.cuStreamSynchronize, queue)
 
     def close(self) -> None:
         super().close()
-        self.context.detach()  # else pycuda would, in a way that primary contexts refuse
+        self.cuda.cuDevicePrimaryCtxRelease(self._device)
 
     def queue_of(self, arrays: Sequence[Any]) -> None:
-        """The default stream, with which the current streams of other libraries are ordered."""
+        """The default stream, with which other libraries' are ordered: a kernel's workspace is one for calls on all of them."""
+
+
+@functools.lru_cache(maxsize=256)
+def _layout(maps: tuple[bool, ...]) -> tuple[struct.Struct, Any, tuple[int, ...]]:
+    """How a launch's arguments lie in memory behind the pointers to them, tensor maps aligned: as a struct, as memory with room for
+    any beginning, and where each argument begins."""
+    size, words, begins = 8 * len(maps), [f"{len(maps)}Q"], []
+    for is_map in maps:
+        padding = -size % (_MAP_ALIGNMENT if is_map else 8)
+        begins.append(size + padding)
+        words.append(f"{padding}x{MAP_BYTES}s" if is_map else "Q")
+        size += padding + (MAP_BYTES if is_map else 8)
+    laid = struct.Struct("=" + "".join(words))
+    return laid, ctypes.c_char * (laid.size + _MAP_ALIGNMENT), tuple(begins)
+
+
+def by_pointers(arguments: Sequence[Any]) -> tuple[Any, int]:
+    """Kernel arguments, addresses and the bytes of tensor maps, each in a place of its own: the memory, and where in it the array of
+    pointers to them lies. Where each argument lies for the kernel the driver knows, not we: that depends on the architecture."""
+    laid, room, begins = _layout(tuple([type(a) is bytes for a in arguments]))
+    memory = room()
+    start = ctypes.addressof(memory)
+    first = -start % _MAP_ALIGNMENT
+    start += first
+    laid.pack_into(memory, first, *[start + begin for begin in begins], *arguments)
+    return memory, start
 
 
 def is_device_array(value: Any) -> bool:
@@ -196,8 +270,6 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
     return found.shape, found.dtype
 
 
-def check_queue(queue: Any) -> None:
-    """Raises DeviceError where a queue is not a stream of pycuda's."""
-    if not isinstance(queue, _cuda().Stream):
-        mend = "a pycuda.driver.Stream; without queue= the default stream, with which PyTorch's and CuPy's streams are ordered"
-        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream of pycuda's", mend=mend)
+def as_queue(queue: Any) -> int | None:
+    """The handle of a stream of any library; None for the default one. Raises DeviceError where it is not a stream."""
+    return streams.stream_handle(queue, _cuda().CUstream)

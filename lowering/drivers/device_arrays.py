@@ -126,8 +126,6 @@ def current_stream(value: Any) -> int | None:
             return int(sys.modules["torch"].cuda.current_stream(value.device).cuda_stream)
         case "cupy":
             return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
-        case "pycuda":
-            return 0
     return None
 
 
@@ -162,10 +160,6 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
                 return sys.modules["cupy"].empty(shape, dtype)
             case "jax":
                 return sys.modules["jax"].numpy.empty(shape, dtype, device=like.device)
-            case "pycuda":
-                import pycuda.gpuarray
-
-                return pycuda.gpuarray.empty(shape, dtype)
     except (AttributeError, TypeError, ValueError) as error:
         raise DeviceError("no-array", f"{name} makes no array of {dtype} for the result: {error}", mend="pass out=") from None
     raise DeviceError("no-array", f"arrays of {name} are not made here for the result", mend="pass out=")

@@ -1,6 +1,6 @@
 """HIP through pyhip-interface, which is imported on first use. Texts are compiled by clang for the device's own architecture.
 
-A stream is its handle, a number, as in torch.cuda.current_stream().cuda_stream: calls with PyTorch's tensors are launched on its
+Within the driver a stream is its handle, a number: calls with PyTorch's tensors are launched on its
 current stream. Nothing here has run on an AMD device; the calls are tested against a library that records them.
 """
 
@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Sequence
 from typing import Any
 
-from tilelang.errors import DeviceError, brief
+from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
@@ -116,8 +117,10 @@ class Connection(streams.Connection):
         """The kernel's shared arrays stand in its code: a launch asks for nothing more."""
         return self.hip.hipModuleGetFunction(module, name), 0
 
-    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
-        laid = (ctypes.c_char * len(arguments)).from_buffer_copy(arguments)
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared_bytes: int, queue: Any
+    ) -> None:
+        laid = (ctypes.c_char * (8 * len(arguments))).from_buffer_copy(struct.pack(f"{len(arguments)}Q", *arguments))
         self.hip.hipModuleLaunchKernel(kernel, *grid, threads, 1, 1, shared_bytes, queue, laid)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
@@ -186,8 +189,6 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
     return found.shape, found.dtype
 
 
-def check_queue(queue: Any) -> None:
-    """Raises DeviceError where a queue is not a handle of a stream."""
-    if type(queue) is not int:
-        mend = "the handle of a stream, as in torch.cuda.current_stream().cuda_stream"
-        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a handle of a stream", mend=mend)
+def as_queue(queue: Any) -> int | None:
+    """The handle of a stream of any library; None for the default one. Raises DeviceError where it is not a stream."""
+    return streams.stream_handle(queue)

@@ -215,7 +215,7 @@ class Function:
     def __call__(self, buffers: Sequence[int], queue: Any = None) -> None:
         """Launches on addresses in the order of the kernel's arguments."""
         if queue is not None:
-            check_queue(queue)
+            as_queue(queue)
         if self.blocks:
             pool = self._pool
             try:
@@ -301,7 +301,7 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
     return value.shape, value.dtype
 
 
-def check_queue(queue: Any) -> None:
+def as_queue(queue: Any) -> None:
     """Raises DeviceError: the processor has no queues."""
     message = f"queue={brief(queue)}: the processor has no queues, and a call is over when it returns"
     raise DeviceError("bad-queue", message, mend="leave out queue=")

@@ -189,8 +189,8 @@ class Driver(Protocol):
     def describe(self, value: Any) -> tuple[tuple[int, ...], Any]:
         """Shape and NumPy type of a device array."""
 
-    def check_queue(self, queue: Any) -> None:
-        """Raises DeviceError where a queue is none of this driver's."""
+    def as_queue(self, queue: Any) -> Any:
+        """A caller's queue as connections take it. Raises DeviceError where the driver cannot launch on it."""
 
     def seconds(self, event: Any) -> float:
         """How long a launch ran on the device; waits for it."""

@@ -391,9 +391,10 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
     return value.shape, value.dtype
 
 
-def check_queue(queue: Any) -> None:
-    """Raises DeviceError where a queue is none of pyopencl's."""
+def as_queue(queue: Any) -> Any:
+    """The queue itself. Raises DeviceError where it is none of pyopencl's."""
     if not isinstance(queue, _cl().CommandQueue):
         raise DeviceError(
             "bad-queue", f"queue={brief(queue)} is not a queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
         )
+    return queue

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 import abc
 import atexit
+import contextlib
 import math
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any
 
-from tilelang.errors import ComputationError, DeviceError
+from tilelang.errors import ComputationError, DeviceError, brief
 from tilelang.lowering.drivers import device_arrays, pool
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits
 
 ARGUMENT_ALIGNMENT = 16  # bytes: kernels of both dialects load and store as many at once from where an argument begins
+
+_HANDLES = ("cuda_stream", "ptr", "handle")  # attributes of streams: PyTorch's, CuPy's, pycuda's
 
 
 class Connection(abc.ABC):
@@ -63,8 +65,10 @@ class Connection(abc.ABC):
         """A kernel of a loaded module, ready for blocks with that much shared memory; how much of it each launch must ask for."""
 
     @abc.abstractmethod
-    def launch(self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: bytes, shared_bytes: int, queue: Any) -> None:
-        """Enqueues a kernel."""
+    def launch(
+        self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared_bytes: int, queue: Any
+    ) -> None:
+        """Enqueues a kernel on addresses and tensor maps, which are bytes, in the order of its arguments."""
 
     @abc.abstractmethod
     def fresh(self, size_bytes: int) -> Any:
@@ -115,8 +119,9 @@ class Connection(abc.ABC):
         self._pool.free_unused()
 
     def close(self) -> None:
-        """Gives back what nobody holds, at the end of the process."""
-        self.trim()
+        """Gives back what nobody holds, at the end of the process; what the library refuses then is left to its own end."""
+        with contextlib.suppress(DeviceError):
+            self.trim()
 
     # ------------------------------------------------------------ what the runtime asks
 
@@ -171,7 +176,7 @@ class Connection(abc.ABC):
         if found.ordinal is not None and found.ordinal != self.device.handle:
             mend = f"move it to device {self.device.handle}"
             raise DeviceError("other-context", f"the array for {name} lives on another device than {self.device}", mend=mend)
-        if found.stream not in (None, 0, 1, self.handle(queue)):
+        if found.stream is not None and (found.stream or 1) != (self.handle(queue) or 1):  # 0 and 1 are the default one
             self.finish()  # another library's stream, which is not waited for in any other way
         size = math.prod(found.shape) * found.dtype.itemsize
         if size and found.address % ARGUMENT_ALIGNMENT:
@@ -215,14 +220,23 @@ class Current:
         self.connection, self.what = connection, what
 
     def __enter__(self) -> None:
-        self.connection.enter()
+        try:
+            self.connection.enter()
+        except self.connection.errors as error:  # calls may report what failed before them
+            raise self._refused(error) from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.connection.leave()
+        try:
+            self.connection.leave()
+        except self.connection.errors as later:
+            error = error or later
         if isinstance(error, self.connection.errors):
-            reason = (str(error) or type(error).__name__).splitlines()[0]
-            mend = "`make gpu-check` looks for faults with the device's checkers; report it with the schedule"
-            raise DeviceError(self.what, f"{self.connection.device}: {reason}", mend=mend) from None
+            raise self._refused(error) from None
+
+    def _refused(self, error: BaseException) -> DeviceError:
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        mend = "`make gpu-check` looks for faults with the device's checkers; report it with the schedule"
+        return DeviceError(self.what, f"{self.connection.device}: {reason}", mend=mend)
 
 
 class Module:
@@ -268,21 +282,22 @@ class Function:
         return timing
 
     def _launch(self, buffers: Sequence[Any], queue: Any) -> None:
-        self.connection.launch(self.kernel, self.grid, self.threads, packed(buffers), self.shared_bytes, queue)
+        self.connection.launch(self.kernel, self.grid, self.threads, buffers, self.shared_bytes, queue)
 
 
-def packed(arguments: Sequence[Any]) -> bytes:
-    """Kernel arguments as they lie in the launch's buffer: addresses, and tensor maps, which are bytes that begin at multiples of 64.
-
-    >>> len(packed([1, bytes(128), 2]))
-    200
-    """
-    if not any(type(a) is bytes for a in arguments):
-        return struct.pack(f"{len(arguments)}Q", *arguments)
-    laid = b""
-    for a in arguments:
-        laid += bytes(-len(laid) % 64) + a if type(a) is bytes else struct.pack("Q", a)
-    return laid
+def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
+    """The handle of a stream: a number, an object of the `kind` that stands for one, or a stream of PyTorch, CuPy, pycuda, cuda.core or
+    another library with cuda.core's protocol. None for the default stream. Raises DeviceError where it is not a stream."""
+    if isinstance(queue, kind):
+        return int(queue) or None
+    if hasattr(queue, "__cuda_stream__"):
+        queue = queue.__cuda_stream__()[1]
+    else:
+        queue = next((getattr(queue, name) for name in _HANDLES if hasattr(queue, name)), queue)
+    if type(queue) is not int or queue < 0:
+        mend = "a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
+        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", mend=mend)
+    return queue or None
 
 
 class Timing:

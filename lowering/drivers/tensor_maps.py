@@ -12,7 +12,6 @@ from typing import Any
 from tilelang.dtype import DType
 from tilelang.errors import DeviceError, counted
 
-GET = "pip install 'tilelang-rtile[cuda]', or cuda-bindings"
 MAP_BYTES = 128
 _SWIZZLES = {0: "NONE", 32: "32B", 64: "64B", 128: "128B"}
 _TYPES = {
@@ -72,22 +71,13 @@ class TensorMap:
         return None
 
 
-@functools.cache
-def _bindings() -> Any:
-    try:
-        from cuda.bindings import driver
-    except ImportError as error:
-        raise DeviceError("no-driver", f"tensor maps need cuda-bindings, which cannot be imported: {error}", mend=GET) from None
-    return driver
-
-
 @functools.lru_cache(maxsize=256)
-def encode(map: TensorMap, address: int) -> bytes:
-    """The kernel argument of a map for the tensor at an address. Raises DeviceError where cuda-bindings is missing or refuses it.
+def encode(driver: Any, map: TensorMap, address: int) -> bytes:
+    """The kernel argument of a map for the tensor at an address; driver: the module cuda.bindings.driver. Raises DeviceError where it
+    refuses.
 
     The context of the tensor's device must be current.
     """
-    driver = _bindings()
     if address % 16:
         raise DeviceError("tensor-map", f"the array begins at {address:#x}, no multiple of 16", mend="copy it")
     rank = len(map.shape)

@@ -1,8 +1,8 @@
 """CUDA C++ for NVIDIA's GPUs, as NVRTC and nvcc compile it.
 
 What one machine instruction does stands behind a named function in a header: conversions of floats of 8 and 16 bits, asynchronous
-copies, stores past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide 12.9, section
-17.1, table 16; it states them against the correctly rounded result, so half an ulp is added.
+copies, stores past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide, appendix of
+mathematical functions; it states them against the correctly rounded result, so half an ulp is added. expf: 2 ulps there, 1.67 measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilelang.lowering.targets.c_functions import fields
 from tilelang.lowering.targets.cuda_roles import ROLES
 
 _ULPS = {
-    "exp": 1.5, "exp2": 2.5, "log": 1.5, "log2": 1.5, "log1p": 1.5, "expm1": 1.5, "sqrt": 0.5, "rsqrt": 2.5, "sin": 2.5, "cos": 2.5,
+    "exp": 2.5, "exp2": 2.5, "log": 1.5, "log2": 1.5, "log1p": 1.5, "expm1": 1.5, "sqrt": 0.5, "rsqrt": 2.5, "sin": 2.5, "cos": 2.5,
     "tanh": 2.5, "erf": 2.5, "pow": 4.5, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0, "/": 0.5,
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from benchmarks.gpu_cases import GROUPS, Case
 from benchmarks.gpu_peers import peers
 from benchmarks.gpu_watch import LOST, Watch, supervise
 from tests.gpu.emulated import Driver
-from tests.lowering import stub_pycuda
+from tests.lowering import stub_cuda
 from tests.lowering.test_cuda_driver import recorder as recorder  # the fixture
 from tilelang.arguments import as_array
 from tilelang.computation import as_computation
@@ -128,7 +128,7 @@ def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str], monkeypatc
 
 
 @pytest.fixture
-def stub(recorder: stub_pycuda.Recorder) -> Iterator[stub_pycuda.Recorder]:
+def stub(recorder: stub_cuda.Recorder) -> Iterator[stub_cuda.Recorder]:
     if "cuda" not in DIALECTS:
         pytest.skip("CUDA is not lowered to")
     devices_of.cache_clear()
@@ -182,7 +182,7 @@ def last(results: Path) -> dict[str, Any]:
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("right", [True, False])
 def test_a_run_is_kept_and_goes_on(
-    right: bool, stub: stub_pycuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    right: bool, stub: stub_cuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     only(monkeypatch, gpu_cases.pointwise("relu", 96), gpu_cases.pointwise("relu", 100), SMALL["matmul of halves"])
     results = tmp_path / "gpu.jsonl"
@@ -205,10 +205,10 @@ def test_a_run_is_kept_and_goes_on(
 
 @pytest.mark.usefixtures("quick")
 def test_a_kernel_that_fails_is_left_out_and_the_next_worker_goes_on(
-    stub: stub_pycuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stub: stub_cuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fault(*_: int) -> None:
-        raise stub_pycuda.LogicError("cuLaunchKernel failed: an illegal memory access was encountered")
+        raise stub_cuda.Failed(stub_cuda.ILLEGAL_ADDRESS)
 
     only(monkeypatch, gpu_cases.pointwise("relu", 96))
     monkeypatch.setattr(gpu_session.Session, "copy_gb_per_s", lambda self: (4000.0, "nobody"))
@@ -240,7 +240,7 @@ def test_who_fails_again_is_given_up(quick: Any, tmp_path: Path, monkeypatch: py
 
 
 def test_peers_and_arrays_that_do_not_fit_are_told(
-    quick: Any, stub: stub_pycuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    quick: Any, stub: stub_cuda.Recorder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def too_large(*_: Any, **__: Any) -> Any:
         raise quick.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
@@ -266,7 +266,7 @@ def test_peers_and_arrays_that_do_not_fit_are_told(
 
 
 def test_without_pytorch_rows_are_compared_and_ours_alone_are_timed(
-    stub: stub_pycuda.Recorder, quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    stub: stub_cuda.Recorder, quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(gpu_session, "_torch", lambda device: None)
     only(monkeypatch, gpu_cases.pointwise("relu", 96))
@@ -336,7 +336,7 @@ def test_a_stage_that_does_not_end_is_told_and_the_process_left() -> None:
     assert told == ["slow"]
 
 
-def test_what_is_late_is_kept(stub: stub_pycuda.Recorder, quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_late_is_kept(stub: stub_cuda.Recorder, quick: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = gpu_cases.pointwise("relu", 96)
     target = gpu.gpu()
     assert target is not None

@@ -51,7 +51,7 @@ class Driver:
     def describe(self, value: Any) -> tuple[tuple[int, ...], Any]:
         raise NotImplementedError
 
-    def check_queue(self, queue: Any) -> None:
+    def as_queue(self, queue: Any) -> None:
         raise DeviceError("bad-queue", "an emulated device has no queues", mend="no queue=")
 
     def seconds(self, event: float) -> float:

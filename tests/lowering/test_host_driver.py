@@ -221,7 +221,7 @@ def test_there_are_no_queues(made: host_kernels.Connection) -> None:
     assert made.queue is None
     function = made.build(SOURCE).function("nothing", (1,), 1, 0)
     with pytest.raises(DeviceError, match="the processor has no queues") as caught:
-        host.check_queue("stream")
+        host.as_queue("stream")
     assert caught.value.code == "bad-queue"
     with pytest.raises(DeviceError, match="the processor has no queues"):
         function([], "stream")

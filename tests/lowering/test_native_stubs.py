@@ -1,7 +1,8 @@
-"""pycuda and pyhip-interface as they are, on libraries that record what reaches them: order, types, sizes, and results."""
+"""cuda-bindings and pyhip-interface as they are, on libraries that record what reaches them: order, types, sizes, and results."""
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 import re
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lowering import native_stubs
+from tilelang.lowering.drivers.cuda import GET
 
 DRIVE = """
 import numpy as np
@@ -56,12 +58,8 @@ def hip(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def cuda(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    spec = importlib.util.find_spec("pycuda")
-    if spec is None or spec.origin is None:
-        pytest.skip("pycuda is not installed")
-    (extension,) = Path(spec.origin).parent.glob("_driver*.so")
-    symbols = {s.decode() for s in re.findall(rb"\0(cu[A-Z]\w+)(?=\0)", extension.read_bytes())}
-    return native_stubs.build("libcuda", "libcuda.so.1", tmp_path_factory.mktemp("cuda"), symbols)
+    pytest.importorskip("cuda.bindings")
+    return native_stubs.build("libcuda", "libcuda.so.1", tmp_path_factory.mktemp("cuda"), [])
 
 
 def test_hip_calls(hip: Path) -> None:
@@ -78,10 +76,10 @@ def test_cuda_calls(cuda: Path) -> None:
     found = native_stubs.run(DRIVE, cuda, "cuda")
     assert found["device"] == ["NVIDIA Stub", "sm_90a", 132, 1024, 232448, "13.0"]
     assert found["built"][-4:] == [
-        "cuModuleLoadDataEx ELF", "cuModuleGetFunction copy", "cuFuncGetAttribute 1", "cuFuncSetAttribute copy 8 100000",
+        "cuModuleLoadData ELF", "cuModuleGetFunction copy", "cuFuncGetAttribute 1", "cuFuncSetAttribute copy 8 100000",
     ]  # fmt: skip
     assert found["called"] == [
-        "cuMemAlloc 256", "cuMemcpyHtoD 24", "cuMemAlloc 256", "cuLaunchKernel copy 3 2 1 64 1 1 100000 0 16", "cuMemcpyDtoH 24",
+        "cuMemAlloc 256", "cuMemcpyHtoD 24", "cuMemAlloc 256", "cuLaunchKernel copy 3 2 1 64 1 1 100000 0", "cuMemcpyDtoH 24",
     ]  # fmt: skip
     check_the_rest(found, "cu")
 
@@ -122,8 +120,7 @@ print(json.dumps([queue, tensor.streams, taken.shape, recorded()[-2:]]))
     assert native_stubs.run(code, hip) == [77, [77], [6], ["hipMemcpyAsync 24 1 77", "hipStreamSynchronize 77"]]
 
 
-def test_any_thread_may_use_pycuda(cuda: Path) -> None:
-    """What pycuda frees where its context is not current it warns of; `native_stubs.run` looks for that."""
+def test_any_thread_may_use_cuda(cuda: Path) -> None:
     code = """
 import threading
 import numpy as np
@@ -153,19 +150,67 @@ print(json.dumps(results))
     assert native_stubs.run(code, cuda) == [[1.0, 1.0]] * 5
 
 
-def test_tensor_maps_are_encoded_by_cuda_bindings(tmp_path: Path) -> None:
-    try:
-        found = importlib.util.find_spec("cuda.bindings.driver")
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        pytest.skip("cuda-bindings is not installed")
-    library = native_stubs.build("libcuda", "libcuda.so.1", tmp_path, [])
+def test_streams_of_cuda_bindings(cuda: Path) -> None:
+    code = """
+import numpy as np
+from cuda.bindings import driver, runtime
+from tilelang.lowering.drivers import cuda
+connection = cuda.connect(cuda.choose())
+queues = [cuda.as_queue(kind(77)) for kind in (int, driver.CUstream, runtime.cudaStream_t)]
+connection.host_array(np.ones(6, np.float32), "input", queues[1])
+print(json.dumps([queues, recorded()[-2:]]))
+"""
+    assert native_stubs.run(code, cuda) == [[77, 77, 77], ["cuMemcpyHtoDAsync 24 77", "cuStreamSynchronize 77"]]
+
+
+def test_tensor_maps_are_encoded_and_launched_by_pointers(cuda: Path) -> None:
+    """The library fails where a map lies elsewhere than at a multiple of 64."""
     code = """
 import tilelang as tl
-from tilelang.lowering.drivers.tensor_maps import TensorMap, encode
-made = encode(TensorMap(tl.bfloat16, (100, 256), (512, 2), (64, 32), 64), 4096)
-print(json.dumps([list(made), recorded()[-1]]))
+from tilelang.lowering.compilers import nvrtc
+from tilelang.lowering.compilers.compiled import Compiled
+from tilelang.lowering.drivers import cuda
+from tilelang.lowering.drivers.tensor_maps import TensorMap
+import numpy as np
+nvrtc.compile_source = lambda source, architecture, *_: Compiled(architecture, "none", b"\\x7fELF code", ())
+connection = cuda.connect(cuda.choose())
+made = connection.tensor_map(TensorMap(tl.bfloat16, (100, 256), (512, 2), (64, 32), 64), 4096)
+called = [recorded()[-1]]
+x, y = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
+given = [connection.host_array(x, "input", None), connection.host_array(y, "output", None)]
+copies(24)
+function = connection.build("text").function("copy", (1,), 32, 0)
+for kinds, arguments in (
+    ("amma", [given[0].buffer, made, bytes(range(128)), given[1].buffer]),
+    ("mama", [made, given[0].buffer, made, given[1].buffer]),
+):
+    (ctypes.c_char * 16).in_dll(library, "parameters").value = kinds.encode()
+    function(arguments)
+    called.append(recorded()[-1])
+given[1].land()
+print(json.dumps([list(made), called, y.tolist()]))
 """
-    made, called = native_stubs.run(code, library)
-    assert made == [7] * 128 and called == "cuTensorMapEncodeTiled 9 2 4096 256 100 512 32 64 1 1 0 2 2 0"
+    made, called, y = native_stubs.run(code, cuda)
+    assert made == [7] * 128 and y == [0, 1, 2, 3, 4, 5]
+    assert called == [
+        "cuTensorMapEncodeTiled 9 2 4096 256 100 512 32 64 1 1 0 2 2 0",
+        "cuLaunchKernel copy 1 1 1 32 1 1 0 0 map 7 7 map 0 127",
+        "cuLaunchKernel copy 1 1 1 32 1 1 0 0 map 7 7 map 7 7",
+    ]
+
+
+def test_no_cuda_library(tmp_path: Path) -> None:
+    """cuda-bindings is installed, NVIDIA's driver is not."""
+    pytest.importorskip("cuda.bindings")
+    if ctypes.util.find_library("cuda") is not None:
+        pytest.skip("the driver is here")
+    code = """
+from tilelang.errors import DeviceError
+from tilelang.lowering.drivers import cuda
+try:
+    cuda.devices()
+except DeviceError as error:
+    print(json.dumps([error.code, error.message.splitlines()[0], error.mend]))
+"""
+    code, said, mend = native_stubs.run(code, native_stubs.build("libamdhip64", "libamdhip64.so", tmp_path, []))
+    assert code == "no-driver" and said.startswith("cuda-bindings finds no CUDA driver: ") and mend == GET

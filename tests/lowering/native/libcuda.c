@@ -7,26 +7,25 @@
 
 static __thread int depth;
 static int context;
+char parameters[16] = "aa"; /* of the kernels */
 #define CURRENT if (depth <= 0) return 201
 
 int cuInit(unsigned flags) { return note("cuInit %u", flags); }
 int cuDriverGetVersion(int* version) { return *version = 13000, 0; }
 int cuGetErrorString(int error, const char** text) { return *text = error == 2 ? "out of memory" : "stub error", 0; }
+int cuGetErrorName(int error, const char** text) { return *text = error == 2 ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_STUB", 0; }
 int cuDeviceGetCount(int* count) { return *count = 1, 0; }
 int cuDeviceGet(int* device, int number) { return *device = number, 0; }
 int cuDeviceGetName(char* name, int length, int device) { return snprintf(name, length, "NVIDIA Stub"), 0; }
-int cuDeviceComputeCapability(int* major, int* minor, int device) { return *major = 9, *minor = 0, 0; }
 int cuDeviceTotalMem_v2(size_t* size, int device) { return *size = 1u << 30, 0; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
-    *value = attribute == 16 ? 132 : attribute == 1 ? 1024 : attribute == 97 ? 232448 : 5 <= attribute && attribute <= 7 ? 65535 : 0;
+    *value = attribute == 16 ? 132 : attribute == 1 ? 1024 : attribute == 97 ? 232448 : 5 <= attribute && attribute <= 7 ? 65535 : attribute == 75 ? 9 : 0;
     return 0;
 }
 int cuDevicePrimaryCtxRetain(void** made, int device) { return *made = &context, note("cuDevicePrimaryCtxRetain %d", device); }
 int cuDevicePrimaryCtxRelease_v2(int device) { return note("cuDevicePrimaryCtxRelease %d", device); }
 int cuCtxPushCurrent_v2(void* pushed) { return pushed == &context ? ++depth, 0 : 201; }
 int cuCtxPopCurrent_v2(void** popped) { CURRENT; return *popped = &context, --depth, 0; }
-int cuCtxGetApiVersion(void* of, unsigned* version) { return *version = 13000, 0; }
-int cuCtxGetDevice(int* device) { CURRENT; return *device = 0, 0; }
 int cuCtxSynchronize(void) { CURRENT; return note("cuCtxSynchronize"); }
 int cuMemAlloc_v2(void** address, size_t size) {
     CURRENT;
@@ -51,12 +50,10 @@ int cuMemcpyDtoHAsync_v2(void* target, const void* source, size_t size, void* st
     CURRENT;
     return memcpy(target, source, size), note("cuMemcpyDtoHAsync %zu %zu", size, (size_t)stream);
 }
-int cuModuleLoadDataEx(void** module, const void* code, unsigned count, void* options, void** values) {
+int cuModuleLoadData(void** module, const void* code) {
     CURRENT;
-    values[1] = values[3] = 0; /* the lengths of its messages */
-    return *module = (void*)1, note("cuModuleLoadDataEx %.3s", (const char*)code + 1);
+    return *module = (void*)1, note("cuModuleLoadData %.3s", (const char*)code + 1);
 }
-int cuModuleUnload(void* module) { return note("cuModuleUnload"); }
 int cuModuleGetFunction(void** kernel, void* module, const char* name) {
     CURRENT;
     return *kernel = strdup(name), note("cuModuleGetFunction %s", name);
@@ -69,19 +66,25 @@ int cuFuncSetAttribute(void* kernel, int attribute, int value) {
 int cuLaunchKernel(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void* stream, void** params, void** extra) {
     CURRENT;
-    if (params || (size_t)extra[0] != 1 || (size_t)extra[2] != 2 || (size_t)extra[4] != 0) return 1;
-    size_t size = *(size_t*)extra[3];
-    run(extra[1], size);
-    return note("cuLaunchKernel %s %u %u %u %u %u %u %u %zu %zu", (const char*)kernel, gx, gy, gz, bx, by, bz, shared, (size_t)stream,
-                size);
+    if (!params || extra) return 1;
+    char said[256] = "", packed[256];
+    size_t size = 0;
+    for (const char* kind = parameters; *kind; ++kind, ++params) /* a: an address; m: a tensor map */
+        if (*kind == 'a') {
+            memcpy(packed + size, *params, sizeof(void*));
+            size += sizeof(void*);
+        } else {
+            const unsigned char* map = *params;
+            if ((size_t)map % 64) return 1;
+            sprintf(said + strlen(said), " map %d %d", map[0], map[127]);
+        }
+    run(packed, size);
+    return note("cuLaunchKernel %s %u %u %u %u %u %u %u %zu%s", (const char*)kernel, gx, gy, gz, bx, by, bz, shared, (size_t)stream, said);
 }
-int cuStreamCreate(void** stream, unsigned flags) { CURRENT; return *stream = (void*)4096, note("cuStreamCreate %u", flags); }
-int cuStreamDestroy_v2(void* stream) { return note("cuStreamDestroy"); }
 int cuStreamSynchronize(void* stream) { CURRENT; return note("cuStreamSynchronize %zu", (size_t)stream); }
 static size_t events;
 static size_t times[64];
 int cuEventCreate(void** event, unsigned flags) { CURRENT; return *event = (void*)++events, note("cuEventCreate %u", flags); }
-int cuEventDestroy_v2(void* event) { return 0; }
 int cuEventRecord(void* event, void* stream) {
     CURRENT;
     static size_t now;
