@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Whose versions a result is kept with.
 PACKAGES = (
-    "numpy", "torch", "numba", "llvmlite", "apache-tvm", "triton", "pyopencl", "pocl-binary-distribution", "pycuda", "pyhip-interface",
+    "numpy", "torch", "numba", "llvmlite", "apache-tvm", "triton", "pyopencl", "pocl-binary-distribution", "pyhip-interface",
     "cuda-bindings", "cupy-cuda13x", "nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12", "nvidia-cublas", "nvidia-cudnn-cu13", "ziglang",
     "onnxruntime", "openvino", "jax",
 )  # fmt: skip

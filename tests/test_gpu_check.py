@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -12,10 +13,12 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from benchmarks import gpu_watch
 from tests.errors._computations import matmul, softmax
 from tests.gpu import __main__ as check
+from tests.gpu import examples
 from tests.gpu.emulated import Driver
-from tests.gpu.progress import Progress, outcomes
+from tests.gpu.progress import OVER, OVERTIME_S, Progress, outcomes
 from tilelang.lowering.drivers import interface
 from tilelang.testing import emulation
 
@@ -48,6 +51,11 @@ def test_checkers_that_are_not_there(
         ("echo Device not supported; exit 1", None, "memcheck: not run: it does not start here: Device not supported"),
         ("echo ERROR SUMMARY: 0 errors; exit 0", True, "memcheck: ERROR SUMMARY: 0 errors"),
         ("echo ERROR SUMMARY: 2 errors; exit 9", False, "memcheck: ERROR SUMMARY: 2 errors"),
+        (
+            'case "$*" in *tiny*) exit 0;; esac; echo FAILED first: why; echo between; echo last; echo ERROR SUMMARY: 0; exit 1',
+            False,
+            "memcheck: FAILED first: why / last / ERROR SUMMARY: 0",
+        ),
         ('case "$*" in *tiny*) exit 0;; esac; echo it broke; exit 1', False, "memcheck: it broke"),
         ('case "$*" in *tiny*) exit 0;; esac; exec sleep 60', False, "memcheck: not run to the end: it did not end in 1 s"),
     ],
@@ -118,6 +126,47 @@ def test_a_test_that_does_not_end_has_failed(tmp_path: Path) -> None:
     progress.pytest_runtest_logstart("test_slow")
     assert left.wait(30)
     assert outcomes(progress.path)["test_slow"]["said"] == "it did not end in 0.05 s"
+
+
+def test_a_test_in_whose_midst_the_time_is_over_is_run_again(tmp_path: Path) -> None:
+    suite, path = tmp_path / "test_suite.py", tmp_path / "progress.jsonl"
+    suite.write_text("import time\n\ndef test_slow(): time.sleep(100)\n")
+    code = f"""
+import sys, pytest
+from tests.gpu import progress
+progress.OVERTIME_S = 1
+sys.exit(pytest.main(["-q", "-n0", "-p", "tests.gpu.progress", "--progress", {str(path)!r}, "--limit-s", "4", {str(suite)!r}]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=check.ROOT, capture_output=True, text=True, timeout=90)
+    assert done.returncode == OVER and not outcomes(path) and "test_slow did not end in 1 s more" in done.stderr
+    assert OVERTIME_S < gpu_watch.GRACE_S
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_every_example_is_tried_after_one_that_fails(
+    lost: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fault() -> tl.Schedule:
+        raise tl.DeviceError("launch-failed", "Stub: cuLaunchKernel failed: a reason", mend="none")
+
+    def unknown() -> tl.Schedule:
+        raise tl.DeviceError("kernel-failed", "lost", mend="none")
+
+    right = tl.schedule(matmul(2, 3, 4))
+    monkeypatch.setattr(examples, "schedules", lambda: [("first", fault), ("second", lambda: right), ("third", fault)])
+    if lost:
+        monkeypatch.setattr(examples, "tiny", unknown)
+    with pytest.raises(SystemExit) as ended:
+        examples.every()
+    said = "cuLaunchKernel failed: a reason"
+    shown = capsys.readouterr().out.splitlines()
+    assert ended.value.code == 1 and shown[0] == f"FAILED first: Stub: {said}"
+    if lost:
+        assert shown[1:] == [
+            "0 kernels of examples ran, 1 failed, 0 are refused here; after first the device does nothing more: 2 were not run"
+        ]
+    else:
+        assert shown[1:] == [f"FAILED third: Stub: {said}", "1 kernels of examples ran, 2 failed, 0 are refused here"]
 
 
 def test_parts(monkeypatch: pytest.MonkeyPatch, a_device: tl.Target, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 import tilelang as tl
 from benchmarks.gpu import NO_DEVICE, gpu, sources
 from benchmarks.gpu_watch import supervise
+from tests.gpu.examples import FAILED
 from tests.gpu.progress import outcomes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,14 +49,14 @@ def environment(dialect: str) -> dict[str, str]:
 
 
 def run(command: Sequence[str], dialect: str, limit_s: float) -> tuple[int, str]:
-    """The exit code of a command that works on that dialect's device, and the last lines of what it says; -1: it did not end."""
+    """The exit code of a command on that dialect's device, and what it says of kernels that fail, and last; -1: it did not end."""
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment(dialect), timeout=limit_s, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
     except subprocess.TimeoutExpired:
         return -1, f"it did not end in {limit_s:.0f} s"
     said = (done.stdout or "").strip().splitlines() or [f"exit code {done.returncode}"]
-    return done.returncode, " / ".join(said[-2:])
+    return done.returncode, " / ".join([*(line for line in said[:-2] if line.startswith(FAILED)), *said[-2:]])
 
 
 def check_with(tool: str, dialect: str, limit_s: float = TOOL_S) -> bool | None:

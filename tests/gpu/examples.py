@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterator
 
 import tilelang as tl
 from tests.errors._computations import row_sum
 from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
-from tilelang.errors import Refusal
+from tilelang.errors import DeviceError, Refusal
 from tilelang.reference import random_arrays
+
+FAILED = "FAILED"  # begins the line of a kernel that fails
 
 
 def tiny() -> None:
@@ -41,12 +44,13 @@ def matrix_schedules() -> dict[str, Callable[[], tl.Schedule]]:
     }
 
 
-def schedules() -> Iterator[Callable[[], tl.Schedule]]:
-    """Those with matrix instructions, then every example's for threads, at odd sizes."""
-    yield from matrix_schedules().values()
+def schedules() -> Iterator[tuple[str, Callable[[], tl.Schedule]]]:
+    """Those with matrix instructions, then every example's for threads, at odd sizes; each with its name."""
+    yield from matrix_schedules().items()
     for name in NAMES:
-        for schedule in filter(for_threads, schedules_for(name, SIZES[name][1], tl.target().profile).values()):
-            yield _always(schedule)
+        for which, schedule in schedules_for(name, SIZES[name][1], tl.target().profile).items():
+            if for_threads(schedule):
+                yield f"{name}, {which}", _always(schedule)
 
 
 def _always(schedule: tl.Schedule) -> Callable[[], tl.Schedule]:
@@ -54,18 +58,34 @@ def _always(schedule: tl.Schedule) -> Callable[[], tl.Schedule]:
 
 
 def every(limit_s: float = math.inf) -> None:
-    """Runs all of them that the device has the instructions for, until the time is over."""
-    end, ran, refused, left = time.monotonic() + limit_s, 0, 0, 0
-    for build in schedules():
-        if time.monotonic() > end:
+    """Runs all of them that the device has the instructions for, until the time is over. Names those that fail, and exits with 1 then;
+    the device does nothing more after some, and the rest are left."""
+    end, ran, refused, left, failed, lost = time.monotonic() + limit_s, 0, 0, 0, 0, ""
+    for name, build in schedules():
+        if lost or time.monotonic() > end:
             left += 1
             continue
         try:
             kernel = tl.compile(build())
+            kernel(**random_arrays(kernel.computation))
+            ran += 1
         except Refusal:
             refused += 1
-            continue
-        kernel(**random_arrays(kernel.computation))
-        ran += 1
-    over = f"; the time was over: {left} were not run" if left else ""
-    print(f"{ran} kernels of examples ran, {refused} are refused here{over}", flush=True)
+        except DeviceError as error:
+            failed += 1
+            print(f"{FAILED} {name}: {error.message.splitlines()[0]}", flush=True)
+            lost = name if not _works() else ""
+    why = f"after {lost} the device does nothing more" if lost else "the time was over"
+    over = f"; {why}: {left} were not run" if left or lost else ""
+    print(f"{ran} kernels of examples ran, {failed} failed, {refused} are refused here{over}", flush=True)
+    if failed:
+        sys.exit(1)
+
+
+def _works() -> bool:
+    """Whether the device still runs kernels."""
+    try:
+        tiny()
+    except DeviceError:
+        return False
+    return True

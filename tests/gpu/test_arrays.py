@@ -89,12 +89,8 @@ def test_calls_come_after_what_fills_their_inputs_and_before_what_reads_their_re
             assert bool((total == 2.0 * (round + 1)).all())
 
 
-def test_streams_of_pycuda(torch: Any) -> None:
-    driver = pytest.importorskip("pycuda.driver")
-    kernel = tl.compile(doubled(1 << 20))
-    connection = kernel._connection
-    with connection.current():  # type: ignore[attr-defined]
-        stream = driver.Stream()
+def test_streams_of_pytorch(torch: Any) -> None:
+    kernel, stream = tl.compile(doubled(1 << 20)), torch.cuda.Stream()
     x = torch.ones(1 << 20, device="cuda")
     assert bool((kernel(x, queue=stream) == 2).all())
     host = np.ones(1 << 20, np.float32)

@@ -90,14 +90,15 @@ def test_functions_keep_their_stated_error(type: str, lanes: int) -> None:
     inputs = {"x": x, "y": np.random.default_rng(lanes).permutation(x)}
     names = (*FUNCTIONS, *fe.TWO_ARGUMENTS)
     stated = {**ULPS, **ulps(dialect)} if type == "float32" else ULPS
+    exceeding = []
     for name, result in run_functions(inputs, lanes, names).items():
         arguments = tuple(inputs.values()) if name in fe.TWO_ARGUMENTS else (x,)
         off = fe.errors(name, arguments, result)
         worst = int(off.argmax())
         at = ", ".join(repr(a[worst]) for a in arguments)
-        assert off[worst] <= stated[name], (
-            f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}; stated {stated[name]}"
-        )
+        if off[worst] > stated[name]:
+            exceeding.append(f"{name}: {off[worst]} ulps at {at}, which gives {result[worst]!r}; stated {stated[name]}")
+    assert not exceeding, "\n".join(exceeding)
 
 
 # ---------------------------------------------------------------- arguments

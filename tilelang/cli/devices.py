@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Device
 
 # Of each dialect: the Python module that drives its devices, and a program that a machine with their driver has.
-PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("pycuda", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
+PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("cuda.bindings", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
 
 
 @click.command("devices")
@@ -104,6 +104,13 @@ def _profile(device: Device) -> str:
         return error.message
 
 
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # a package above it
+        return False
+
+
 def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
     """Why a driver has no devices, what of it is here, and how to get the rest."""
     from tilelang.targets import DIALECTS
@@ -112,7 +119,7 @@ def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) ->
     return {
         "dialect": dialect,
         "lowered": dialect in DIALECTS,
-        "module": importlib.util.find_spec(module) is not None,
+        "module": _is_installed(module),
         "driver": shutil.which(program) is not None,
         "why": error.message if error is not None else "no device was found",
         "get": (error.mend if error is not None else None) or _get(dialect),
