@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, SupportsInt, cast
 
 from tilelang.errors import ComputationError, DeviceError, brief
 from tilelang.lowering.drivers import device_arrays, pool
@@ -289,7 +289,7 @@ def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
     """The handle of a stream: a number, an object of the `kind` that stands for one, or a stream of PyTorch, CuPy, pycuda, cuda.core or
     another library with cuda.core's protocol. None for the default stream. Raises DeviceError where it is not a stream."""
     if isinstance(queue, kind):
-        return int(queue) or None
+        return int(cast(SupportsInt, queue)) or None
     if hasattr(queue, "__cuda_stream__"):
         queue = queue.__cuda_stream__()[1]
     else:

@@ -22,7 +22,7 @@ import tilelang as tl
 from benchmarks.gpu import NO_DEVICE, gpu, sources
 from benchmarks.gpu_watch import supervise
 from tests.gpu.examples import FAILED
-from tests.gpu.progress import outcomes
+from tests.gpu.progress import OVERTIME_S, outcomes, unfinished
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRESS = ROOT / "build" / "gpu-check.jsonl"
@@ -97,6 +97,8 @@ def numeric(target: tl.Target, limit_s: float, progress: Path) -> bool:
             print(f"FAILED {test}\n{line['said']}")
     counts = Counter(line["outcome"] for line in ended.values())
     print("the numeric suite: " + ", ".join(f"{n} {outcome}" for outcome, n in sorted(counts.items())), flush=True)
+    if (name := unfinished(progress)) is not None:
+        print(f"the time was over: {name} did not end in {OVERTIME_S:g} s more, and is run again", flush=True)
     if code not in (0, 1, 5):  # all were run: passed, failed, or none was left
         print(f"the numeric suite is not at its end (exit code {code}): run it again to go on", flush=True)
     return code in (0, 1, 5) and not counts["failed"]

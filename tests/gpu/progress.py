@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import threading
 import time
 from pathlib import Path
@@ -45,6 +44,12 @@ def outcomes(path: Path) -> dict[str, dict[str, Any]]:
     return {line["test"]: line for line in lines if "test" in line}
 
 
+def unfinished(path: Path) -> str | None:
+    """What the last run was left in the midst of."""
+    name: str | None = json.loads(path.read_text(encoding="utf-8").splitlines()[-1]).get("unfinished")
+    return name
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether an error says that the device's context does nothing more."""
     if isinstance(error, TileLangError):
@@ -66,13 +71,16 @@ class Progress:
 
     def leave(self) -> None:
         """Ends the process, whatever it does."""
-        sys.stderr.write(f"the time is over: {self.watch.stage or 'the collection'} did not end in {OVERTIME_S:g} s more\n")
+        self.write({"unfinished": self.watch.stage or "the collection"})
         os._exit(OVER)
 
     def note(self, test: str, outcome: str, said: str = "") -> None:
         """Keeps what became of a test."""
+        self.write({"test": test, "outcome": outcome, "said": said})
+
+    def write(self, line: dict[str, str]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"test": test, "outcome": outcome, "said": said}) + "\n")
+            file.write(json.dumps(line) + "\n")
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
         done = outcomes(self.path)

@@ -72,7 +72,8 @@ class Recorder:
 
     def module(self) -> types.ModuleType:
         """The module that stands in the place of cuda.bindings.driver."""
-        found: Any = types.ModuleType("cuda.bindings.driver")
+        made = types.ModuleType("cuda.bindings.driver")
+        found: Any = made
         found.CUDA_VERSION, found.CUstream = 12090, CUstream
         names = (*ATTRIBUTES, "COMPUTE_CAPABILITY_MAJOR", "COMPUTE_CAPABILITY_MINOR")
         found.CUdevice_attribute = types.SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in names})
@@ -81,7 +82,7 @@ class Recorder:
         for name in dir(self):
             if name.startswith("cu"):
                 setattr(found, name, _with_status(getattr(self, name)))
-        return found
+        return made
 
     # ------------------------------------------------------------ the library's functions
 
