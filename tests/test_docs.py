@@ -107,7 +107,7 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 def test_the_guide_has_a_page_for_every_link_of_its_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    assert {p.name for p in PAGES if p.parent.name == "docs"} - {"index.md"} <= set(re.findall(r"\]\((\w+\.md)\)", index))
+    assert {p.name for p in PAGES if p.parent == ROOT / "docs"} - {"index.md"} <= set(re.findall(r"\]\((\w+\.md)\)", index))
 
 
 def test_every_public_name_is_in_the_guide() -> None:
