@@ -1,5 +1,8 @@
 """Draws programs and runs them: `python -m benchmarks.foreign --kind cpu --first 0 --count 100 --seconds 100`.
 
+`--kind steered --resume --seconds 3600` goes on where the last campaign ended and adds to `benchmarks/results/campaign.json`, which
+`python -m benchmarks.foreign.record` sums up.
+
 Cases run in a child process, which is replaced when a case exceeds its time or takes the process down. Prints what the cases used, then
 every fault with the program's text; the exit status is 1 where there are faults.
 """
@@ -19,12 +22,14 @@ from typing import Any
 
 from benchmarks.foreign import log
 from benchmarks.foreign.devices import DEVICES
+from benchmarks.foreign.record import Record, commit_of
 from tilelang.testing.processes import kill
 
 Reports = Generator[dict[str, Any], None, int | None]
 
 KINDS = ("cpu", "simulated", "constructed", "steered")
 WORKER = "benchmarks.foreign.worker"
+WRITTEN = 30  # seconds after which what was run so far is recorded
 PATIENCE = 10  # times the seconds of a case: how long one that computes little is waited for
 
 
@@ -132,18 +137,34 @@ def main() -> int:
         "--first", type=int, help="the first seed (default: 0; of steered cases the one after the last that was run)"
     )
     parser.add_argument("--profile", choices=[d[1] for d in DEVICES], help="steered cases for this one only (default: all)")
-    parser.add_argument("--count", type=int, default=100, help="how many seeds")
+    parser.add_argument("--resume", action="store_true", help="go on after the last recorded seed, and record what is run")
+    parser.add_argument("--count", type=int, help="how many seeds (default: 100; with --resume, as many as there is time for)")
     parser.add_argument("--seconds", type=float, default=100, help="no case begins after that long")
     parser.add_argument("--case-seconds", type=float, default=60, help="a case that takes longer is a fault")
     parser.add_argument("--shrink", type=float, default=0, metavar="SECONDS", help="make each fault's program smaller, so long")
     chosen = parser.parse_args()
     steered = chosen.kind == "steered"
-    first = chosen.first if chosen.first is not None else log.following() if steered else 0
-    found = []
-    for report in reports(chosen.kind, first, chosen.count, chosen.seconds, chosen.case_seconds, chosen.profile or ""):
+    record, commit = Record() if chosen.resume else None, commit_of()
+    if chosen.first is not None:
+        first = chosen.first
+    elif record is not None:
+        first = record.following(chosen.kind)
+    else:
+        first = log.following() if steered else 0
+    count = chosen.count if chosen.count is not None else 100 if record is None else sys.maxsize - first
+    found, written = [], time.monotonic()
+    for report in reports(chosen.kind, first, count, chosen.seconds, chosen.case_seconds, chosen.profile or ""):
         found.append(report)
         if steered:
             log.note(report)
+        if record is not None:
+            record.add(report, chosen.profile or "", commit)
+            if time.monotonic() > written + WRITTEN:
+                record.write()
+                written = time.monotonic()
+    if record is not None:
+        record.write()
+        print(record.summary())
     if steered:
         from benchmarks.foreign import counts  # needs coverage
 

@@ -35,42 +35,47 @@ class Branch(NamedTuple):
 
 UNREACHED = ROOT / "benchmarks" / "results" / "unreached_branches.json"
 REFUSALS = ("refuse", "refuse_step", "Refusal")
-CALLS = 200  # calls after which the collected data is erased
+BITS = 28  # of a line in the numbers of coverage's tracer: two lines, and whether each is negative
 
 
 class Meter:
     """Measures calls: `run` gives what a call gave, and which branches it took.
 
-    Each call is a context of one measurement: to begin a measurement takes longer than to lower a small schedule.
+    The arcs are taken from the collector itself: to write them to coverage's database takes longer than to lower a small schedule.
     """
 
     def __init__(self) -> None:
-        self.calls = 0
         patterns = [str(ROOT / m) + ("" if m.endswith(".py") else "/*") for m in MEASURED]
         self.coverage = Coverage(data_file=None, branch=True, include=patterns, config_file=False)
-        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
+        self.names: dict[str, str] = {}  # files, by the paths that the tracer gives
+        self.known: dict[tuple[str, Any], frozenset[Branch]] = {}  # what an arc is, as the tracer gives it
 
     def run(self, call: Callable[[], Any]) -> tuple[Any, set[Branch]]:
         """The call's result, or the exception that it raised, and its branches."""
-        self.calls += 1
-        if self.calls % CALLS == 0:
-            self.coverage.erase()
         self.coverage.start()
-        self.coverage.switch_context(str(self.calls))
         try:
             result: Any = call()
         except Exception as error:
             result = error
         finally:
             self.coverage.stop()
-        measured = self.coverage.get_data()
-        measured.set_query_context(str(self.calls))
         found: set[Branch] = set()
-        for path in measured.measured_files():
-            name = os.path.relpath(path, ROOT)
-            known = source(name)
-            found |= known.branches & {Branch(name, *arc) for arc in known.translated(tuple(measured.arcs(path) or ()))}
+        for path, arcs in self.coverage._collector.data.items():
+            for arc in arcs:
+                if (path, arc) not in self.known:
+                    self.known[path, arc] = self._branches(path, arc)
+                found |= self.known[path, arc]
+            arcs.clear()
         return result, found
+
+    def _branches(self, path: str, arc: Any) -> frozenset[Branch]:
+        """The branch that an arc is, if it is one."""
+        name = self.names.setdefault(path, os.path.relpath(os.path.realpath(path), ROOT))
+        if isinstance(arc, int):
+            lines = (arc & ((1 << BITS) - 1), arc >> BITS & ((1 << BITS) - 1))
+            arc = tuple(-n if arc >> (2 * BITS + i) & 1 else n for i, n in enumerate(lines))
+        here = source(name)
+        return frozenset(here.branches & {Branch(name, *a) for a in here.translated((arc,))})
 
 
 def unreachable() -> dict[Branch, str]:

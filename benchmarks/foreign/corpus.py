@@ -77,13 +77,13 @@ def lowered(entry: Entry, verify: bool = True) -> tuple[Any, Any]:
     return schedule, lower(schedule.computation, schedule.steps, here, Options(verify=verify), target.needs)
 
 
-def faults(schedule: Any, program: Any, device: Device, seed: int = 0) -> list[str] | None:
+def faults(schedule: Any, program: Any, device: Device, seed: int = 0, most: int = MOST_STATEMENTS) -> list[str] | None:
     """What is wrong with an accepted entry: it is simulated, and held against the reference and the naive reading of its steps.
 
-    None where simulating it would take too long.
+    None where more than `most` statements would be simulated.
     """
     try:
-        simulate.check_work(program, MOST_STATEMENTS)
+        simulate.check_work(program, most)
     except tl.TileLangError as error:
         if error.code != "too-much-to-simulate":
             raise

@@ -226,9 +226,6 @@ class Mutator:
         return step
 
 
-_LEFT = r"\w+(?:\[[\w, ]*\])?"  # a name with its axes
-
-
 def axes_of(computation: str) -> list[str]:
     """The axes of a computation, and the dimensions of its inputs."""
     found = re.findall(r"(\w+)\s*:\s*\d+", computation) + re.findall(r"\b(?:sum|max|min|prod|any|all)\[(\w+)", computation)
@@ -250,7 +247,7 @@ def shape_of(computation: str) -> dict[str, Any]:
         inputs.append({"name": name, "dims": [[d, int(n)] for d, n in re.findall(r"(\w+): (\d+)", dims)]})
     definitions = []
     for line in computation.splitlines():
-        if found := re.match(rf"\s*(?:output )?({_LEFT}(?:, {_LEFT})*) =(.*)", line):
+        if found := re.match(r"\s*(?:output )?(\w+[\w, \[\]]*) =(.*)", line):
             left = re.findall(r"(\w+)(?:\[([\w, ]*)\])?", found[1])
             over = [a.strip() for names in re.findall(r"\b\w+\[([\w, ]+?)(?::[^\]]*)?\] ", found[2]) for a in names.split(",")]
             over = [a for a in over if a in axes]

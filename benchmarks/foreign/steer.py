@@ -7,6 +7,7 @@ reference and against the naive reading of its steps.
 
 import argparse
 import collections
+import gc
 import hashlib
 import json
 import random
@@ -26,7 +27,8 @@ from benchmarks.foreign.devices import DEVICES, Device
 from benchmarks.foreign.draw import Drawer
 from benchmarks.foreign.instructions import Programs
 from benchmarks.foreign.log import LOG
-from benchmarks.foreign.mutate import GROUPS, VERBS, Mutator, joined, parts
+from benchmarks.foreign.mutate import Mutator, joined, parts
+from benchmarks.foreign.names import canonical
 from benchmarks.foreign.plans import Planner
 from benchmarks.foreign.program import program_text
 from benchmarks.foreign.smaller import simpler
@@ -41,6 +43,7 @@ from tilelang.testing.shrinking import smallest
 CHANGES = 10  # of one text
 SHRINK_SECONDS = 2.0
 POINTS = 500
+MOST_STATEMENTS = 5_000  # of a simulation: the longest tenth of the cases would take most of the time
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
 NATIVE = 16  # programs that are compiled together
 
@@ -61,7 +64,8 @@ class Campaign:
         self.kept: dict[Entry, set[Branch]] = {}
         self.reached: dict[bool, set[Branch]] = {False: set(), True: set()}  # by accepted cases, and by refused ones
         self.program: tuple[Any, Any] = (None, None)
-        self.native: list[tuple[str, Any]] = []
+        self.native: list[tuple[Entry, Any]] = []
+        self.seen: set[str] = set()  # digests of what was simulated
         folder.mkdir(parents=True, exist_ok=True)
         log.mkdir(parents=True, exist_ok=True)
         self.load()
@@ -150,9 +154,11 @@ class Campaign:
     def simulated(self, entry: Entry, report: dict[str, Any]) -> bool:
         """Whether an accepted text could be simulated, and nothing was wrong."""
         schedule, program = self.program
-        digest = canonical(entry)
+        digest = canonical(entry.device, entry.text)
+        if digest in self.seen:
+            return True
         try:
-            found = corpus.faults(schedule, program, entry.device, report["seed"])
+            found = corpus.faults(schedule, program, entry.device, report["seed"], MOST_STATEMENTS)
         except tl.TileLangError as error:
             if corpus.code_of(error) in NO_DATA:
                 report["refused"][corpus.code_of(error)] += 1
@@ -163,6 +169,7 @@ class Campaign:
         if found is None:
             report["too_long"] += 1
             return False
+        self.seen.add(digest)
         report["digests"].append(digest)
         report["verbs"].update(used(entry.text))
         if found:
@@ -174,7 +181,7 @@ class Campaign:
 
     def on_processor(self, entry: Entry, schedule: Any, report: dict[str, Any]) -> None:
         """Runs accepted texts on this processor, many together."""
-        self.native.append((entry.whole, schedule))
+        self.native.append((entry, schedule))
         if len(self.native) >= NATIVE:
             self.run_together(report)
 
@@ -186,27 +193,28 @@ class Campaign:
             report["faults"].append("on this processor: " + traceback.format_exc()[-2000:])
 
     def run_together(self, report: dict[str, Any]) -> None:
-        items, texts = [], []
-        for text, made in self.native:
+        items, entries = [], []
+        for entry, made in self.native:
             try:
                 program = testing.lowered_here(made)
             except tl.TileLangError:
                 continue
             items.append((program, testing.Expected(made.computation, testing.arrays(made.computation), False, made.error_ulps)))
-            texts.append(text)
+            entries.append(entry)
         self.native.clear()
         if not items:
             return
         self.beat()
         try:
-            results = list(zip(texts, testing.check_device(items), strict=True))
+            results = list(zip(entries, testing.check_device(items), strict=True))
         except tl.TileLangError:  # of one of them
-            results = [(text, found) for text, item in zip(texts, items, strict=True) if (found := alone(item)) is not None]
+            results = [(entry, found) for entry, item in zip(entries, items, strict=True) if (found := alone(item)) is not None]
         report["native"] = report.get("native", 0) + len(results)
-        for text, found in results:
+        report.setdefault("native_digests", []).extend(canonical(entry.device, entry.text) for entry, _ in results)
+        for entry, found in results:
             if found:
                 report["faults"] += found
-                report["text"] = text
+                report["text"] = entry.whole
 
     def small(self, entry: Entry, new: set[Branch]) -> tuple[Entry, set[Branch]]:
         """The smallest text that takes the same new branches and is right."""
@@ -218,7 +226,9 @@ class Campaign:
                 found, branches = self.measured(entry.device, text)
                 if found.refused != entry.refused or not new <= wanted(found, branches):
                     return False
-                return bool(found.refused) or corpus.faults(*self.program, entry.device) == []  # None: too long
+                return (
+                    bool(found.refused) or corpus.faults(*self.program, entry.device, most=MOST_STATEMENTS) == []
+                )  # None: too long
             except Exception:
                 return False  # a fault of its own, which a case may find
 
@@ -339,7 +349,9 @@ def alone(item: tuple[Any, testing.Expected]) -> list[str] | None:
 
 def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
     """The campaign of the shipped corpus for one profile, or for all."""
-    return Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
+    made = Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
+    gc.freeze()  # the parsed sources and the corpus stay
+    return made
 
 
 def example(r: random.Random) -> Any:
@@ -380,39 +392,6 @@ def _digest_of_sources() -> str:
             if path.is_file() and path.suffix != ".pyc":
                 digest.update(path.read_bytes())
     return digest.hexdigest()
-
-
-WORDS = {w for group in GROUPS for w in group} | set(VERBS)
-WORDS |= {
-    "computation",
-    "schedule",
-    "input",
-    "output",
-    "axis",
-    "for",
-    "in",
-    "of",
-    "on",
-    "as",
-    "layout",
-    "pad",
-    "order",
-    "ahead",
-    "where",
-}
-
-
-def canonical(entry: Entry) -> str:
-    """A digest that does not depend on what axes and tensors are called."""
-    names: dict[str, str] = {}
-    known = WORDS | set(re.findall(r"\bdo (\w+)", entry.text))
-
-    def renamed(found: re.Match[str]) -> str:
-        word = found[0]
-        return word if word in known else names.setdefault(word, f"n{len(names)}")
-
-    text = re.sub(r"[A-Za-z_]\w*", renamed, entry.text)
-    return hashlib.sha256(f"{entry.device}{text}".encode()).hexdigest()[:16]
 
 
 def used(text: str) -> dict[str, int]:

@@ -16,6 +16,7 @@ import numpy as np
 import tilelang as tl
 from benchmarks.foreign import data, naive, python
 from benchmarks.foreign.draw import Drawer
+from benchmarks.foreign.names import canonical
 from benchmarks.foreign.plans import Planner
 from benchmarks.foreign.program import program_text, schedule_text, walk
 from benchmarks.foreign.shrink import shrunk
@@ -128,6 +129,9 @@ def case(kind: str, seed: int) -> dict[str, Any]:
     if report["faults"]:
         report["text"] = program_text(program) + (schedule_text(report["steps"]) if report["steps"] is not None else "")
     report["verbs"] = counted(program, report["steps"] or [])
+    if report.get("ran"):
+        text = program_text(program) + (schedule_text(report["steps"]) if report["steps"] is not None else "")
+        report["native_digests" if choice == ("cpu", None) else "digests"] = [canonical((choice[0], str(choice[1])), text)]
     return report
 
 

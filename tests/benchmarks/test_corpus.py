@@ -12,7 +12,8 @@ import tilelang as tl
 from benchmarks.foreign import corpus, counts, log, smaller, steer
 from benchmarks.foreign.branches import Branch
 from benchmarks.foreign.corpus import Entry
-from benchmarks.foreign.mutate import Mutator, joined, parts
+from benchmarks.foreign.mutate import Mutator, joined, parts, shape_of
+from benchmarks.foreign.names import canonical
 
 PARTS = 24
 PRODUCT = """computation C {
@@ -56,6 +57,12 @@ def test_steps_are_read_from_text_as_they_are_written() -> None:
     assert computation == PRODUCT
     assert steps[:3] == STEPS[:3] and joined(PRODUCT, steps) == joined(*parts(joined(PRODUCT, steps)))
     assert parts(PRODUCT) == (PRODUCT, [])
+
+
+def test_the_shape_of_a_long_line_is_found_at_once() -> None:
+    long = "computation C {\n  reduce " + "largest_of_two_and_more_" * 3 + "(a, b) => max(a, b)\n"
+    shape = shape_of(long + "  input A: float32[i: 4, k: 3]\n  output M[i], N[i] = argmax[k] A[i, k]\n}\n")
+    assert [(d["names"], d["axes"]) for d in shape["definitions"]] == [(["M", "N"], ["i"])]
 
 
 def test_changes_are_often_accepted() -> None:
@@ -159,8 +166,8 @@ def test_a_set_cover_leaves_out_what_adds_nothing() -> None:
 
 def test_names_do_not_make_a_case_another_one() -> None:
     other = Entry(ENTRY.device, re.sub(r"\bm\b", "q", ENTRY.text).replace("A[", "Left[").replace("A:", "Left:"))
-    assert other.text != ENTRY.text and steer.canonical(other) == steer.canonical(ENTRY)
-    assert steer.canonical(ENTRY) != steer.canonical(Entry(ENTRY.device, ENTRY.text.replace("m=3", "m=2")))
+    assert other.text != ENTRY.text and canonical(other.device, other.text) == canonical(ENTRY.device, ENTRY.text)
+    assert canonical(ENTRY.device, ENTRY.text) != canonical(ENTRY.device, ENTRY.text.replace("m=3", "m=2"))
 
 
 def test_a_fault_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
