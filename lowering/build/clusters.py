@@ -142,7 +142,11 @@ def _check_braces(step: Step) -> None:
     """Only what stands above the blocks can be given to the blocks of a cluster."""
     for s in step.steps or () if isinstance(step, Place) else ():
         if isinstance(s, Tile) and s.level in ("block", "cluster"):
-            raise refuse(s, "blocks-twice", f"`{s}`: tiles were given to blocks before", "give all of them to blocks in one tile")
+            raise _blocks_twice(s)
+
+
+def _blocks_twice(tile: Tile) -> Refusal:
+    return refuse(tile, "blocks-twice", f"`{tile}`: tiles were given to blocks before", "give all of them to blocks in one tile")
 
 
 def shares(step: Place) -> Tile | None:
@@ -167,6 +171,9 @@ def divided(build: Build, step: Place, spec: Spec) -> Place:
     if tile is None:
         raise refuse(step, "multicast", f"`{step}` brings the same to all blocks of a cluster, and nothing says what each of them"
                      " brings", "above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+    for again in step.steps or ():
+        if isinstance(again, Tile) and again.level == "block" and again is not tile:
+            raise _blocks_twice(again)
     apart = {a.name: _apart(build, a.base) for a in spec.axes}
     differing = {name: found for name, found in apart.items() if any(e is not index(0) for e in found)}
     sizes, extents = numbers(tile), {a.name: a.extent for a in spec.axes}

@@ -192,6 +192,16 @@ def test_what_is_shared_out_comes_to_all_and_by_an_instruction_that_can() -> Non
     assert refused(small(made), "blackwell_rtx").code == "instruction-not-here"
 
 
+@pytest.mark.parametrize("tensor", ["a", "b"])
+def test_the_blocks_share_out_a_load_once(tensor: str) -> None:
+    """The second tile cut each block's part again by the block's number: the others waited for bytes that nobody brought."""
+    first = tl.move().tile(n=32).to(tl.block).tile(n=16).to(tl.block).do("tma_load_2d_multicast")
+    second = tl.move().tile(m=128).to(tl.block).tile(m=64).to(tl.block).do("tma_load_2d")
+    made = small(linear(512, 64, 192), **({"a": second} if tensor == "a" else {"b": first}))
+    error = refused(made)
+    assert error.code == "blocks-twice" and f"`tile {'m=64' if tensor == 'a' else 'n=16'} -> block`" in error.message
+
+
 def test_a_load_below_the_blocks_is_not_shared_out() -> None:
     plan = small(linear(512, 64, 192))
     *above, block, consumer, leaf = plan.steps
