@@ -395,3 +395,27 @@ def test_check_schedule_holds_a_schedule_against_its_steps(monkeypatch: pytest.M
     monkeypatch.setattr(checking, "lowered", lambda schedule, profile: other)
     (fault,) = [f for f in testing.check_schedule(made, given) if "is written by" in f]
     assert fault.startswith("steps: Y: element 8 of Y")
+
+
+def test_a_fill_is_known_as_its_type_holds_it() -> None:
+    """0.24 is another number in float32."""
+    text = """computation Z {
+  input X: float32[h: 5, w: 5]
+  axis p: 5
+  axis q: 5
+  axis r: 3
+  output Z[p, q] = sum[r] pad(X[p + r - 1, q], 0.24)
+}
+schedule for Z {
+  tile p=4 q=4 -> block
+  load X in shared
+  tile p=1 q=1 -> thread
+}
+"""
+    schedule = tl.parse(text).schedule()
+    assert (
+        testing.check_schedule(
+            schedule, testing.arrays(schedule.computation), profile=tl.target("cuda", profile="ampere").profile
+        )
+        == []
+    )

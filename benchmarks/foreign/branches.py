@@ -60,7 +60,9 @@ class Meter:
         finally:
             self.coverage.stop()
         found: set[Branch] = set()
-        for path, arcs in self.coverage._collector.data.items():
+        collector = self.coverage._collector
+        assert collector is not None
+        for path, arcs in collector.data.items():
             for arc in arcs:
                 if (path, arc) not in self.known:
                     self.known[path, arc] = self._branches(path, arc)

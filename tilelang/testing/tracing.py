@@ -130,7 +130,7 @@ class Reading:
         self.values = {t: np.asarray(a.value) for t, a in self.evaluated.items()}
         every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
         self.fills = np.array(
-            [0, 1, *(float(e.value) for e in every if isinstance(e, Const))]
+            [0, 1, *(float(np.asarray(e.value, e.dtype.numpy)) for e in every if isinstance(e, Const))]
         )  # what a move puts outside its region
         levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
         self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
