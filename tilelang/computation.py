@@ -22,7 +22,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of, size
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 

@@ -170,6 +170,8 @@ class Dialect:
     around_barriers: str = ""
     around_long_bodies: str = ""
     shared_barrier: str = ""
+    # What stands before a loop that reads nothing: where the compiler would work all of its iterations out by itself.
+    around_constants: str = ""
     # Asynchronous copies of {bytes} bytes from {source} to {target}; copy_first copies {existing} bytes and fills the rest with zero;
     # `wait` leaves {pending} groups unfinished. Without `copy`, copies are made at once.
     copy: str = ""

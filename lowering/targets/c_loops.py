@@ -15,6 +15,7 @@ LONG_BODY = (
     20  # statements: where a window's body had 18, a compiler that unrolled it by two gained 4 %; where it had 24, it lost 40 %
 )
 SHORT_LOOP = 4  # iterations
+FOLDED_LOOP = 64  # iterations that a compiler may work out: NVRTC took 135 s for nine loops of 1,024 over numbers alone
 
 
 def pragma(loop: For, dialect: Dialect) -> str:
@@ -23,7 +24,19 @@ def pragma(loop: For, dialect: Dialect) -> str:
         return "#pragma unroll"
     if dialect.around_barriers and any(isinstance(s, Barrier) for s in ir.statements(loop.body)):
         return dialect.around_barriers
+    if dialect.around_constants and _constant(loop):
+        return dialect.around_constants
     return dialect.around_long_bodies if dialect.around_long_bodies and _long(loop) else ""
+
+
+def _constant(loop: For) -> bool:
+    """Whether many iterations store what depends on their number alone."""
+    if not isinstance(loop.extent, Const) or loop.extent.value <= FOLDED_LOOP:
+        return False
+    for stmt in ir.statements(loop.body):
+        if not isinstance(stmt, (For, If, Seq, ir.Store)) or any(ir.loads(e) for e in ir.expressions(stmt)):
+            return False
+    return True
 
 
 def _long(loop: For) -> bool:

@@ -233,6 +233,7 @@ DIALECT = Dialect(
     name="cuda",
     spaces={"global": "", "shared": "", "register": ""},
     shared="__shared__",
+    around_constants="#pragma unroll 1",
     kernel='extern "C" __global__ void {cluster}__launch_bounds__({threads})\n{name}',
     block_number=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
     thread_number="threadIdx.x",

@@ -113,6 +113,7 @@ DIALECT = Dialect(
     name="hip",
     spaces={"global": "", "shared": "", "register": ""},
     shared="__shared__",
+    around_constants="#pragma unroll 1",
     kernel='extern "C" __global__ void __launch_bounds__({threads})\n{name}',
     block_number=("blockIdx.x", "blockIdx.y", "blockIdx.z"),
     thread_number="threadIdx.x",
