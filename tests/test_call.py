@@ -130,3 +130,11 @@ def test_ranges_are_looked_at_in_every_call() -> None:
         assert made(np.array([7, 0, 1, 2], np.int32), values).tolist() == [7, 0, 1, 2]
         with pytest.raises(tl.TileLangError, match="outside its range"):
             made(np.array([8, 0, 1, 2], np.int32), values)
+
+
+def test_inputs_may_have_the_names_of_parameters() -> None:
+    i = tl.axes(i=4)
+    for name in ("out", "queue", "self"):
+        c = tl.computation("c", tl.define("y", tl.input(name, tl.float32, i)[i] * 2, i))
+        assert tl.compile(c).check()
+        np.testing.assert_array_equal(c.evaluate(**{name: np.ones(4, np.float32)}), np.full(4, 2, np.float32))

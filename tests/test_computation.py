@@ -176,6 +176,39 @@ def test_wide_expressions_that_share_parts_are_quick() -> None:
     assert len(definition_of(define("y", value, i)).reads) == 1
 
 
+def test_parts_that_an_expression_shares_are_definitions() -> None:
+    """Written out, this expression has 2e29 operations."""
+    i = axes(i=4)
+    x = np.array([-1.5, 0.0, 0.75, 100.0], np.float32)
+    value: Expr = tl.input("X", dt.float32, i)[i]
+    expected = x
+    for _ in range(60):
+        value = tl.where(value > 1, value * 0.5, tl.minimum(-value, 3.0) + 1)
+        expected = np.where(expected > 1, expected * np.float32(0.5), np.minimum(-expected, np.float32(3)) + np.float32(1))
+    whole = computation("c", define("y", value, i))
+    np.testing.assert_array_equal(whole.evaluate(X=x), expected)
+    np.testing.assert_array_equal(tl.compile(whole)(x), expected)
+    assert tl.parse(whole.text).computation().text == whole.text
+
+
+def test_a_part_that_a_definition_would_round_stays() -> None:
+    i = axes(i=4)
+    value: Expr = tl.input("X", dt.float16, i)[i]
+    for _ in range(12):
+        value = value * value + 1
+    assert [tensor.name for tensor in definition_of(define("y", value, i)).reads] == ["X"]
+
+
+def test_expressions_nested_too_deeply_are_refused() -> None:
+    i = axes(i=4)
+    value: Expr = tl.input("X", dt.float32, i)[i]
+    for _ in range(400):
+        value = tl.minimum(value * 0.5, 8.0)
+    with pytest.raises(ComputationError) as caught:
+        define("y", value, i)
+    assert caught.value.code == "too-deep"
+
+
 # ---------------------------------------------------------------- the DAG
 
 

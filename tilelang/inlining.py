@@ -30,6 +30,10 @@ def check_written_out(computation: Computation, kept: Collection[str]) -> None:
         own = _extents(definition, {})
         for tensor, found, alone in zip(definition.tensors, _extents(definition, known), own, strict=True):
             inlined = "once the definitions that it reads are substituted"
+            if alone.size > MOST_OPERATIONS:
+                message = f"a value of {tensor.name} has {alone.size:,} operations, at most {MOST_OPERATIONS:,}"
+                mend = "give the parts that it uses several times names by tl.define"
+                raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
             if found.size > MOST_OPERATIONS:
                 message = f"a value of {tensor.name} has {found.size:,} operations {inlined}, at most {MOST_OPERATIONS:,}"
                 mend = f"compute one that is read several times, as in `compute {_dearest(definition, known).name} in global`"

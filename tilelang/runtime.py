@@ -401,7 +401,7 @@ class Kernel:
 
         return check(
             self.computation,
-            lambda arrays: self._by_name(self(**arrays)),
+            lambda arrays: self._by_name(self(*(arrays[tensor.name] for tensor, _ in self._inputs))),
             seed,
             self.schedule.error_ulps,
             error_bounds(DIALECTS[self.target.dialect]),
