@@ -225,11 +225,12 @@ class Reading:
         return self._ends(linear(substitute(atom, {v: index(0) for v, n in self._sizes.items() if n == 1})), greatest)
 
     def _carries(self, inner: Expr, begin: Expr, divisor: int) -> bool:
-        """Whether a quotient may change within the piece."""
+        """Whether a quotient may change between points of the piece that exist: a cut may be wider than what it cuts."""
+        exist = self._exists((inner,))
         low, high = self._slack_in(inner)
-        if high - low >= divisor:
+        if high - low >= divisor and not exist:
             return True
-        return extremes(inner // divisor - begin // divisor, self._exists((inner,))) != (0, 0)
+        return extremes(inner // divisor - begin // divisor, exist) != (0, 0)
 
 
 def box(readings: Sequence[Reading], shape: Sequence[int]) -> list[Range]:

@@ -1,5 +1,6 @@
 """Stages and registers below cuts that do not divide: what no point reads is neither made nor read, in whatever memory it would be."""
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -126,3 +127,27 @@ def test_a_load_of_what_the_kernel_makes_is_refused() -> None:
     with pytest.raises(tl.Refusal) as refused:
         testing.lowered(made)
     assert refused.value.code == "load-unread"
+
+
+@pytest.mark.parametrize(
+    "read, elements", [("(j * 2) % 8", (0, 2, 4)), ("(j + 5) % 8", (5, 6, 7)), ("(j * 2 + 1) // 2 % 8", (0, 1, 2))]
+)
+@pytest.mark.parametrize(
+    "around, cut", [(1, "tile j=5 -> thread"), (1, "split j=5"), (2, "tile j=9 -> thread"), (3, "split j=9")]
+)
+@pytest.mark.parametrize("memory", ["shared", "register"])
+def test_remainders_below_a_cut_that_is_wider_than_the_piece(
+    read: str, elements: tuple[int, ...], around: int, cut: str, memory: str
+) -> None:
+    """The points of the piece do not wrap, those beyond it would: only what the piece reads is made of what was loaded for it."""
+    made = tl.parse(f"""computation f {{
+      input A: float32[l: 8]
+      axis j: 3
+      S[l] = A[l] + 1.0
+      output Y[j] = S[{read}]
+    }}
+    schedule s for f {{ tile j={around} -> block; load A in shared; {cut}; compute S in {memory} }}
+    """).schedule()
+    report = tl.simulate(tl.compile(made, tl.target("opencl", profile="simulated")), A=np.arange(8, dtype=np.float32))
+    assert not report.findings
+    np.testing.assert_array_equal(report.outputs["Y"], [expected + 1 for expected in elements])
