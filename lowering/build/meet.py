@@ -19,6 +19,7 @@ from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.frame import Build, Frame, StatePlace
 from tilelang.lowering.build.lane_exchanges import exchange, reduction, warp_lanes
+from tilelang.lowering.sets import implied
 from tilelang.simplify import conjunction, simplify
 from tilelang.steps import Place
 from tilelang.task import State
@@ -213,15 +214,16 @@ class Meetings(Part):
     def _taken(
         self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], there: Expr, step: Place
     ) -> ir.Stmt:
-        """A part that another thread left combined into every thread's own."""
-        combiner = state.reduce.combiner
+        """A part that another thread left combined into every thread's own, but for idle threads whose group the block cuts off."""
+        combiner, exists = state.reduce.combiner, there < self.build.threads
 
         def combine(at: tuple[Expr, ...]) -> ir.Stmt:
             made = Combining(self, combiner, members, at, index(0), 1, step.span)
             parts = elements(combiner.right, scratch, (flat(at, members[0].shape), there))
             return made.statement(elements(combiner.left, members, at), parts)
 
-        return self.each(members[0], combine, False)
+        body = self.each(members[0], combine, False)
+        return body if implied(exists, ()) else ir.If(exists, body, None, step.span)
 
     def _meet(self, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
               takes_part: Expr | None, distance: int, step: Place) -> ir.Stmt:  # fmt: skip

@@ -136,3 +136,17 @@ def test_blocks_of_no_whole_warps() -> None:
     plan = by_threads(reduced(tl.sum, 9, 40), 3, 16)
     assert used(plan, AMPERE)[0] == []
     check(plan, AMPERE)
+
+
+@pytest.mark.parametrize("profile", [AMPERE, CDNA], ids=lambda p: p.name)
+@pytest.mark.parametrize("accumulator", ["", "accumulate in shared;"])
+@pytest.mark.parametrize("tile, units", [("m=2 l=3", 64), ("m=1 l=3", 64), ("m=4 l=2", 64), ("m=1 l=3", 128)])
+def test_units_that_are_not_a_multiple_of_the_parts(profile: Profile, accumulator: str, tile: str, units: int) -> None:
+    """The last threads are idle, and some of the parts that would be theirs have no thread."""
+    plan = tl.parse(f"""computation f {{
+      input A: float32[m: 7, l: 16]
+      output Y[m] = max[l] A[m, l]
+    }}
+    schedule s for f {{ tile m=4 -> block; {accumulator} tile {tile} -> thread {units} }}
+    """).schedule()
+    check(plan, profile)
