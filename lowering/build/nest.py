@@ -383,7 +383,7 @@ class Nest(Rings):
         return ir.For(group, index(extent // lanes), vector, "serial", step.span) if isinstance(group, Var) else vector
 
     def _peel(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: Walk) -> ir.Stmt | None:
-        """A main loop over whole pieces without their bounds, then the last, partial one."""
+        """A main loop over whole pieces without their bounds, then the last, partial one; in a move, then all that it fills."""
         axis, v, size = walk.axis, walk.var, sizes[walk.axis]
         a = frame.spec.axis(axis)
         bounds = [b for b in a.bounds if not (b.lower or b.known or is_thread_part(b.offset))]
@@ -415,11 +415,18 @@ class Nest(Rings):
         inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
         most = pieces.loop(self.chain(inner, i + 1), "serial", step.span)
         last = Var(self.build.name(v.name), INDEX, 0, v.upper)
-        end = dataclasses.replace(walk, var=last, trip=last, trim=partial)
-        rest = self.walked(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
         remainder: Expr = index(a.extent)
         for b in bounds:
-            remainder = binary("min", remainder, index(b.limit) - b.offset)
+            if b.key not in frame.fill_keys:
+                remainder = binary("min", remainder, index(b.limit) - b.offset)
+        filled = not keys.isdisjoint(frame.fill_keys)
+        trip = Var(self.build.name(v.name), INDEX, 0, v.upper) if filled else last
+        if filled:
+            partial = Trim(whole, simplify((remainder + (size - 1)) // size))
+        end = dataclasses.replace(walk, var=last, trip=trip, trim=partial, before=[])
+        rest = self.walked(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
+        if filled:
+            return ir.seq(most, end.loop(self.chain(rest.but(rare=True), i + 1), "serial", step.span))
         guard, round = conjunction([whole * size < remainder, *needs]), whole
         if (
             guard is not None and trim is not None and trim.forced

@@ -106,3 +106,15 @@ def test_a_kernel_that_keeps_much_in_registers_is_not_written_out_without_end() 
         made.check(profile)
     assert refused.value.code == "unrolled-too-long" and "keep fewer values in registers" in str(refused.value)
     made.prefix(4).check(profile)
+
+
+@pytest.mark.parametrize("rows, tile, piece", [(1, 2, 1), (1, 8, 1), (5, 8, 3), (9, 8, 3), (37, 16, 3)])
+def test_a_peeled_move_fills_all_that_lies_outside(rows: int, tile: int, piece: int) -> None:
+    """Rows beyond the last one hold the fill: threads that have none reduce them without a guard, and branch on what they find."""
+    made = tl.parse(f"""computation f {{
+      input A: float32[m: {rows}, k: 2]
+      output Y[m] = argmax[k] pad(A[m, k + 1], 3.0)
+    }}
+    schedule s for f {{ tile m={tile} -> block; load A in shared {{ split m={piece} peel }}; tile m=1 -> thread }}
+    """).schedule()
+    assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))
