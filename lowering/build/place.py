@@ -11,7 +11,7 @@ import math
 from collections.abc import Collection
 
 from tilelang.computation import Tensor
-from tilelang.expr import INDEX, Const, Expr, Var, index
+from tilelang.expr import INDEX, Const, Expr, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region, nobody_reads, sources
@@ -28,7 +28,7 @@ from tilelang.lowering.build.regions import hull, uses_below
 from tilelang.lowering.build.share import declared_shares
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.lowering.needs import Range, conditions
-from tilelang.simplify import conjunction, simplify
+from tilelang.simplify import conjunction, simplify, weighted_sum
 from tilelang.spec import AxisState, Bound, Spec, complete, names_below, point
 from tilelang.steps import Place, Step, Tile, Vectorize
 from tilelang.task import Task
@@ -74,14 +74,15 @@ class Places(Part):
                          "leave the prefetch out, or let it stand above the step that brings the tensor")  # fmt: skip
         tensor = region.task.outputs[0]
         line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
+        along = _consecutive(region)
         indices, loops = [], []
         for k, a in enumerate(region.spec.axes):
-            each = line if k == len(region.spec.axes) - 1 else 1
+            each = line if k == along else 1
             count = -(-a.extent // each)
             v = self.build.variable(f"{tensor.name}_line", count) if count > 1 else index(0)
             indices.append(simplify(a.base + v * each))
             loops.append((v, count))
-        body: ir.Stmt = ir.Prefetch(region.source.buffer, tuple(indices), step.span)
+        body: ir.Stmt = ir.Prefetch(region.source.buffer, region.source.at(tuple(indices)), step.span)
         for v, count in reversed(loops):
             if isinstance(v, Var):
                 body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", step.span)
@@ -334,3 +335,12 @@ class Places(Part):
         buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
         self._stage_rings[id(step), tensor.name] = buffer
         return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
+
+
+def _consecutive(region: Region) -> int | None:
+    """The axis of a region along which its elements follow each other in memory, as they stand where the tensor is read from."""
+    points = [Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes]  # no axis has such a name
+    at = region.source.at(tuple(simplify(a.base + p) for a, p in zip(region.spec.axes, points, strict=True)))
+    terms = dict(weighted_sum(at, region.source.buffer.strides)[0])
+    inside = {v for e in terms if not isinstance(e, Var) for v in free(e)}
+    return next((k for k, p in reversed([*enumerate(points)]) if terms.get(p) == 1 and p not in inside), None)
