@@ -292,9 +292,9 @@ def tensor_kinds(computation: Computation) -> dict[str, str]:
     return kinds
 
 
-def main_task(computation: Computation, steps: tuple[Step, ...]) -> Task:
-    """The task that a schedule's steps refine."""
-    return tasks_of(computation, steps, unfinished=True)[-1]
+def main_task(computation: Computation, steps: tuple[Step, ...], profile: Profile | None = None) -> Task:
+    """The task that a schedule's steps refine, those that each `when` chooses. profile: as of `resolve_when`."""
+    return tasks_of(computation, resolve_when(steps, axis_extents(computation), profile), unfinished=True)[-1]
 
 
 def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
@@ -314,13 +314,13 @@ def advance_on(
 
     unsure: such axes of steps that could not be read.
     """
-    task = main_task(computation, steps)
+    resolved = resolve_when(steps, axis_extents(computation))
+    task = main_task(computation, resolved)
     spec = root_spec(task)
     kinds = tensor_kinds(computation)
-    placed = placed_names(computation, steps)
+    placed = placed_names(computation, resolved)
     specs, refused, left_open = [spec], list[TileLangError](), set(unsure)
     seen_other, leaf = False, None
-    resolved = resolve_when(steps, axis_extents(computation))
     check_cuts(resolved)
     for k, step in enumerate(resolved):
         found: list[TileLangError] = []

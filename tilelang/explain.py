@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
+from tilelang.computation import Computation
 from tilelang.expr import free, substitute
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
@@ -60,19 +61,19 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None) -> 
     tile i=4 -> block                         Y  i:4  on block
     (split i=1)                               Y  i:1  on block
     """
-    rows = [("  " * depth + str(r), str(r.spec)) for r, depth in flat(refinements(schedule) if found is None else found)]
+    found = refinements(schedule) if found is None else found
+    rows = [("  " * depth + str(r), str(r.spec)) for r, depth in flat(found)]
     width = max(40, *(len(text) for text, _ in rows if len(text) <= WIDEST))
-    lines = _unsaid(schedule)
+    lines = _unsaid(schedule.computation, tuple(r.step for r in found if r.step is not None and not r.implied))
     for text, spec in rows:
         lines += [f"{text:{width}}  {spec}"] if len(text) <= width else [text, f"{'':{width}}  {spec}"]
     return "\n".join(lines)
 
 
-def _unsaid(schedule: Schedule) -> list[str]:
+def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
     """What becomes of the definitions that no step places: kernels of their own, and substituted ones."""
-    computation = schedule.computation
-    placed = placed_names(computation, schedule.steps)
-    tasks = tasks_of(computation, schedule.steps, unfinished=True)
+    placed = placed_names(computation, steps)
+    tasks = tasks_of(computation, steps, unfinished=True)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
     return [f"(a kernel of its own, before: {name})" for name in own] + [
         f"(inline {t.name})"

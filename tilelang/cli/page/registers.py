@@ -61,7 +61,7 @@ def identity(c: Contents, held: Held) -> str:
 
 def results(c: Contents) -> list[Held]:
     """What is held in registers of the tensors that the schedule's own steps compute: its outputs, and states of their reductions."""
-    task = main_task(c.kernel.computation, c.kernel.schedule.steps)
+    task = main_task(c.kernel.computation, c.kernel.schedule.steps, c.kernel.target.profile)
     names = {t.name for t in (*task.outputs, *(t for s in task.states for t in s.tensors))}
     return [h for h in c.record.held if h.buffer.memory == "register" and h.tensor in names]
 
