@@ -313,12 +313,18 @@ class _Reading:
 
     def stop_bytes(self, inner: tuple[Step, ...]) -> int:
         """What a stop in shared memory holds of the results at once, on their way."""
-        tile = dict(self.tiles[-1])
+        tile = {a.name: self.tiles[-1][a.name] for a in self.nest.spatial}
         for step in inner:
-            if isinstance(step, Split):
-                tile |= {a: min(tile[a], n) for a, n in step.sizes if isinstance(n, int)}
-            elif isinstance(step, Place) and step.verb == "via" and step.memory == "shared":
-                return math.prod(tile[a.name] for a in self.nest.spatial) * self.nest.writes[0].element_bytes
+            match step:
+                case Fuse(name, axes):
+                    tile[name] = math.prod(tile.pop(a) for a in axes)
+                case Unfuse(axis, parts):
+                    del tile[axis]
+                    tile |= dict(parts)
+                case Split(sizes=sizes):
+                    tile |= {a: min(tile[a], n) for a, n in sizes if isinstance(n, int)}
+                case Place(verb="via", memory="shared"):
+                    return math.prod(tile.values()) * self.nest.writes[0].element_bytes
         return 0
 
     def placed_access(self, step: Place) -> Access | None:
