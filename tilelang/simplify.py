@@ -10,6 +10,7 @@ linear forms, while comparisons, quotients and extremes go by forms only where t
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from math import gcd, inf
 
@@ -34,6 +35,8 @@ Linear = tuple[tuple[tuple[Expr, int], ...], int]  # ((atom, coefficient), ...) 
 Interval = tuple[int | None, int | None]  # inclusive, None: unbounded
 
 TRUE, FALSE = Const(True, dt.bool_), Const(False, dt.bool_)
+
+_BITWISE = {"^": operator.xor, "&": operator.and_, "|": operator.or_, "<<": operator.lshift, ">>": operator.rshift}
 
 _linear: dict[Expr, Linear] = {}
 _interval: dict[Expr, Interval] = {}
@@ -151,9 +154,10 @@ def _to_linear(e: Expr) -> Linear:
             return _extreme(op, simplify(left), simplify(right))
         case Binary(op, left, right):
             first, second = simplify(left), simplify(right)
-            if isinstance(first, Const) and isinstance(second, Const) and op in ("^", "&", "|", "<<", ">>"):
+            if isinstance(first, Const) and isinstance(second, Const) and op in _BITWISE:
                 x, y = int(first.value), int(second.value)
-                return (), {"^": x ^ y, "&": x & y, "|": x | y, "<<": x << y, ">>": x >> y}[op]
+                if op not in ("<<", ">>") or 0 <= y < 64:  # beyond, a shift has no value
+                    return (), _BITWISE[op](x, y)
             if op == "^" and isinstance(first, Const) and first.value == 0:
                 return linear(second)
             if op == "^" and isinstance(second, Const) and second.value == 0:
