@@ -164,13 +164,18 @@ class Cover(Part):
 
     def _access_region(self, frame: Frame, step: Place, uses: list[Use]) -> Region:
         """One element per point of the axes that the read uses."""
-        mains = [u for u in uses if u.main]
-        if len({u.whole for u in mains}) != 1 or len(mains) != len(uses):
-            raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {uses[0].read.tensor.name} is read in"
+        tensor, elsewhere = uses[0].read.tensor, next((u for u in uses if not u.main), None)
+        if elsewhere is not None:
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point of {frame.task.name}, and {tensor.name} is read at"
+                         f" the points of {elsewhere.task.name}",
+                         f"load {tensor.name} in the steps of `compute {elsewhere.task.name}`, or let the layout name the tensor's own"
+                         f" dimensions ({', '.join(d.name for d in tensor.dims)})")  # fmt: skip
+        if len({u.whole for u in uses}) != 1:
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {tensor.name} is read in"
                          f" several ways ({', '.join(sorted({str(u.read) for u in uses}))})",
                          f"name the read: load {uses[0].read} in {step.memory}, or let the layout name the tensor's own"
                          " dimensions")  # fmt: skip
-        use = mains[0]
+        use = uses[0]
         axes = axes_of(use)
         wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
         if step.layout is not None and step.layout.terms:

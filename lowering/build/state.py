@@ -288,6 +288,9 @@ class States(Pieces, Meetings):
             raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results go back as accumulate says",
                          "accumulate in register { via shared; ... }")  # fmt: skip
         if step.memory == "register":
+            if step.layout is not None or step.steps:
+                raise refuse(step, "via-steps", f"`{step}`: registers have no addresses, and what a thread computes it stores itself,"
+                             " so the steps below say all", str(step.replace(layout=None, steps=None)))  # fmt: skip
             return self.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
         if step.memory != "shared":
             raise refuse(step, "via-memory", f"`{step}`: a stop is in register or shared", "via shared")
@@ -440,7 +443,8 @@ def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) 
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
     return refuse(step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
                   f" {output.name}, which cannot hold them: {why}",
-                  "put `accumulate in shared` above the walk; this accumulator then combines into it",
+                  "put it above the walk, so that it holds the state from one round to the next" if step.memory == "shared"
+                  else "put `accumulate in shared` above the walk; this accumulator then combines into it",
                   f"the first round stores in {element} {stores.format(first)}; the second combines {second} with that instead of with"
                   " the state")  # fmt: skip
 

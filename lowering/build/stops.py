@@ -56,9 +56,10 @@ def _stages_of(step: Place) -> list[Step]:
         _check_register_stops(step)
         return [step]
     before, stop, after = parted
-    if stop.memory != "shared" or step.memory not in ("shared", "register"):
+    stops_there = step.memory in ("shared", "register")
+    if stop.memory != "shared" or not stops_there:
         raise refuse(stop, "via-memory", f"`{stop}` on the way to {step.memory}: a load stops in register or shared, on its way to"
-                     " one of them", "via shared, or leave the stop out")  # fmt: skip
+                     " one of them", "via shared, or leave the stop out" if stops_there else "leave the stop out")  # fmt: skip
     if step.ahead:
         raise refuse(stop, "not-lowered-yet", f"`{step}`: running ahead from a stop on is accepted by the language, not lowered yet",
                      f"let the way to the stop run ahead: via shared ahead {step.ahead}")  # fmt: skip

@@ -86,3 +86,11 @@ def term_without_a_bound() -> None:
 def place_below_zero() -> None:
     layout = tl.layout(lambda m, k: (m - 1, k))
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout=layout).check()
+
+
+def staged_by_access_and_read_by_a_stage() -> None:
+    i, j, a, b = tl.axes(i=4, j=5, a=5, b=5)
+    A = tl.input("A", tl.float32, a, b)
+    S = tl.define("S", A[j, j], j)
+    start = tl.schedule(tl.define("Y", S[i + 1] + S[i], i)).tile(i=2).to(tl.block)
+    start.load("A", tl.shared, layout=tl.layout("i")).compute("S", tl.shared).check()

@@ -84,3 +84,11 @@ def stop_in_registers_with_a_layout() -> None:
 def way_to_a_stop_said_twice() -> None:
     stop = tl.move().tile(m=1, k=4).to(tl.thread).via(tl.shared, steps=tl.move().vectorize(k=4))
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).split(k=8).load("A", tl.register, steps=stop).check()
+
+
+def results_that_stop_in_registers_with_steps() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).via(tl.register, stream=True, steps=tl.move().split(i=1)).check()
+
+
+def prefetch_that_stops_in_shared() -> None:
+    tl.schedule(copy()).tile(i=4).to(tl.block).load("X", tl.l1, steps=tl.move().via(tl.shared)).check()

@@ -8,6 +8,10 @@ def state_under_a_walk_with_an_epilogue() -> None:
     tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.register).split(k=1).check()
 
 
+def shared_state_under_a_walk_with_an_epilogue() -> None:
+    tl.schedule(linear()).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.shared).check()
+
+
 def state_under_a_walk_with_a_narrow_output() -> None:
     tl.schedule(matmul(dtype=tl.float16)).tile(m=16, n=16).to(tl.block).split(k=8).accumulate(tl.register).split(k=1).check()
 
