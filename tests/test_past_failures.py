@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -101,3 +102,71 @@ def test_exponential_chains_that_are_constructed() -> None:
     kernel = tl.compile(value, tl.target("cpu"))
     x = np.arange(64, dtype=np.float32) % 3
     assert np.array_equal(kernel(x), kernel.computation.evaluate(X=x))
+
+
+def on_cpu(computation: str, steps: str) -> tl.Kernel:
+    """A kernel of a computation `f` by the steps, as they are written."""
+    return tl.compile(tl.parse(f"computation f {{ {computation} }} schedule s for f {{ {steps} }}").schedule(), tl.target("cpu"))
+
+
+PACKED = "A_packed + block_x"
+
+
+@pytest.mark.parametrize(
+    "what, steps, lines",
+    [
+        ("i: 8", "load A in global layout (i / 3, i % 3); tile i=4 -> block; load A in l1", [f"{PACKED} * 4"]),
+        ("i: 8", "load A in global layout (i % 4, i / 4); tile i=4 -> block; load A in l1",
+         [PACKED, *(f"{PACKED} + {n}" for n in (2, 4, 6))]),
+        ("i: 8", "load A in global layout ((i / 4) ^ (i % 4), i % 4); tile i=4 -> block; load A in l1",
+         [f"{PACKED} * 4", *(f"A_packed + (block_x ^ {n}) * 4 + {n}" for n in (1, 2, 3))]),
+        ("i: 32, j: 3", "load A in global layout (j, i); tile i=32 -> block; load A in l1",
+         ["A_packed", *(f"A_packed + {n}" for n in (16, 32, 48, 64, 80))]),
+    ],
+)  # fmt: skip
+def test_prefetch_follows_the_layout_of_what_it_brings(what: str, steps: str, lines: list[str]) -> None:
+    """It brings every line of 16 numbers that follow each other, or each number where none do."""
+    axes = ", ".join(re.findall("[a-z]", what))
+    kernel = on_cpu(f"input A: float32[{what}] output Y[{axes}] = A[{axes}]", steps)
+    (given,) = arrays(kernel.computation, "integers", 1).values()
+    assert np.array_equal(kernel(given), given)
+    assert sorted(re.findall(r"__builtin_prefetch\((.*)\);", kernel.source)) == sorted(lines)
+
+
+def test_swizzled_layout_at_a_negative_index_under_pad() -> None:
+    what = "input A: float32[i: 1, j: 3] output Y[i, j] = pad(A[-1, i], 0.0)"
+    assert on_cpu(what, "load A in global layout (i, (j / 2) ^ (i % 4), j % 2)")(np.ones((1, 3), np.float32)).tolist() == [
+        [0, 0, 0]
+    ]
+
+
+TWO = "input A: float32[j: 2, k: 3] output Y1[j] = A[j, 0] output Y2[j] = sum[k] A[j, k]"
+FUSED = "accumulate in register { fuse lj=(l, j); split lj=1 }"
+SUM = "input A: float32[l: 4, k: 8] axis j: 5 output Y[j, l] = sum[k] A[l, k] * j"
+
+
+@pytest.mark.parametrize(
+    "what, steps, code",
+    [
+        (TWO, "when j <= 4 { compute Y2 in global } accumulate in shared", "nothing-to-accumulate"),
+        (TWO, "when j <= 4 { compute Y2 in global } accumulate in register", "nothing-to-accumulate"),
+        (SUM, FUSED, "owners-store"),
+        (SUM, f"load A in global {{ ... }} {FUSED}", "owners-store"),
+        (SUM, f"split k=? {FUSED}", "owners-store"),
+        (SUM, "split k=? accumulate in register { unfuse l=(a:2, b:2); split a=1 }", "owners-store"),
+        ("input A: float32[i: 4, j: 6] output Y[i, j] = A[i, j]",
+         "tile i=2 -> block; via register { tile j=1 -> thread; fuse ij=(i, j) }", "via-steps"),
+        ("input A: float32[i: 4, j: 6] output Y[i, j] = A[i, j]", "tile i=2 -> block; via register layout (j, i)", "via-steps"),
+    ],
+)  # fmt: skip
+def test_refused(what: str, steps: str, code: str) -> None:
+    with pytest.raises(tl.Refusal) as caught:
+        on_cpu(what, steps)
+    assert caught.value.code == code
+
+
+def test_explanation_tells_what_a_condition_places() -> None:
+    kernel = on_cpu(TWO, "when j <= 4 { compute Y2 in global } tile j=1 -> block")
+    for text in (kernel.explain(), kernel.schedule.explain()):
+        assert "compute Y2 in global" in text
+        assert "a kernel of its own" not in text
