@@ -166,9 +166,10 @@ class Cover(Part):
         """One element per point of the axes that the read uses."""
         tensor, elsewhere = uses[0].read.tensor, next((u for u in uses if not u.main), None)
         if elsewhere is not None:
-            raise refuse(step, "reads-differ", f"`{step}` stages one element per point of {frame.task.name}, and {tensor.name} is read at"
-                         f" the points of {elsewhere.task.name}",
-                         f"load {tensor.name} in the steps of `compute {elsewhere.task.name}`, or let the layout name the tensor's own"
+            other = elsewhere.task.name
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point of {frame.task.name}, and"
+                         f" {tensor.name} is read at the points of {other}",
+                         f"load {tensor.name} in the steps of `compute {other}`, or let the layout name the tensor's own"
                          f" dimensions ({', '.join(d.name for d in tensor.dims)})")  # fmt: skip
         if len({u.whole for u in uses}) != 1:
             raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {tensor.name} is read in"
