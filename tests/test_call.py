@@ -138,3 +138,16 @@ def test_inputs_may_have_the_names_of_parameters() -> None:
         c = tl.computation("c", tl.define("y", tl.input(name, tl.float32, i)[i] * 2, i))
         assert tl.compile(c).check()
         np.testing.assert_array_equal(c.evaluate(**{name: np.ones(4, np.float32)}), np.full(4, 2, np.float32))
+
+
+def test_calls_on_two_queues_do_not_share_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
+    i, j = tl.axes(i=4, j=8)
+    x = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(x[i, j], over=j), i)
+    kernel = tl.compile(tl.schedule(tl.define("y", x[i, j] - total[i], i, j)).compute("total", tl.global_))
+    assert kernel._workspace
+    waited = list[Any]()
+    monkeypatch.setattr(type(kernel._connection), "finish", lambda self, queue=None: waited.append(queue))
+    for queue in (None, 7, 7, 9):  # handles of streams, which may be gone when the next call comes: all streams are waited for
+        kernel._take_workspace(queue)
+    assert waited == [None, None]

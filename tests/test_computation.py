@@ -199,6 +199,19 @@ def test_a_part_that_a_definition_would_round_stays() -> None:
     assert [tensor.name for tensor in definition_of(define("y", value, i)).reads] == ["X"]
 
 
+def test_parts_of_indices_and_names_that_are_taken_stay() -> None:
+    i, j = axes(i=8, j=2)
+    flat, taken = tl.input("Z", dt.float32, z=2), tl.input("y_part_0", dt.float32, i, j)
+    place = (i * 16 + j * 2) + (i - j)
+    value = flat[place - i * 17] + taken[i, j]
+    for _ in range(11):
+        value = value * value + 1
+    whole = computation("c", define("y", value, i, j))
+    arrays = {"Z": np.array([0.5, -0.25], np.float32), "y_part_0": np.zeros((8, 2), np.float32)}
+    assert tl.compile(whole).check()
+    assert whole.evaluate(**arrays).shape == (8, 2)
+
+
 def test_expressions_nested_too_deeply_are_refused() -> None:
     i = axes(i=4)
     value: Expr = tl.input("X", dt.float32, i)[i]

@@ -111,9 +111,14 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module("tilelang.testing")
     if name == "__version__":
-        from importlib.metadata import version
+        from importlib.metadata import PackageNotFoundError, version
 
-        return version("tilelang-rtile")
+        try:
+            return version("tilelang-rtile")
+        except PackageNotFoundError:
+            raise AttributeError(
+                "tilelang is not installed: a checkout has no version", name=name, obj=sys.modules[__name__]
+            ) from None
     if name in _LAZY:
         import importlib
 

@@ -5,11 +5,12 @@ not settle it, its points are enumerated with the conditions around the read, so
 outside, and a wrong interval refuses nothing. Only where there are too many points does the answer remain "not proven". A tensor of
 integers with a stated range is a variable of that range, in an index and in a condition; any other condition on data may hold
 anywhere. Reads through `tl.pad` may lie anywhere. A read that a condition on data is not shown to keep inside its tensor becomes one
-through `tl.pad`, which gives 0 outside: no data makes a kernel read memory that is not the tensor's.
+through `tl.pad`, which gives 0 outside: no data within the stated ranges makes a kernel read memory that is not the tensor's.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator
@@ -57,16 +58,17 @@ def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
     def changed(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
         match e:
             case Select(condition, then, otherwise):
+                chosen = visit(condition, scope, guards)
                 parts = (
-                    visit(condition, scope, guards),
-                    visit(then, scope, (*guards, condition)),
-                    visit(otherwise, scope, (*guards, Unary("not", condition))),
+                    chosen,
+                    visit(then, scope, (*guards, chosen)),
+                    visit(otherwise, scope, (*guards, Unary("not", chosen))),
                 )
                 return e if parts == (condition, then, otherwise) else Select(*parts)
             case Reduce(combiner, inner, over, condition, member):
                 own = (*scope, *over)
-                within = guards if condition is None else (*guards, condition)
                 kept = None if condition is None else visit(condition, own, guards)
+                within = guards if kept is None else (*guards, kept)
                 values = tuple(visit(v, own, within) for v in inner)
                 return e if (values, kept) == (inner, condition) else Reduce(combiner, values, over, kept, member)
             case Pad(read, outside):
@@ -239,6 +241,7 @@ def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
     return (low + int(found[0]), low + int(found[-1])) if found.size else None
 
 
+@functools.lru_cache(maxsize=1024)
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
     """(certain, the smallest point that reads outside): every point tried, or corners where there are too many."""
     import numpy as np

@@ -23,7 +23,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.elaborate import Hoister, free_axes, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of, size
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Pad, Read, Reduce, as_expr, by_names, cast, several_of, size
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -320,28 +320,32 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
 def _with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], allow: tuple[str, ...]) -> Expr:
     """An expression that would be long written out, with those of its parts that stand in several places as definitions of their own.
 
-    They are NAME_part_0, NAME_part_1, ... Only parts that a definition does not round, and that read inside their tensors whatever
-    the conditions around them say.
+    They are NAME_part_0, NAME_part_1, ... Only values of data that a definition does not round, and that are read inside their tensors
+    whatever the conditions around them say.
     """
     if size(expression) <= MOST_SHARED:
         return expression
     uses = Counter(c for e in expression.walk() for c in e.children() if isinstance(c, Expr))
     known: dict[Expr, Expr] = {}
-    numbers = itertools.count()
+    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
+    free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
 
     def visit(e: Expr) -> Expr:
+        if isinstance(e, (Read, Pad)):
+            return e  # its indices, whose values keep it inside its tensor
         if e not in known:
             made = e.map_children(lambda c: visit(c) if isinstance(c, Expr) else c)
             known[e] = named(made) if uses[e] > 1 and size(made) > LEAST_PART and may_be_named(e) else made
         return known[e]
 
     def may_be_named(e: Expr) -> bool:
-        exact = e.dtype.bits >= 32 or e.dtype.kind == "bool"
-        return exact and free_axes(e) <= set(axes) and inside_everywhere(e) and not any(isinstance(c, Reduce) for c in e.walk())
+        kinds = {type(c) for c in e.walk()}
+        exact = e.dtype.bits >= 32 and e.dtype.kind != "bool"  # a condition stays, for what it says of indices
+        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
 
     def named(e: Expr) -> Expr:
         own = tuple(a for a in axes if a in free_axes(e))
-        return Read(define(f"{name}_part_{next(numbers)}", e, *own, allow=allow), own)
+        return Read(define(next(free_names), e, *own, allow=allow), own)
 
     return visit(expression)
 

@@ -160,6 +160,7 @@ class Kernel:
         self.schedule, self.target, self.program, self.options = schedule, target, program, options
         self.computation = schedule.computation
         self._lock = threading.Lock()
+        self._last_queue: Any = None  # on which the workspace was used last
         self._direct: Direct | None = None  # after the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
@@ -311,14 +312,23 @@ class Kernel:
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels on device buffers by tensor name; their events."""
         queue = None if queue is None else self._driver.as_queue(queue)
-        with self._lock:  # the workspace is one: the kernels of two calls must not mix
+        with self._lock:
+            self._take_workspace(queue)
             return [function.timed(given, queue) for function, given in self._with(buffers)]
 
     def _enqueue(self, buffers: Mapping[str, Any], queue: Any) -> None:
         """The same, without events."""
         with self._lock:
+            self._take_workspace(queue)
             for function, given in self._with(buffers):
                 function(given, queue)
+
+    def _take_workspace(self, queue: Any) -> None:
+        """Waits for the kernels of a call on another queue: the workspace is one, and the kernels of two calls must not mix."""
+        if queue != self._last_queue and self._workspace:
+            last = self._last_queue
+            self._connection.finish(None if isinstance(last, int) else last)  # a handle's stream may be gone: all are waited for
+        self._last_queue = queue
 
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
         """The kernels in order, each with its buffers."""

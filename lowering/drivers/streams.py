@@ -291,9 +291,11 @@ def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
     if isinstance(queue, kind):
         return int(cast(SupportsInt, queue)) or None
     if hasattr(queue, "__cuda_stream__"):
-        queue = queue.__cuda_stream__()[1]
+        told = queue.__cuda_stream__
+        queue = (told() if callable(told) else told)[1]
     else:
         queue = next((getattr(queue, name) for name in _HANDLES if hasattr(queue, name)), queue)
+        queue = getattr(queue, "value", queue)  # a pointer of ctypes
     if type(queue) is not int or queue < 0:
         mend = "a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
         raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", mend=mend)

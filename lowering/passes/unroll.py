@@ -57,8 +57,6 @@ class _Unrolling:
             raise _too_long(self.written[0])
         if self.made > MOST_IN_KERNEL and self.around is not None:
             raise _too_long_in_all(self.around, f"{MOST_IN_KERNEL:,} statements")
-        if self.in_all > MOST_OPERATIONS and self.around is not None:
-            raise _too_long_in_all(self.around, f"{MOST_OPERATIONS:,} operations")
         match stmt:
             case ir.For(var, extent, body, kind, span):
                 end = self.value(extent, values)
@@ -90,6 +88,8 @@ class _Unrolling:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
                 if self.around is not None:
                     self.in_all += sum(map(self.operations, ir.expressions(made)))
+                    if self.in_all > MOST_OPERATIONS:
+                        raise _too_long_in_all(self.around, f"{MOST_OPERATIONS:,} operations")
                 return made
 
     def operations(self, e: Expr) -> int:
