@@ -23,7 +23,6 @@ from tilelang.simplify import interval, simplify
 _ENUMERATED = 1 << 18  # points
 _SCANNED = 1 << 22  # values of one variable
 
-
 _INSIDE: dict[Expr, bool] = {}
 
 
@@ -91,13 +90,17 @@ def _on_data(condition: Expr) -> bool:
 
 def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> bool:
     """Whether a read is not shown to lie inside its tensor, though every tensor that it is indexed by has a range."""
-    if any(a.extent == 0 for a in scope) or any(i.tensor.range is None for index in read.indices for i in _index_tensors(index)):
+    unsettled = _unsettled(read, scope)
+    if any(inner.tensor.range is None for index, _ in unsettled for inner in _index_tensors(index)):
         return False
-    pairs = zip(read.indices, read.tensor.dims, strict=True)
-    return any(
-        not _within(index, dim.extent) and _point_outside(index, dim.extent, _bounding(index, guards)) != (True, None)
-        for index, dim in pairs
-    )
+    return any(_point_outside(index, dim.extent, _bounding(index, guards)) != (True, None) for index, dim in unsettled)
+
+
+def _unsettled(read: Read, scope: tuple[Axis, ...]) -> list[tuple[Expr, Axis]]:
+    """The indices of a read that intervals do not show to lie inside, each with its dimension; none where there is no point."""
+    if any(a.extent == 0 for a in scope):
+        return []
+    return [(i, dim) for i, dim in zip(read.indices, read.tensor.dims, strict=True) if not _within(i, dim.extent)]
 
 
 def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], span: Span | None) -> None:
@@ -140,10 +143,7 @@ def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], sp
 
 
 def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...], span: Span | None) -> None:
-    tensor = read.tensor
-    for index, dim in zip(read.indices, tensor.dims, strict=True):
-        if any(a.extent == 0 for a in scope) or _within(index, dim.extent):
-            continue
+    for index, dim in _unsettled(read, scope):
         for inner in _index_tensors(index):
             if inner.tensor.range is None:
                 message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values could be anything"
@@ -154,7 +154,7 @@ def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[E
         proven, point = _point_outside(index, dim.extent, _bounding(index, guards))
         if proven and point is None:
             continue
-        message = f"`{read}` in {owner} reads outside {tensor!r}"
+        message = f"`{read}` in {owner} reads outside {read.tensor!r}"
         mend = "tl.pad(..., value) gives the value outside; or put it under tl.where, or choose other extents"
         if proven:
             where = f"at {point}, " if point else ""

@@ -315,7 +315,7 @@ def advance_on(
     unsure: such axes of steps that could not be read.
     """
     resolved = resolve_when(steps, axis_extents(computation))
-    task = main_task(computation, resolved)
+    task = tasks_of(computation, resolved, unfinished=True)[-1]
     spec = root_spec(task)
     kinds = tensor_kinds(computation)
     placed = placed_names(computation, resolved)

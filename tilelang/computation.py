@@ -12,18 +12,17 @@ import itertools
 import keyword
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 from unicodedata import normalize
 
 from tilelang import dtype as dt
-from tilelang.access import check_reads, inside_everywhere, padded
+from tilelang.access import check_reads, padded
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
-from tilelang.elaborate import Hoister, free_axes, working
+from tilelang.elaborate import Hoister, free_axes, with_named_parts, working
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Pad, Read, Reduce, as_expr, by_names, cast, several_of, size
+from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
 from tilelang.simplify import interval
 
@@ -33,9 +32,6 @@ if TYPE_CHECKING:
     from tilelang.reference import Report
 
 MOST_AXES = 64  # of a tensor, and of a definition with its reduction: NumPy's arrays have no more
-MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
-MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
-LEAST_PART = 4  # operations of a part that becomes a definition
 LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
 
 _serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them
@@ -274,9 +270,9 @@ def _check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
 
 def _check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
     """Refuses a tensor that no machine can address: the places of its elements are numbers of 64 bits."""
-    held = math.prod(d.extent for d in dims) * dtype.bytes
-    if held > INDEX.highest:
-        message = f"{name} has {held:.2g} bytes" if held < 10**300 else f"{name} has more bytes than there are numbers for"
+    size = math.prod(d.extent for d in dims) * dtype.bytes
+    if size > INDEX.highest:
+        message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
         raise ComputationError("too-many-bytes", message, span=span, mend=f"smaller extents: at most {INDEX.highest:,} bytes")
 
 
@@ -312,42 +308,10 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
         _check_apart(n, e, tuple(a for a in axes if isinstance(a, Axis)))
         _check_axes(n, e, axes)
     written, axes = tuple(map(by_names, written)), tuple(map(by_names, axes))
-    written = tuple(_with_named_parts(n, e, axes, licences) for n, e in zip(names, written, strict=True))
+    part = functools.partial(define, allow=licences)
+    written = tuple(with_named_parts(n, e, axes, part) for n, e in zip(names, written, strict=True))
     tensors = _Builder(names, written, axes, licences, span).build()
     return tensors if several else tensors[0]
-
-
-def _with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], allow: tuple[str, ...]) -> Expr:
-    """An expression that would be long written out, with those of its parts that stand in several places as definitions of their own.
-
-    They are NAME_part_0, NAME_part_1, ... Only values of data that a definition does not round, and that are read inside their tensors
-    whatever the conditions around them say.
-    """
-    if size(expression) <= MOST_SHARED:
-        return expression
-    uses = Counter(c for e in expression.walk() for c in e.children() if isinstance(c, Expr))
-    known: dict[Expr, Expr] = {}
-    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
-    free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
-
-    def visit(e: Expr) -> Expr:
-        if isinstance(e, (Read, Pad)):
-            return e  # its indices, whose values keep it inside its tensor
-        if e not in known:
-            made = e.map_children(lambda c: visit(c) if isinstance(c, Expr) else c)
-            known[e] = named(made) if uses[e] > 1 and size(made) > LEAST_PART and may_be_named(e) else made
-        return known[e]
-
-    def may_be_named(e: Expr) -> bool:
-        kinds = {type(c) for c in e.walk()}
-        exact = e.dtype.bits >= 32 and e.dtype.kind != "bool"  # a condition stays, for what it says of indices
-        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
-
-    def named(e: Expr) -> Expr:
-        own = tuple(a for a in axes if a in free_axes(e))
-        return Read(define(next(free_names), e, *own, allow=allow), own)
-
-    return visit(expression)
 
 
 def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:

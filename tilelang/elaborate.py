@@ -5,11 +5,14 @@ as the operands of every operator, and rounded (or wrapped) only where a definit
 an expression therefore changes the nominal type and rounds nothing. What is only moved (a read, `pad`, `where`) keeps its type.
 After `working`, a Cast means what it says, and nobody downstream needs this rule.
 
-`Hoister` takes reductions out of expressions: what is left is pointwise, or one reduction by itself.
+`Hoister` takes reductions out of expressions: what is left is pointwise, or one reduction by itself. `with_named_parts` takes parts out
+that a long expression uses several times.
 """
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +20,10 @@ from tilelang import dtype as dt
 from tilelang.access import inside_everywhere
 from tilelang.combiners import restrict, state_type
 from tilelang.dtype import DType
-from tilelang.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Read, Reduce, Select, Unary, cast, const
+from tilelang.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const, size
+
+MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
+LEAST_PART = 4  # operations of a part that becomes a definition
 
 # ---------------------------------------------------------------- the types of the work
 
@@ -152,3 +158,36 @@ class Hoister:
     def fresh(self, kind: str) -> str:
         number = self.count[kind] = self.count.get(kind, 0) + 1
         return f"{self.name}_{kind}" + (f"_{number}" if number > 1 else "")
+
+
+def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
+    """An expression that would be long written out, with those of its parts that stand in several places as definitions of their own.
+
+    They are NAME_part_0, NAME_part_1, ..., made by `define`. Only values of data that a definition does not round, and that are read
+    inside their tensors whatever the conditions around them say.
+    """
+    if size(expression) <= MOST_SHARED:
+        return expression
+    uses = Counter(c for e in expression.walk() for c in e.children() if isinstance(c, Expr))
+    known: dict[Expr, Expr] = {}
+    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
+    free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
+
+    def visit(e: Expr) -> Expr:
+        if isinstance(e, (Read, Pad)):
+            return e  # its indices, whose values keep it inside its tensor
+        if e not in known:
+            made = e.map_children(lambda c: visit(c) if isinstance(c, Expr) else c)
+            known[e] = named(made) if uses[e] > 1 and size(made) > LEAST_PART and may_be_named(made) else made
+        return known[e]
+
+    def may_be_named(e: Expr) -> bool:
+        kinds = {type(c) for c in e.walk()}
+        exact = e.dtype.bits >= 32 and e.dtype.kind != "bool"  # a condition stays, for what it says of indices
+        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
+
+    def named(e: Expr) -> Expr:
+        own = tuple(a for a in axes if a in free_axes(e))
+        return Read(define(next(free_names), e, *own), own)
+
+    return visit(expression)

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NamedTuple
 
-from tilelang.computation import MOST_OPERATIONS, Computation, Definition, Tensor
+from tilelang.computation import Computation, Definition, Tensor
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Read
 
+MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
 # Construction keeps operands of a value in memory where the value, written out, has more than KEPT_OPERATIONS operations and either
 # KEPT_GROWTH times as many as the definitions in it have, each counted once, or more than LONGEST.
 KEPT_OPERATIONS = 256

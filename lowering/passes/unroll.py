@@ -51,8 +51,7 @@ class _Unrolling:
         self.around: ir.For | None = None  # the innermost loop around that is written out
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
-        if self.around is not None and not isinstance(stmt, ir.Seq):
-            self.made += 1
+        self.made += self.around is not None and not isinstance(stmt, ir.Seq)
         if self.written is not None and self.made - self.written[1] > MOST_STATEMENTS:
             raise _too_long(self.written[0])
         if self.made > MOST_IN_KERNEL and self.around is not None:
