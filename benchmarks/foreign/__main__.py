@@ -22,7 +22,8 @@ from typing import Any
 
 from benchmarks.foreign import log
 from benchmarks.foreign.devices import DEVICES
-from benchmarks.foreign.record import Record, commit_of
+from benchmarks.foreign.record import Record
+from benchmarks.machine import revision
 from tilelang.testing.processes import kill
 
 Reports = Generator[dict[str, Any], None, int | None]
@@ -144,7 +145,7 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=0, metavar="SECONDS", help="make each fault's program smaller, so long")
     chosen = parser.parse_args()
     steered = chosen.kind == "steered"
-    record, commit = Record() if chosen.resume else None, commit_of()
+    record, commit = (Record(), revision()) if chosen.resume else (None, "")
     if chosen.first is not None:
         first = chosen.first
     elif record is not None:

@@ -12,7 +12,6 @@ compressed and in base 64. So the figures count cases that differ, whichever run
 import argparse
 import base64
 import json
-import subprocess
 import sys
 import zlib
 from collections.abc import Iterable
@@ -101,12 +100,6 @@ def _packed(digests: Iterable[bytes]) -> str:
 def _unpacked(text: str) -> set[bytes]:
     raw = zlib.decompress(base64.b64decode(text)) if text else b""
     return {raw[n : n + BYTES] for n in range(0, len(raw), BYTES)}
-
-
-def commit_of(root: Path = ROOT) -> str:
-    """The commit that is checked out; empty where there is none."""
-    done = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], cwd=root, capture_output=True, text=True, check=False)
-    return done.stdout.strip()
 
 
 def main() -> int:

@@ -119,7 +119,7 @@ class Connection(abc.ABC):
         self._pool.free_unused()
 
     def close(self) -> None:
-        """Gives back what nobody holds, at the end of the process; what the library refuses then is left to its own end."""
+        """Frees unused memory at the end of the process. The library may refuse after a lost context, and frees all itself."""
         with contextlib.suppress(DeviceError):
             self.trim()
 

@@ -1,4 +1,4 @@
-"""What a GPU computes of programs that nobody wrote by hand, against the reference: the corpus's, and drawn ones without a schedule."""
+"""Compares a GPU's results with the reference on generated programs: the corpus, and random programs without a schedule."""
 
 from __future__ import annotations
 

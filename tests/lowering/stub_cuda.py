@@ -71,7 +71,7 @@ class Recorder:
             raise Failed(INVALID_CONTEXT)
 
     def module(self) -> types.ModuleType:
-        """The module that stands in the place of cuda.bindings.driver."""
+        """A stub of the module cuda.bindings.driver."""
         made = types.ModuleType("cuda.bindings.driver")
         found: Any = made
         found.CUDA_VERSION, found.CUstream = 12090, CUstream

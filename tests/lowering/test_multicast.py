@@ -194,7 +194,7 @@ def test_what_is_shared_out_comes_to_all_and_by_an_instruction_that_can() -> Non
 
 @pytest.mark.parametrize("tensor", ["a", "b"])
 def test_the_blocks_share_out_a_load_once(tensor: str) -> None:
-    """The second tile cut each block's part again by the block's number: the others waited for bytes that nobody brought."""
+    """The second tile cut each block's part again, so blocks waited for bytes that no block loaded."""
     first = tl.move().tile(n=32).to(tl.block).tile(n=16).to(tl.block).do("tma_load_2d_multicast")
     second = tl.move().tile(m=128).to(tl.block).tile(m=64).to(tl.block).do("tma_load_2d")
     made = small(linear(512, 64, 192), **({"a": second} if tensor == "a" else {"b": first}))
