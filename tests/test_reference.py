@@ -237,6 +237,13 @@ def test_conditions_on_tensors_with_ranges_keep_reads_inside() -> None:
         assert is_padded(tl.where(condition, x[index], 0.0), i) is expected, condition
 
 
+def test_an_index_of_a_small_type_beside_one_that_only_data_keeps_inside() -> None:
+    i = tl.axes(i=4)
+    codes, flag = tl.input("U", dt.uint8, i), tl.input("F", dt.float32, i)
+    table = tl.input("T", dt.float32, v=256, w=4)
+    assert is_padded(tl.where(flag[i] > 0, table[codes[i], i + 1], 0.0), i)
+
+
 def test_many_values_of_an_index_are_narrowed_by_its_condition() -> None:
     i = tl.axes(i=2)
     table, ids = tl.input("T", dt.float32, v=10**6), tl.input("I", dt.int64, i, range=(-1, 10**6))
