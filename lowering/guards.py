@@ -63,9 +63,9 @@ class Settled:
         return [c for c, _ in self.kept]
 
 
-IMPLIED = "it holds at all points here"
-UNREAD = "nobody reads the result elsewhere, and all operands are there"
-FOLDED = "elsewhere the fills of the operands leave the result as it is"
+IMPLIED = "it holds at every point of the loops"
+UNREAD = "where it fails, no one reads the result, and all operands can be read"
+FOLDED = "where it fails, the fill values of the operands leave the result unchanged"
 
 
 def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequence[Access], effect: Effect,
@@ -77,7 +77,7 @@ def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequen
     >>> from tilelang.expr import INDEX, Var
     >>> i = Var("i", INDEX, 0, 15)
     >>> settle([i < 10], [], [Access(i, there=(i < 16,))], Effect(stored=(i < 10,))).dropped[0][1]
-    'nobody reads the result elsewhere, and all operands are there'
+    'where it fails, no one reads the result, and all operands can be read'
     """
     kept = [c for c in dict.fromkeys(conditions) if simplify(c) is not TRUE]
     gone: list[Expr] = []
@@ -104,10 +104,10 @@ def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Ef
         counted = [*points, *effect.stored]
         unread = impossible(counted)
         if not unread and not (_could_fold(accesses, effect) and leaves_as_it_was(counted, accesses, effect)):
-            return False, "elsewhere the result is read, and no fill makes it right"
+            return False, "where it fails, the result is read, and no fill value makes it right"
         for access in accesses:
             if not all(implied(c, [*points, *access.under]) for c in access.there):
-                return False, f"elsewhere {access.what} is outside its buffer, or nothing was written there"
+                return False, f"where it fails, {access.what} is out of bounds or was never written"
         if n == 0:
             reason = UNREAD if unread else FOLDED
     return True, reason
@@ -155,8 +155,8 @@ def explained(settled: Settled, context: Sequence[Expr], name: str, span: Span |
     for condition, why in settled.kept:
         point = counterexample(condition, settled, context) or {}
         at = ", ".join(f"{v.name} = {point[v.name]}" for v in sorted(free(condition), key=str) if v.name in point)
-        lines.append(f"  stays: {simplify(condition)}: {why}" + f" (such as {at})" * bool(at))
-    lines += [f"  gone:  {simplify(condition)}: {why}" for condition, why in settled.dropped]
+        lines.append(f"  kept:    {simplify(condition)}: {why}" + f" (such as {at})" * bool(at))
+    lines += [f"  dropped: {simplify(condition)}: {why}" for condition, why in settled.dropped]
     return "\n".join(lines)
 
 

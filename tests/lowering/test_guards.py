@@ -40,7 +40,7 @@ def test_a_point_of_an_output_that_nobody_reads() -> None:
     bound = I < 5
     assert settle([bound], [], [Access(A, there=(I < 8,))], Effect(stored=(bound,))).dropped == ((bound, UNREAD),)
     outside = settle([bound], [], [Access(A, there=(I < 7,))], Effect(stored=(bound,)))
-    assert outside.kept == ((bound, "elsewhere A is outside its buffer, or nothing was written there"),)
+    assert outside.kept == ((bound, "where it fails, A is out of bounds or was never written"),)
 
 
 def test_what_the_loops_keep_is_no_guard() -> None:
@@ -103,9 +103,9 @@ def test_the_options_print_why_guards_stand_or_not(capsys: pytest.CaptureFixture
     schedule = schedule.load("X", tl.shared) if loaded else schedule
     lower(schedule.computation, schedule.tile(i=2).to(tl.thread).steps, tl.load_profile("ampere"), tl.Options(debug="guards"))
     printed = capsys.readouterr().err
-    decided = "  gone:  " if loaded else "  stays: "
+    decided = "  dropped: " if loaded else "  kept:    "
     assert f"{decided}block_x * 16 + thread * 2 + i < 100: " in printed
-    assert all("(such as block_x = 6, " in line for line in printed.splitlines() if line.startswith("  stays: block_x"))
+    assert all("(such as block_x = 6, " in line for line in printed.splitlines() if line.startswith("  kept:    block_x"))
     assert "only elements that exist are stored" in printed
 
 
