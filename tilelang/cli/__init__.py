@@ -14,20 +14,20 @@ from typing import Any, NoReturn
 import click
 
 COMMANDS = {
-    "run": "Run a schedule of a file on the device found, check and time it.",
-    "check": "Check a file without a device: syntax, meaning, and whether the schedules can be lowered.",
-    "fmt": "Lay a file out in the one form; words and comments stay.",
-    "fill": "Construct a schedule, or fill the holes of one, and print it as text.",
-    "source": "Print the source that a schedule lowers to.",
-    "export": "Write a kernel for C programs: text, header, launcher, libraries.",
-    "explain": "Show what a schedule does: specs, buffers, threads, barriers, memory transactions.",
-    "simulate": "Run a schedule for every thread in NumPy and report faults.",
+    "run": "Run a schedule on this machine's device, check it and time it.",
+    "check": "Check a file without a device: syntax, types, and whether its schedules can be lowered.",
+    "fmt": "Format files.",
+    "fill": "Generate a schedule or fill the holes of one, and print it.",
+    "source": "Print the source code that a schedule is lowered to.",
+    "export": "Export a kernel for C programs: source, header, launcher, libraries.",
+    "explain": "Explain a schedule: specs, buffers, threads, barriers, memory transactions.",
+    "simulate": "Simulate a schedule, thread by thread, and report faults.",
     "bisect": "Find the first step of a schedule that goes wrong.",
-    "fuzz": "Look for a fault of schedules at random sizes, on random data, beside random schedules.",
-    "diff": "Compare two schedules, step by step and in what they use.",
-    "db": "The schedules that were measured: list, show, export, import, prune.",
-    "profile": "Measure the device here, for schedules that are chosen by what it can do.",
-    "devices": "List the devices here, and what is missing for others.",
+    "fuzz": "Search for a fault in schedules with random sizes, data and steps.",
+    "diff": "Compare two schedules and the resources that they use.",
+    "db": "Manage the database of schedules: list, show, export, import, prune.",
+    "profile": "Measure this machine's device for the autoscheduler.",
+    "devices": "List this machine's devices, and what is missing for others.",
 }
 
 
@@ -112,7 +112,8 @@ def _unwritten(error: OSError) -> NoReturn:
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tilelang-rtile", prog_name="tilelang")
 def main() -> None:
-    """Write fast kernels as a formula and a schedule, in files (.tile) that this command checks, runs and explains.
+    """Write fast kernels as a formula and a schedule in .tile files; this command checks, runs and explains them.
 
-    `tilelang COMMAND --help` says more. Completion in bash: eval "$(_TILELANG_COMPLETE=bash_source tilelang)"; also zsh and fish.
+    `tilelang COMMAND --help` describes a command. Completion for bash: eval "$(_TILELANG_COMPLETE=bash_source tilelang)"; zsh and fish
+    work alike.
     """

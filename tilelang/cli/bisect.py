@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     "--on",
     type=click.Choice(["device", "simulator"]),
     default=None,
-    help="Where prefixes run. Default: a device, if there is one.",
+    help="Where to run the prefixes. Default: the device, if there is one.",
 )
 @SEED
 @of_a_file
 def command(asked: Asked, on: str | None, seed: int) -> None:
-    """Find the first step of a schedule of FILE from which on it is refused or wrong.
+    """Find the first step of a schedule of FILE that makes it refused or wrong.
 
-    Every prefix of a schedule runs, what is left being done by plain loops; so prefixes are tried, the longest first, until one is
-    right. Exits with 1 where there is a wrong step.
+    Every prefix of a schedule is a complete schedule; the remaining work runs as plain loops. Prefixes are tried from the longest on
+    until one is right. Exits with 1 if a step is wrong.
     """
     from tilelang.runtime import devices
     from tilelang.targets import local_target, no_device, target

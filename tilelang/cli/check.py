@@ -19,25 +19,28 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", help="How findings are printed.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "github"]), default="text", help="The output format.")
 @click.option(
-    "--simulate", "simulated", is_flag=True, help="Simulate each schedule at small sizes, and compare with the reference."
+    "--simulate",
+    "simulated",
+    is_flag=True,
+    help="Simulate each schedule at small sizes and compare the results with the reference.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(0, min_open=True),
     default=60.0,
     show_default=True,
-    help="How long one is simulated, at most.",
+    help="Time limit for the simulation of one schedule.",
 )
 @of_a_file
 def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
     """Check FILE without a device.
 
-    Every computation and schedule of the file, or the one of --schedule, is built for the sizes given (else the parameters' defaults)
-    and lowered for the profile (default: sapphire_rapids). All findings are printed, those that depend on each other once. With
-    --simulate each schedule is also run by the simulator, at sizes at which its tiles are whole and partial; what could not be
-    simulated is said. Exits with 1 where there are any findings.
+    Every computation and schedule of the file (or the one that --schedule names) is built for the given sizes, by default those of its
+    parameters, and lowered for the profile, by default sapphire_rapids. All errors are printed; an error that follows from another one
+    is not repeated. With --simulate, each schedule is also simulated at sizes with whole and partial tiles, and the output lists what
+    could not be simulated. Exits with 1 if there is an error.
     """
     errors = findings(asked)
     verdicts = simulations(asked, seconds) if simulated else {}

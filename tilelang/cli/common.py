@@ -70,25 +70,23 @@ def _schedules(ctx: click.Context) -> list[str]:
 
 
 SCHEDULE = click.option(
-    "--schedule", "-s", "schedule_name", metavar="NAME", help="Which schedule; needed where there are several.",
+    "--schedule", "-s", "schedule_name", metavar="NAME", help="The schedule to use; required if the file has several.",
     shell_complete=completed(_schedules),
 )  # fmt: skip
 SIZES = click.option(
-    "--size", "-S", "sizes", multiple=True, type=Size(), help="A parameter's value, as in --size M=1024. Repeatable."
+    "--size", "-S", "sizes", multiple=True, type=Size(), help="Set a parameter, for example --size M=1024. Repeatable."
 )
 PROFILE = click.option(
     "--profile", "-p", envvar="TILELANG_PROFILE", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),
-    help="The device profile: a shipped one's name, or a path. Default: TILELANG_PROFILE, else the device's, or the target's.",
+    help="The device profile: a shipped profile's name or a path. Default: TILELANG_PROFILE, else that of the device or the target.",
 )  # fmt: skip
-LIMIT = click.option(
-    "--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="The largest file that is read."
-)
-UNTIL = click.option("--until", type=click.IntRange(0), metavar="STEP", help="Only the first steps of the schedule.")
+LIMIT = click.option("--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="Refuse larger files.")
+UNTIL = click.option("--until", type=click.IntRange(0), metavar="STEP", help="Use only the first STEP steps of the schedule.")
 TRIALS = click.option(
     "--trials", metavar="K", type=click.IntRange(0), default=0, show_default=True,
-    help="Time the K likeliest candidates for what the file leaves open on the device here, and take the fastest.",
+    help="Autotune: time the K best candidates for the parts that the file leaves open, and take the fastest.",
 )  # fmt: skip
-SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random inputs.")
+SEED = click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the random inputs.")
 
 
 def target_option(default: str | None, help: str) -> Callable[[F], F]:

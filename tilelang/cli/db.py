@@ -25,17 +25,17 @@ DIGITS = 12  # of a key, in a table
 
 @click.group("db")
 def command() -> None:
-    """The best schedules that were measured, and those that were constructed, remembered in a file.
+    """Manage the database of schedules, both autotuned and generated ones.
 
-    The file is TILELANG_DATABASE, else schedules.sqlite in the cache directory. KEY is a computation's name, or the first digits of a
-    key, as `list` shows both.
+    The database is the file TILELANG_DATABASE, by default schedules.sqlite in the cache directory. KEY is the name of a computation or
+    the first digits of a key; `list` shows both.
     """
 
 
 def of_a_database(inner: Command) -> Command:
     """The options --database and --json; the command gets a Database, whose warnings are told on standard error."""
 
-    @click.option("--database", "-d", "path", metavar="FILE", help="The file of schedules. Default: the one that is in use.")
+    @click.option("--database", "-d", "path", metavar="FILE", help="The database file. Default: the one in use.")
     @functools.wraps(inner)
     def wrapped(path: str | None, **named: Any) -> Any:
         from tilelang.autoschedule.database import Database
@@ -83,7 +83,7 @@ def _facts(group: list[Entry]) -> dict[str, Any]:
 @command.command("list")
 @of_a_database
 def list_(database: Database) -> None:
-    """List what is remembered: computations, devices, the fastest time of each."""
+    """List the stored computations and devices with the fastest time of each."""
     found = [_facts(group) for group in _asked(database, ())]
     if is_json():
         emit({"database": str(database.path), "keys": found})
@@ -106,7 +106,7 @@ def _number(value: float | None) -> str:
 @click.argument("key")
 @of_a_database
 def show_(database: Database, key: str) -> None:
-    """Print the computation and the schedules of KEY as a file of the language, the fastest first."""
+    """Print the computation and the schedules of KEY as a .tile file, fastest first."""
     found = _asked(database, (key,))
     if len(found) > 1:
         several = ", ".join(group[0].key.hash[:DIGITS] for group in found)
@@ -135,10 +135,10 @@ def _text(group: list[Entry]) -> str:
 
 @command.command("export")
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
-@click.option("--output", "-o", metavar="FILE", help="Where to write it. Default: standard output.")
+@click.option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output.")
 @of_a_database
 def export(database: Database, keys: tuple[str, ...], output: str | None) -> None:
-    """Write what is remembered, or KEYS of it, as JSON that `import` reads."""
+    """Write the database, or its entries for KEYS, as JSON that `import` reads."""
     entries = [e.as_json() for group in _asked(database, keys) for e in group]
     if output is None:
         emit({"entries": entries})
@@ -153,10 +153,10 @@ def export(database: Database, keys: tuple[str, ...], output: str | None) -> Non
 @LIMIT
 @of_a_database
 def import_(database: Database, file: str, limit_bytes: int) -> None:
-    """Remember what another database exported to FILE.
+    """Add the schedules that `export` wrote to FILE.
 
-    Every schedule is parsed and checked against its computation; one that is wrong is told and left out, and the command exits with 1.
-    `-` reads standard input.
+    Every schedule is parsed and checked against its computation. Invalid ones are reported and left out, and the command then exits
+    with 1. `-` reads standard input.
     """
     from tilelang.autoschedule.database import Entry, check_entry
 
@@ -193,14 +193,20 @@ def _entries(text: str, file: str) -> list[Any]:
 
 
 @command.command("prune")
-@click.option("--keep", type=click.IntRange(0), metavar="N", help="Only the N fastest schedules of each key.")
-@click.option("--older-than", type=click.IntRange(0), metavar="DAYS", help="Schedules that were measured before so many days.")
-@click.option("--stale", is_flag=True, help="What devices here gave with another driver, profile or version of tilelang.")
-@click.option("--constructed", is_flag=True, help="What was constructed and never timed.")
-@click.option("--all", "everything", is_flag=True, help="Everything.")
+@click.option("--keep", type=click.IntRange(0), metavar="N", help="Keep only the N fastest schedules of each key.")
+@click.option(
+    "--older-than", type=click.IntRange(0), metavar="DAYS", help="Remove schedules that were measured more than DAYS days ago."
+)
+@click.option(
+    "--stale",
+    is_flag=True,
+    help="Remove schedules of this machine's devices with another driver, profile or version of tilelang.",
+)
+@click.option("--constructed", is_flag=True, help="Remove generated schedules that were never timed.")
+@click.option("--all", "everything", is_flag=True, help="Remove all schedules.")
 @of_a_database
 def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, constructed: bool, everything: bool) -> None:
-    """Forget schedules: those that are asked for."""
+    """Remove the schedules that the options select."""
     from tilelang.autoschedule.database import KEPT
 
     if keep is None and older_than is None and not stale and not constructed and not everything:

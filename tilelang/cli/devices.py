@@ -27,7 +27,7 @@ PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("cuda.bindings", "nvidia-smi
 @click.command("devices")
 @reporting
 def command() -> None:
-    """List the devices that kernels can run on here, the best first, and what is missing for other kinds. Exits with 3 without any."""
+    """List the devices that kernels can run on, best first, and what is missing for other kinds. Exits with 3 if there is none."""
     from tilelang.lowering.compilers.interface import tools
     from tilelang.runtime import devices
     from tilelang.targets import devices_of, measured_path

@@ -23,9 +23,9 @@ from tilelang.machine import Profile, load_profile
 @LIMIT
 @reporting
 def command(first: str, second: str, sizes: Any, profile: str | None, limit_bytes: int) -> None:
-    """Compare two schedules: their steps aligned, and what differs in bytes per memory, registers and threads.
+    """Compare two schedules: their aligned steps, and the bytes per memory, registers and threads that differ.
 
-    Exits with 0 where they are the same, else with 1.
+    Exits with 0 if they are the same, else with 1.
     """
     facts = load_profile(profile) if profile is not None else None
     asked = [_asked(name, dict(sizes), facts, limit_bytes) for name in (first, second)]

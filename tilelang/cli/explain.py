@@ -26,29 +26,31 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 
 
 @click.command("explain")
-@click.option("--barriers", is_flag=True, help="Each inferred barrier with the two accesses that need it.")
+@click.option("--barriers", is_flag=True, help="Show each inferred barrier with the two accesses that need it.")
 @UNTIL
-@target_option(None, "The language it is compiled from. Default: opencl where the profile has it.")
-@click.option("--search", "searched", is_flag=True, help="The candidates among which the schedule, or what fills it, is chosen.")
+@target_option(None, "The dialect of the kernel's source. Default: opencl if the profile supports it.")
+@click.option(
+    "--search", "searched", is_flag=True, help="Show the candidates from which the schedule or its missing parts are chosen."
+)
 @click.option(
     "--without",
     "without",
     metavar="RULE",
     multiple=True,
     shell_complete=completed(lambda ctx: RULES),
-    help="With --search: drop no candidate by this rule. Repeatable.",
+    help="With --search: turn off this rule. Repeatable.",
 )
-@click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write a page with pictures instead.")
+@click.option("--html", type=click.Path(dir_okay=False), metavar="PAGE", help="Write an HTML page with pictures instead.")
 @of_a_file
 def command(
     asked: Asked, barriers: bool, until: int | None, dialect: str | None, searched: bool, without: tuple[str, ...], html: str | None
 ) -> None:  # fmt: skip
-    """Explain a schedule of FILE: the spec after each step, buffers against the device's limits, threads, memory transactions.
+    """Explain a schedule of FILE: the spec after each step, buffers and device limits, threads, memory transactions.
 
-    Transactions and bank conflicts are counted by the simulator, at the sizes given; where there are too many threads, rounds or
-    elements they are left out. No device is needed. Where a compiler is installed for the target, it says how many registers it
-    needs and whether they fit. The page shows who touches which element in each move, shared memory by banks, and
-    the loops beside the source. A search is shown with what was dropped by which rule, and the predicted time of each candidate.
+    No device is needed. The simulator counts transactions and bank conflicts at the given sizes; if the kernel is too large to
+    simulate, they are left out. If a compiler for the target is installed, the output includes the registers that the kernel needs. The
+    HTML page shows which thread accesses which element in each move, the banks of shared memory, and the loops beside the source.
+    --search lists the candidates with their predicted times, and how many candidates each rule dropped.
     """
     if without and not searched:
         raise click.UsageError("--without RULE is about what --search shows")

@@ -18,21 +18,24 @@ _LEAST = {"x86_64": "x86-64", "aarch64": "generic", "aarch64-macos": "apple-m1"}
 
 
 @click.command("export")
-@click.option("--output", "-o", "folder", required=True, metavar="FOLDER", type=click.Path(), help="Where the files are written.")
 @click.option(
-    "--name", metavar="NAME", help="What files and functions are called. Default: as the schedule, else the computation."
+    "--output", "-o", "folder", required=True, metavar="FOLDER", type=click.Path(), help="Write the files to this folder."
 )
 @click.option(
-    "--target-cpu", "cpu", metavar="CPU", help="A processor as LLVM calls it, as in neoverse-v2. Default: the one here."
+    "--name", metavar="NAME", help="Name of the files and functions. Default: the name of the schedule, else of the computation."
 )
 @click.option(
-    "--target", "system", metavar="SYSTEM", help="x86_64 or aarch64, then -linux, -macos or -windows. Default: the system here."
+    "--target-cpu", "cpu", metavar="CPU", help="A CPU by its LLVM name, for example neoverse-v2. Default: this machine's."
+)
+@click.option(
+    "--target", "system", metavar="SYSTEM", help="x86_64 or aarch64, then -linux, -macos or -windows. Default: this system."
 )
 @of_a_file
 def command(asked: Asked, folder: str, name: str | None, cpu: str | None, system: str | None) -> None:
-    """Write a schedule of FILE as C, with a header, launchers with and without threads, a static and a shared library, and a main.
+    """Export a schedule of FILE as C: source, header, launchers with and without threads, a static and a shared library, and a main.c.
 
-    With --target-cpu or --target for another machine; the profile is then the one with its vectors, unless --profile names another.
+    --target-cpu and --target compile for another machine. The profile is then the one with that machine's vector extensions, unless
+    --profile names another.
     """
     target, architecture = _target(asked.profile, cpu, system)
     kernel = asked.kernel(target)

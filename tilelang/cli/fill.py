@@ -11,16 +11,16 @@ from tilelang.grammar import format_text
 
 
 @click.command("fill")
-@target_option(None, "The language it is compiled to. Default: the first of the profile's, else cpu.")
+@target_option(None, "The dialect to generate for. Default: the profile's first one, else cpu.")
 @TRIALS
-@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write it there.")
+@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE", help="Write the result to FILE.")
 @of_a_file
 def command(asked: Asked, dialect: str | None, trials: int, output: str | None) -> None:
-    """Print the computation and the schedule of FILE, the holes filled: a file by itself, at the sizes that are given.
+    """Fill the holes of a schedule of FILE and print the result as a complete file for the given sizes.
 
-    Where the file has no schedule, one is constructed: for the profile that --profile names, else for the device here, as `tl.compile`
-    does, else for the target's own profile; only --trials needs a device. What was given of the schedule stays as it is; where nothing
-    fits a hole, the refusal says why.
+    If the file has no schedule, one is generated: for the profile that --profile names, else for this machine's device, as `tl.compile`
+    does, else for the default profile of the target. Only --trials needs a device. The given steps of the schedule are not changed. If
+    a hole cannot be filled, the error says why.
     """
     from tilelang.targets import local_target
 

@@ -15,11 +15,12 @@ from tilelang.grammar import format_text
 
 @click.command("fmt")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 where a file is laid out otherwise.")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if a file is not formatted.")
 @LIMIT
 @reporting
 def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
-    """Lay FILES out in the one form: indentation, spaces; words, comments, and CRLF or LF stay. `-` reads standard input and prints."""
+    """Format FILES: indentation and spaces. Words, comments and line endings are kept. `-` formats standard input to standard
+    output."""
     code, changed, errors, printed = RIGHT, [], [], dict[str, str]()
     for name in files:
         try:

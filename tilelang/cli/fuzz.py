@@ -32,25 +32,27 @@ TOLD_S = 10.0  # between two lines of progress, where standard error is no termi
 
 @click.command("fuzz")
 @click.option(
-    "--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="How long new cases are tried."
+    "--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="How long to try new cases."
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="The seed of the random cases.")
 @click.option(
-    "--data", "kinds", multiple=True, type=click.Choice(KINDS), help="What inputs hold. Repeatable; default: each of these kinds."
+    "--data", "kinds", multiple=True, type=click.Choice(KINDS), help="The kind of input data. Repeatable. Default: all kinds."
 )
-@click.option("--output", "-o", type=click.Path(dir_okay=False), metavar="FILE.tile", help="Write the failing case there, too.")
-@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
+@click.option(
+    "--output", "-o", type=click.Path(dir_okay=False), metavar="FILE.tile", help="Also write the failing case to a file."
+)
+@target_option(None, "cpu, cuda, hip or opencl. Default: the best device's.")
 @of_a_file
 def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], output: str | None, dialect: str | None) -> None:
-    """Look for a fault in the schedules of FILE, at random sizes and on random data.
+    """Search for a fault in the schedules of FILE, at random sizes and on random data.
 
-    First every schedule of the file, or the one of --schedule, is tried as it is; then at other sizes, by its parameters without
-    --size and by its axes, and beside it the constructed schedule and schedules of random steps. A computation without a schedule is
-    tried with the latter. Each case is simulated, where that does not take long, and runs on the device where the target's is here
-    (CUDA and HIP text without one on this processor); the results must be the reference's.
+    Every schedule of the file (or the one that --schedule names) is first tried unchanged, then at other sizes: its parameters without
+    --size and its axes vary. The generated schedule and random schedules are tried beside it, also for a computation without a
+    schedule. Each case is simulated if that does not take long, and runs on this machine's device if it has one for the target. (CUDA
+    and HIP kernels are emulated on the CPU otherwise.) The results must match the reference.
 
-    The first fault is made small, in up to a minute, and printed as a file that shows it again by this command; then it exits with 1.
-    Otherwise it prints how many cases were right, and how many were refused, by code.
+    The first fault is shrunk for up to a minute and printed as a file that reproduces it with this command; the exit status is then 1.
+    Otherwise the command prints how many cases were right and how many were refused, by error code.
     """
     from tilelang.testing.fuzzing import fuzz
 

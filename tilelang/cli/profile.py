@@ -23,17 +23,17 @@ def _aspects() -> list[str]:
 @click.command("profile")
 @click.option(
     "--aspect", "-a", "asked", multiple=True, metavar="NAME", shell_complete=completed(lambda ctx: _aspects()),
-    help="Measure this aspect, again if it was before. Repeatable. Default: all that are missing.",
+    help="Measure this aspect, even if it was measured before. Repeatable. Default: all missing aspects.",
 )  # fmt: skip
-@click.option("--output", "-o", metavar="FILE.toml", help="Where the profile is; its raw times stand beside it as FILE.csv.")
-@click.option("--plot", "directory", metavar="DIR", help="Draw every curve with the plateaus found; needs matplotlib.")
-@click.option("--list", "listed", is_flag=True, help="List the aspects, or those that are named, and measure nothing.")
-@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
+@click.option("--output", "-o", metavar="FILE.toml", help="Store the profile in this file, and the raw times in FILE.csv.")
+@click.option("--plot", "directory", metavar="DIR", help="Draw every curve with its plateaus; needs matplotlib.")
+@click.option("--list", "listed", is_flag=True, help="List the aspects, or those named with --aspect, without measuring.")
+@target_option(None, "cpu, cuda, hip or opencl. Default: the best device's.")
 @reporting
 def command(asked: tuple[str, ...], output: str | None, directory: str | None, listed: bool, dialect: str | None) -> None:
-    """Measure the device found here: what schedules are chosen by, in a few minutes. What breaks off goes on where it stopped.
+    """Measure this machine's device for the autoscheduler, in a few minutes. An interrupted run continues where it stopped.
 
-    Without --output the profile goes where it is found again: kernels for this device are compiled for it from then on.
+    Without --output, the profile is stored where tilelang finds it: from then on kernels for this device use it.
     """
     from tilelang.autoschedule.profile.aspects import ASPECTS
     from tilelang.autoschedule.profile.measure import known, measure, set_aside

@@ -36,31 +36,38 @@ class ArrayFile(click.ParamType[Any]):
 
 @click.command("run")
 @click.option(
-    "--input", "-i", "inputs", multiple=True, type=ArrayFile(), help="An input from a file; others are random. Repeatable."
+    "--input",
+    "-i",
+    "inputs",
+    multiple=True,
+    type=ArrayFile(),
+    help="Read an input from a file; other inputs are random. Repeatable.",
 )
-@click.option("--output", "-o", "outputs", multiple=True, metavar="[NAME=]FILE.npy", help="Where to write an output. Repeatable.")
-@click.option("--check", "checked", is_flag=True, help="Compare with the reference, within the derived bound.")
+@click.option(
+    "--output", "-o", "outputs", multiple=True, metavar="[NAME=]FILE.npy", help="Write an output to a file. Repeatable."
+)
+@click.option("--check", "checked", is_flag=True, help="Compare the outputs with the reference, within the derived error bound.")
 @click.option(
     "--simulate/--no-simulate",
     "simulated",
     default=True,
     show_default=True,
-    help="With --check: simulate the schedule at small sizes, too, where the device shows no races.",
+    help="With --check: also simulate the schedule at small sizes, which finds data races.",
 )
-@click.option("--time", "timed", is_flag=True, help="Median time of the kernels on the device.")
+@click.option("--time", "timed", is_flag=True, help="Print the median time of the kernels on the device.")
 @UNTIL
 @TRIALS
 @SEED
-@target_option(None, "cpu, cuda, hip or opencl. Default: that of the best device.")
+@target_option(None, "cpu, cuda, hip or opencl. Default: the best device's.")
 @of_a_file
 def command(
     asked: Asked, inputs: Any, outputs: Any, checked: bool, simulated: bool, timed: bool, until: int | None, trials: int, seed: int,
     dialect: str | None,
 ) -> None:  # fmt: skip
-    """Run a schedule of FILE on the device found here.
+    """Run a schedule of FILE on this machine's device.
 
-    Without a schedule in the file the computation runs with a constructed one. Prints what the outputs are; with --check, which also
-    simulates the schedule at small sizes, exits with 1 where one is wrong.
+    Without a schedule in the file, a generated one is used. Prints a summary of the outputs. With --check, the schedule is also
+    simulated at small sizes, and the command exits with 1 if a result is wrong.
     """
     from tilelang.runtime import devices
     from tilelang.simulated import check_simulated

@@ -15,13 +15,15 @@ from tilelang.cli.source import without_a_device
 
 @click.command("simulate")
 @UNTIL
-@click.option("--late", is_flag=True, help="Asynchronous copies land as late as they may, not as early.")
+@click.option(
+    "--late", is_flag=True, help="Let asynchronous copies complete as late as possible instead of as early as possible."
+)
 @SEED
 @of_a_file
 def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     """Simulate a schedule of FILE on random inputs and report faults, wrong results, transactions and bank conflicts.
 
-    Every thread is run, so take small sizes: --size. Exits with 1 where something is found.
+    The simulator executes every thread, so choose small sizes with --size. Exits with 1 if it finds a fault.
     """
     from tilelang import reference
     from tilelang.lowering.simulate import check_work

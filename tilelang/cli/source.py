@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @click.command("source")
-@target_option(None, "The language of the source. Default: cpu where the profile has it.")
+@target_option(None, "The dialect of the source. Default: cpu if the profile supports it.")
 @UNTIL
-@click.option("--assembly", is_flag=True, help="Compile it for the profile's architecture, and print the machine code as text.")
+@click.option("--assembly", is_flag=True, help="Compile for the profile's architecture and print the assembly.")
 @of_a_file
 def command(asked: Asked, dialect: str | None, until: int | None, assembly: bool) -> None:
-    """Print the source that a schedule of FILE lowers to. No device is needed."""
+    """Print the source code that a schedule of FILE is lowered to. No device is needed."""
     kernel = without_a_device(asked, dialect, until, usual="cpu")
     text = kernel.assembly if assembly else kernel.source
     if is_json():
