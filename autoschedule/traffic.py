@@ -281,7 +281,9 @@ def streams(loops: Loops) -> Iterator[Stream]:
     staged = staged_places(loops)
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
-    for access in (access.flat for access in loops.nest.accesses):
+    for access in (
+        access.flat for access in loops.nest.accesses if 0 not in access.tensor.shape
+    ):  # an empty tensor is never touched
         place = staged.get(access.name) if not access.store else None
         if access.store and waiting is not None:
             yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)

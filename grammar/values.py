@@ -184,10 +184,7 @@ class Values:
         return self._ranked(tree, list(reversed(tree.children)), 0)
 
     def _ranked(self, tree: Any, left: list[Any], least: int) -> Any:
-        """What the next operators of at least this rank make; left: what is still to be read, the next one last.
-
-        Every operator makes the expression deeper, whether it is before a value or between two.
-        """
+        """What the next operators of at least this rank make; left: what is still to be read, the next one last."""
         before = self.depth
         self._deeper(tree)
         found = self._prefixed(tree, left)
@@ -199,7 +196,6 @@ class Values:
                 if compared:
                     raise self.scope.fail(op, "chained-comparison", "comparisons are not chained", "as in `0 <= i and i < 4`")
                 compared = True
-            self._deeper(op)
             found = self._binary(str(op), found, self._ranked(tree, left, rank + 1), tree)
         self.depth = before
         return found

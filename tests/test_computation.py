@@ -191,9 +191,21 @@ def test_parts_that_an_expression_shares_are_definitions() -> None:
     assert tl.parse(whole.text).computation().text == whole.text
 
 
-def test_a_part_that_a_definition_would_round_stays() -> None:
+def test_parts_of_small_floats_are_not_rounded() -> None:
     i = axes(i=4)
     value: Expr = tl.input("X", dt.float16, i)[i]
+    X = expected = np.array([0.1, 0.2, 0.3, 0.4], np.float16).astype(np.float32)
+    for _ in range(12):
+        value = value * value - 1
+        expected = expected * expected - 1
+    whole = computation("c", define("y", value, i))
+    assert {d.tensors[0].dtype for d in whole.definitions} == {dt.float32, dt.float16} and len(whole.definitions) > 1
+    assert np.array_equal(whole.evaluate(X=X.astype(np.float16)), expected.astype(np.float16))
+
+
+def test_parts_of_small_integers_stay() -> None:
+    i = axes(i=4)
+    value: Expr = tl.input("X", dt.int16, i)[i]
     for _ in range(12):
         value = value * value + 1
     assert [tensor.name for tensor in definition_of(define("y", value, i)).reads] == ["X"]
@@ -212,13 +224,32 @@ def test_parts_of_indices_and_names_that_are_taken_stay() -> None:
     assert whole.evaluate(**arrays).shape == (8, 2)
 
 
-def test_expressions_nested_too_deeply_are_refused() -> None:
+@pytest.mark.parametrize("kind", [dt.float32, dt.float16, dt.float64, dt.int32])
+def test_parts_of_a_deep_expression_become_definitions(kind: dt.DType) -> None:
+    """Operations may be nested deeper than Python's stack; the parts round nothing, whatever the type."""
+    i, k = axes(i=4, k=3)
+    X, Z = tl.input("X", kind, i), tl.input("Z", kind, i, k)
+    value: Expr = tl.sum(Z[i, k], over=k)
+    for n in range(2500):
+        value = tl.minimum(value + X[i], n + 1) if n % 2 else value - X[i]
+    whole = computation("c", define("y", value, i))
+    assert [d.tensors[0].name for d in whole.definitions][:2] == ["y_part_0", "y_part_1"]
+    arrays = {"X": np.array([1, 0, 3, 4]).astype(kind.numpy), "Z": np.arange(12).reshape(4, 3).astype(kind.numpy)}
+    expected = arrays["Z"].astype(np.float64).sum(axis=1)
+    for n in range(2500):
+        expected = np.minimum(expected + arrays["X"], n + 1) if n % 2 else expected - arrays["X"]
+    kernel = tl.compile(whole)
+    assert np.array_equal(whole.evaluate(**arrays), expected) and np.array_equal(kernel(**arrays), expected)
+
+
+def test_conditions_nested_too_deeply_are_refused() -> None:
     i = axes(i=4)
-    value: Expr = tl.input("X", dt.float32, i)[i]
-    for _ in range(400):
-        value = tl.minimum(value * 0.5, 8.0)
+    X = tl.input("X", dt.float32, i)
+    condition = X[i] > 0
+    for n in range(1500):
+        condition = condition & (X[i] != n) if n % 2 else condition | (X[i] == n)
     with pytest.raises(ComputationError) as caught:
-        define("y", value, i)
+        define("y", tl.where(condition, X[i], 0), i)
     assert caught.value.code == "too-deep"
 
 
@@ -594,3 +625,61 @@ def test_an_explicit_cast_is_kept() -> None:
     x = tl.input("X", dt.float64, i)
     made = define("y", tl.cast(x[i], dt.float32) * 2, i)
     assert any(isinstance(e, Cast) for e in definition_of(made).values[0].walk()) and made.dtype == dt.float32
+
+
+# ---------------------------------------------------------------- what a stranger wrote
+
+
+@pytest.mark.parametrize("element", ["X[i, j] / Y[i, j]", "tl.sqrt(X[i, j])", "tl.log(X[i, j])", "X[i, j] - X[i, j]"])
+def test_a_combiner_is_tried_on_finite_states(element: str) -> None:
+    """Whether a combiner is accepted does not depend on how its elements may become infinite or NaN."""
+
+    def welford(a: Any, b: Any) -> Any:
+        (n1, mean1, m1), (n2, mean2, m2) = a, b
+        total = n1 + n2
+        share, delta = n2 / tl.maximum(total, 1.0), mean2 - mean1
+        return total, mean1 + delta * share, m1 + m2 + delta * delta * n1 * share
+
+    i, j = axes(i=2, j=10)
+    X, Y = tl.input("X", dt.float32, i, j), tl.input("Y", dt.float32, i, j)
+    value = eval(element, {"tl": tl, "X": X, "Y": Y, "i": i, "j": j})
+    assert len(tl.reduce(welford, (0.0, 0.0, 0.0), (1.0, value, 0.0), over=j)) == 3
+    with pytest.raises(ComputationError) as caught:
+        tl.reduce(lambda a, b: a - b, 0.0, value + 1.0, over=j)
+    assert caught.value.code == "combiner-refuted"
+
+
+@pytest.mark.parametrize(
+    ("kind", "index", "given", "places"),
+    [
+        (dt.uint8, lambda x: 15 - tl.minimum(x, 15), [0, 15, 255], [15, 0, 0]),
+        (dt.uint8, lambda x: (x + x) // 34, [0, 100, 255], [0, 5, 15]),
+        (dt.uint64, lambda x: tl.minimum(x, 15), [0, 15, 2**64 - 1], [0, 15, 15]),
+        (dt.uint64, lambda x: x % 16, [0, 17, 2**64 - 1], [0, 1, 15]),
+        (dt.int8, lambda x: (x + 100 + 28) // 16, [-128, 0, 127], [0, 8, 15]),
+    ],
+)
+def test_types_bound_sums_in_an_index(kind: dt.DType, index: Any, given: list[int], places: list[int]) -> None:
+    i, v = axes(i=3, v=16)
+    X, T = tl.input("X", kind, i), tl.input("T", dt.float32, v)
+    kernel = tl.compile(define("Y", T[index(X[i])], i))
+    table = np.arange(16, dtype=np.float32)
+    assert np.array_equal(kernel(np.array(given, kind.numpy), table), table[places])
+
+
+def test_a_condition_on_data_allows_an_index_without_a_range() -> None:
+    i, v = axes(i=6, v=4)
+    ids, T = tl.input("ids", dt.int32, i), tl.input("T", dt.float32, v)
+    given, table = np.array([0, 3, 4, -1, 2**31 - 1, -(2**31)], np.int32), np.arange(1, 5, dtype=np.float32)
+    for condition in (ids[i] >= 0, (ids[i] >= 0) & (ids[i] < 4), ids[i] != 7):
+        kernel = tl.compile(define("Y", tl.where(condition, T[ids[i]], 0.0), i))
+        assert np.array_equal(kernel(given, table), [1, 4, 0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_an_empty_tensor_is_read_under_pad(shape: tuple[int, int]) -> None:
+    d, e = axes(d=shape[0], e=shape[1])
+    a, r = axes(a=4, r=3)
+    X = tl.input("X", dt.int32, d, e)
+    kernel = tl.compile(define("Y", tl.sum(tl.pad(X[r, a], 5), over=r), a))
+    assert np.array_equal(kernel(np.zeros(shape, np.int32)), [15] * 4)

@@ -89,10 +89,10 @@ def _on_data(condition: Expr) -> bool:
 
 
 def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> bool:
-    """Whether a read is not shown to lie inside its tensor, though every tensor that it is indexed by has a range."""
+    """Whether a read is not shown to lie inside its tensor; the values of a tensor without a stated range could be anything."""
     unsettled = _unsettled(read, scope)
     if any(inner.tensor.range is None for index, _ in unsettled for inner in _index_tensors(index)):
-        return False
+        return True
     return any(_point_outside(index, dim.extent, _bounding(index, guards)) != (True, None) for index, dim in unsettled)
 
 

@@ -1,8 +1,8 @@
 """Combiners: the shipped ones by name, the types of their states, and the trial of a user's own.
 
 A combiner is associative and commutative and has an identity; every parallel reduction rests on that. The shipped ones are so by
-construction. A user's is tried on states that its own values can reach (a Welford state with a negative count would prove nothing),
-in float64, and refused where a trial refutes it; passing is evidence, not proof.
+construction. A user's is tried on finite states that its own values can reach (a Welford state with a negative count would prove
+nothing), in float64, and refused where a trial refutes it; passing is evidence, not proof.
 """
 
 from __future__ import annotations
@@ -106,9 +106,12 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
         ("the identity is not its own", "combine(identity, identity)", combine(neutral, neutral), "identity", neutral, ()),
     ]  # fmt: skip
     for fault, left_text, left, right_text, right, states in laws:
+        finite = np.logical_and.reduce(
+            [np.ones(_TRIALS, bool), *(np.isfinite(np.asarray(x, np.float64)) for s in states for x in s)]
+        )
         scale = np.maximum.reduce([np.ones(_TRIALS), *(_magnitude(x) for s in states for x in s)])
         for p, q in zip(left, right, strict=True):
-            wrong = ~_close(p, q, scale)
+            wrong = finite & ~_close(p, q, scale)
             if wrong.any():
                 at = int(np.argmax(wrong))
                 given = "; ".join(f"{n} = {_show(s, at)}" for n, s in zip("abc", states, strict=False))

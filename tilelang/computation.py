@@ -303,13 +303,12 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
             message = f"there is no licence {brief(licence)}"
             raise ComputationError("licence", message, span=span, mend="one of " + ", ".join(LICENCES))
     licences = tuple(sorted(set(several_of(allow))))
-    written = tuple(as_expr(e) for e in given)
+    part = functools.partial(define, allow=licences)
+    written = tuple(with_named_parts(n, as_expr(e), axes, part) for n, e in zip(names, given, strict=True))
     for n, e in zip(names, written, strict=True):
         _check_apart(n, e, tuple(a for a in axes if isinstance(a, Axis)))
         _check_axes(n, e, axes)
     written, axes = tuple(map(by_names, written)), tuple(map(by_names, axes))
-    part = functools.partial(define, allow=licences)
-    written = tuple(with_named_parts(n, e, axes, part) for n, e in zip(names, written, strict=True))
     tensors = _Builder(names, written, axes, licences, span).build()
     return tensors if several else tensors[0]
 

@@ -20,10 +20,28 @@ from tilelang import dtype as dt
 from tilelang.access import inside_everywhere
 from tilelang.combiners import restrict, state_type
 from tilelang.dtype import DType
-from tilelang.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const, size
+from tilelang.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Combiner,
+    Const,
+    Expr,
+    Pad,
+    Read,
+    Reduce,
+    Select,
+    Unary,
+    cast,
+    const,
+    depth,
+    size,
+)
 
 MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
 LEAST_PART = 4  # operations of a part that becomes a definition
+DEEPEST = 256  # operations nested in an expression that define leaves as it is: Python allows 1,000 calls
 
 # ---------------------------------------------------------------- the types of the work
 
@@ -161,33 +179,39 @@ class Hoister:
 
 
 def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
-    """An expression that would be long written out, with those of its parts that stand in several places as definitions of their own.
+    """The expression, with parts of it as definitions of their own if it is too long or too deep.
 
-    They are NAME_part_0, NAME_part_1, ..., made by `define`. Only values of data that a definition does not round, and that are read
-    inside their tensors whatever the conditions around them say.
+    If it is longer than MOST_SHARED written out, these are the parts that occur in several places; if its operations are nested deeper
+    than DEEPEST, those of half that depth. They are called NAME_part_0, NAME_part_1, ... and `define` makes them in the type of their
+    work, so that nothing is rounded. Conditions and small integers are never parts, nor is what only a condition keeps in a tensor.
     """
-    if size(expression) <= MOST_SHARED:
+    parts = [e for e in expression.upwards(leaves=(Read, Pad)) if isinstance(e, Expr)]  # those of a part before it
+    long = max(map(size, parts)) > MOST_SHARED
+    deep = max(map(depth, parts)) > DEEPEST
+    if not long and not deep:
         return expression
-    uses = Counter(c for e in expression.walk() for c in e.children() if isinstance(c, Expr))
-    known: dict[Expr, Expr] = {}
+    uses = Counter(c for e in parts for c in e.children() if isinstance(c, Expr))
     taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
     free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
-
-    def visit(e: Expr) -> Expr:
-        if isinstance(e, (Read, Pad)):
-            return e  # its indices, whose values keep it inside its tensor
-        if e not in known:
-            made = e.map_children(lambda c: visit(c) if isinstance(c, Expr) else c)
-            known[e] = named(made) if uses[e] > 1 and size(made) > LEAST_PART and may_be_named(made) else made
-        return known[e]
+    known: dict[Expr, Expr] = {}
 
     def may_be_named(e: Expr) -> bool:
-        kinds = {type(c) for c in e.walk()}
-        exact = e.dtype.bits >= 32 and e.dtype.kind != "bool"  # a condition stays, for what it says of indices
+        kinds = {type(c) for v in (e.values if isinstance(e, Reduce) else (e,)) for c in v.walk()}
+        exact = e.dtype.is_float or (e.dtype.is_integer and e.dtype.bits >= 32)
         return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
+
+    def wanted(e: Expr, made: Expr) -> bool:
+        if isinstance(made, Reduce):
+            return len(made.values) == 1
+        return (long and uses[e] > 1 and size(made) > LEAST_PART) or (deep and depth(made) > DEEPEST // 2)
 
     def named(e: Expr) -> Expr:
         own = tuple(a for a in axes if a in free_axes(e))
-        return Read(define(next(free_names), e, *own), own)
+        return cast(Read(define(next(free_names), cast(e, work_type(e.dtype)), *own), own), e.dtype)
 
-    return visit(expression)
+    for e in parts:
+        made = e
+        if not isinstance(e, (Read, Pad)):  # their indices stay, whose values keep them inside their tensors
+            made = e.map_children(lambda c: known[c] if isinstance(c, Expr) else c)
+        known[e] = named(made) if wanted(e, made) and may_be_named(made) else made
+    return known[expression]

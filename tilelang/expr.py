@@ -25,6 +25,7 @@ ARITHMETIC = ("+", "-", "*", "/", "//", "%", "min", "max", "pow")
 BITWISE = ("&", "|", "^", "<<", ">>")
 COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
+CONDITIONS = frozenset(COMPARISONS + LOGICAL)  # the operators whose results are conditions
 UNARY = ("-", "~", "not")
 _OF_CONDITIONS = {"&": "and", "|": "or"}
 _EXTREMES_OF_CONDITIONS = {"min": "and", "max": "or"}
@@ -103,8 +104,34 @@ class Axis(Expr):
         return INDEX
 
 
+_TYPES: dict[Expr, DType] = {}
+
+
+class _Operation(Expr):
+    """What has the type of its first operand, or is a condition."""
+
+    __slots__ = ()
+
+    @property
+    def first(self) -> Expr | None:
+        """The operand that decides the type; None for a condition."""
+        raise NotImplementedError
+
+    @property
+    def dtype(self) -> DType:
+        found = _TYPES.get(self)
+        if found is None:
+            e: Expr | None = self
+            while (
+                isinstance(e, _Operation) and e not in _TYPES
+            ):  # no recursion: operations may be nested deeper than Python's stack
+                e = e.first
+            found = _TYPES[self] = dt.bool_ if e is None else _TYPES[e] if isinstance(e, _Operation) else e.dtype
+        return found
+
+
 @interned
-class Binary(Expr):
+class Binary(_Operation):
     """`left op right`; both operands have one type, unless op is a shift or `pow`."""
 
     op: str
@@ -112,8 +139,8 @@ class Binary(Expr):
     right: Expr
 
     @property
-    def dtype(self) -> DType:
-        return dt.bool_ if self.op in COMPARISONS or self.op in LOGICAL else self.left.dtype
+    def first(self) -> Expr | None:
+        return None if self.op in CONDITIONS else self.left
 
     def __bool__(self) -> bool:
         # Inside the compiler `in` and the equality of tuples and steps come here: they ask whether the two are one expression.
@@ -124,31 +151,31 @@ class Binary(Expr):
 
 
 @interned
-class Unary(Expr):
+class Unary(_Operation):
     """`-x`, `not x`, `~x`."""
 
     op: str
     operand: Expr
 
     @property
-    def dtype(self) -> DType:
-        return self.operand.dtype
+    def first(self) -> Expr:
+        return self.operand
 
 
 @interned
-class Call(Expr):
+class Call(_Operation):
     """A function from FLOAT_FUNCTIONS, ANY_FUNCTIONS or PREDICATES."""
 
     name: str
     args: tuple[Expr, ...]
 
     @property
-    def dtype(self) -> DType:
-        return dt.bool_ if self.name in PREDICATES else self.args[0].dtype
+    def first(self) -> Expr | None:
+        return None if self.name in PREDICATES else self.args[0]
 
 
 @interned
-class Select(Expr):
+class Select(_Operation):
     """`then` where `condition` holds, else `otherwise`; the branch not taken is never read from memory."""
 
     condition: Expr
@@ -156,8 +183,8 @@ class Select(Expr):
     otherwise: Expr
 
     @property
-    def dtype(self) -> DType:
-        return self.then.dtype
+    def first(self) -> Expr:
+        return self.then
 
 
 @interned
@@ -438,6 +465,17 @@ def size(expr: Expr) -> int:
     found = _SIZES.get(expr)
     if found is None:
         found = _SIZES[expr] = 1 + sum(size(c) for c in expr.children() if isinstance(c, Expr))
+    return found
+
+
+_DEPTHS: dict[Expr, int] = {}
+
+
+def depth(expr: Expr) -> int:
+    """How many operations of an expression are inside each other."""
+    found = _DEPTHS.get(expr)
+    if found is None:
+        found = _DEPTHS[expr] = 1 + max((depth(c) for c in expr.children() if isinstance(c, Expr)), default=0)
     return found
 
 

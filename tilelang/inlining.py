@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from tilelang.computation import Computation, Definition, Tensor
+from tilelang.elaborate import DEEPEST
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Read
 
@@ -20,7 +21,6 @@ MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
 KEPT_OPERATIONS = 256
 KEPT_GROWTH = 4
 LONGEST = 1 << 10
-DEEPEST = 256  # operations inside each other, each of which takes some of the 1,000 calls that Python nests
 KEPT_DEEPEST = 160  # construction keeps the operands of what would have more
 
 

@@ -76,6 +76,23 @@ class Node:
                 yield current
                 stack += reversed(current._below())
 
+    def upwards(self, leaves: tuple[type, ...] = ()) -> Iterator[Any]:
+        """This node and all below it, children first; what several of them share, once. leaves: classes whose children are left out.
+
+        It does not recurse, so nodes may be nested deeper than Python's stack.
+        """
+        seen: set[int] = set()
+        stack: list[tuple[Node, bool]] = [(self, False)]
+        while stack:
+            current, ready = stack.pop()
+            if ready:
+                yield current
+            elif id(current) not in seen:
+                seen.add(id(current))
+                stack.append((current, True))
+                if not isinstance(current, leaves):
+                    stack += [(child, False) for child in reversed(current._below())]
+
 
 PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words of annotations that hold no node
 

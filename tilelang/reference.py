@@ -17,7 +17,7 @@ import numpy as np
 from tilelang.arguments import check_memory, inputs
 from tilelang.bound import ULPS, rounding
 from tilelang.computation import Computation, Tensor
-from tilelang.errors import ComputationError, not_too_deep
+from tilelang.errors import ComputationError, brief, not_too_deep
 from tilelang.evaluator import Evaluator, peak_bytes
 from tilelang.exactness import amplitude, inexact
 
@@ -204,6 +204,9 @@ def compared(
     computation: Computation, known: tuple[Arrays, Arrays], results: Mapping[str, Any], exactly: bool, data: str
 ) -> Report:
     """`compare`, where `evaluate_and_bound` is known."""
+    if not isinstance(results, Mapping):
+        message = f"the results are {brief(results)}, not arrays by the names of the outputs"
+        raise ComputationError("results", message, mend=f"return a dict, such as {{{computation.outputs[0].name!r}: array}}")
     expected, bounds = known
     elements = unclaimed = wrong = 0
     worst, first = 0.0, None
@@ -213,6 +216,9 @@ def compared(
         got = np.asarray(results[t.name])
         if got.shape != t.shape:
             raise ComputationError("result-shape", f"the result for {t!r} has shape {got.shape}", mend=f"give shape {t.shape}")
+        if got.dtype.kind in "OUSMmc":
+            message = f"the result for {t!r} has elements of type {got.dtype}"
+            raise ComputationError("result-type", message, mend=f"give numbers, as of {t.dtype}")
         limit = np.zeros(t.shape) if exactly else bounds[t.name]
         over = _over(got, expected[t.name], limit)
         elements += got.size

@@ -400,6 +400,11 @@ def _atom_interval(atom: Expr) -> Interval:
         case Pad(read, outside):
             low, high = _atom_interval(read)
             return None if low is None else min(low, int(outside.value)), None if high is None else max(high, int(outside.value))
+        case Binary("+" | "-" as op, left, right):
+            (a, b), (c_, d) = _range(left), _range(right)
+            if a is None or b is None or c_ is None or d is None:
+                return _type_range(atom)
+            return _held(atom, *((a + c_, b + d) if op == "+" else (a - d, b - c_)))
         case Binary("*", left, right):
             ends = (*_range(left), *_range(right))
             if None in ends:
@@ -454,7 +459,7 @@ def _held(e: Expr, low: int | None, high: int | None) -> Interval:
 
 
 def _type_range(e: Expr) -> Interval:
-    if not e.dtype.is_integer or e.dtype.bits >= 64:
+    if not e.dtype.is_integer or (e.dtype.bits >= 64 and e.dtype.kind == "int"):
         return None, None
     return int(e.dtype.lowest), int(e.dtype.highest)
 
