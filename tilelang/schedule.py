@@ -300,7 +300,7 @@ class Schedule(Builder):
         """How many ulps over one rounding the least exact of its instructions may be wrong by, for each operation."""
         from tilelang.instruction import use
 
-        return max((use(name).error_ulps for name in _instructions(self.steps)), default=0)
+        return max((use(name).error_ulps for name in instructions_of(self.steps)), default=0)
 
     @property
     def text(self) -> str:
@@ -386,11 +386,12 @@ def can(name: str) -> Expr:
     return Var(f"can({name})", dt.bool_)
 
 
-def _instructions(steps: Iterable[Step]) -> Iterator[str]:
+def instructions_of(steps: Iterable[Step]) -> Iterator[str]:
+    """The names of the instructions in `do` steps."""
     for step in steps:
         if isinstance(step, Do):
             yield step.instruction
         elif isinstance(step, Place):
-            yield from _instructions(step.steps or ())
+            yield from instructions_of(step.steps or ())
         elif isinstance(step, When):
-            yield from _instructions((*step.then, *step.otherwise))
+            yield from instructions_of((*step.then, *step.otherwise))

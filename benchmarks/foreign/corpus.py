@@ -9,6 +9,7 @@ The folder is all that is kept: a campaign begins with what stands there, and ad
 """
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -60,6 +61,7 @@ def entries(folder: Path = FOLDER) -> list[Entry]:
     return [read(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.tile"))]
 
 
+@functools.cache
 def target_of(device: Device) -> Any:
     return tl.target(device[0], profile=device[1])
 

@@ -35,7 +35,9 @@ from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
 from tilelang import testing
 from tilelang.check import axis_extents
-from tilelang.instruction import known
+from tilelang.instruction import known, use
+from tilelang.schedule import instructions_of
+from tilelang.targets import local_target
 from tilelang.testing.instruction_schedules import Schedules
 from tilelang.testing.roles import draw_boxes
 from tilelang.testing.shrinking import smallest
@@ -43,13 +45,20 @@ from tilelang.testing.shrinking import smallest
 CHANGES = 10  # of one text
 SHRINK_SECONDS = 2.0
 POINTS = 500
+RUNNING = "running.tile"
 MOST_STATEMENTS = 5_000  # of a simulation: the longest tenth of the cases would take most of the time
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
-NATIVE = 16  # programs that are compiled together
+NATIVE = 48  # programs that are compiled together
+TRACED = 8  # of so many cases one is traced; after one that reached a new branch, the next one is too
+
+Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
 
 
 class Campaign:
-    """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted."""
+    """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted.
+
+    done: whether earlier campaigns ran all that this one would run of an accepted text, by its device and digest.
+    """
 
     def __init__(
         self,
@@ -57,14 +66,15 @@ class Campaign:
         folder: Path = corpus.FOLDER,
         log: Path = LOG,
         beat: Callable[[], None] = lambda: None,
+        done: Callable[[Device, str], bool] = lambda device, digest: False,
     ):
-        self.devices, self.folder, self.log, self.beat = devices, folder, log, beat
-        self.meter = Meter()
+        self.devices, self.folder, self.log, self.beat, self.done = devices, folder, log, beat, done
+        self.meter, self.traced = Meter(), True
         self.shrink_seconds = SHRINK_SECONDS
         self.kept: dict[Entry, set[Branch]] = {}
         self.reached: dict[bool, set[Branch]] = {False: set(), True: set()}  # by accepted cases, and by refused ones
         self.program: tuple[Any, Any] = (None, None)
-        self.native: list[tuple[Entry, Any]] = []
+        self.native: list[tuple[Entry, Any, Any]] = []
         self.seen: set[str] = set()  # digests of what was simulated
         folder.mkdir(parents=True, exist_ok=True)
         log.mkdir(parents=True, exist_ok=True)
@@ -112,10 +122,11 @@ class Campaign:
 
     # ------------------------------------------------------------ one text
 
-    def measured(self, device: Device, text: str, verify: bool = False) -> tuple[Entry, set[Branch]]:
-        """The entry that a text is, and the branches it takes. Raises what is not a user error. verify: include the checks."""
+    def measured(self, device: Device, text: str, verify: bool = False, traced: bool = True) -> tuple[Entry, set[Branch]]:
+        """The entry that a text is, and the branches it takes, if traced. Raises what is not a user error. verify: include the
+        checks."""
         text = text.strip()
-        result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify))
+        result, branches = self.meter.run(lambda: corpus.lowered(Entry(device, text), verify), traced)
         if isinstance(result, tl.TileLangError):
             return Entry(device, text, corpus.code_of(result)), branches
         if isinstance(result, Exception):
@@ -129,10 +140,17 @@ class Campaign:
         only_new: what reaches no new branch is not simulated.
         """
         self.beat()
-        (self.log / "running.tile").write_text(Entry(device, text).whole, encoding="utf-8")
         report["tried"] += 1
+        digest = canonical(device, text)
+        if not only_new and (digest in self.seen or self.done(device, digest)):
+            report["again"] += 1
+            return True
+        (self.log / RUNNING).write_text(Entry(device, text).whole, encoding="utf-8")
         try:
-            entry, branches = self.measured(device, text)
+            traced = self.traced or only_new
+            entry, branches = self.measured(device, text, traced=traced)
+            if not traced and wanted(entry, branches) - self.reached[bool(entry.refused)]:  # a refusal that is new
+                entry, branches = self.measured(device, text)
         except Exception:
             report["faults"].append("lowering: " + traceback.format_exc()[-2000:])
             report["text"] = Entry(device, text).whole
@@ -141,7 +159,7 @@ class Campaign:
         new = reached - self.reached[bool(entry.refused)]
         if only_new and not new:
             return not entry.refused
-        if not entry.refused and not self.simulated(entry, report):
+        if not entry.refused and not self.simulated(entry, digest, report):
             return False
         if entry.refused:
             report["refused"][entry.refused] += 1
@@ -151,10 +169,9 @@ class Campaign:
             report["new"] += len(new)
         return not entry.refused
 
-    def simulated(self, entry: Entry, report: dict[str, Any]) -> bool:
+    def simulated(self, entry: Entry, digest: str, report: dict[str, Any]) -> bool:
         """Whether an accepted text could be simulated, and nothing was wrong."""
         schedule, program = self.program
-        digest = canonical(entry.device, entry.text)
         if digest in self.seen:
             return True
         try:
@@ -176,12 +193,12 @@ class Campaign:
             report["faults"] += found
             report.setdefault("text", entry.whole)
         if entry.device[0] == "cpu" and not found:
-            self.on_processor(entry, schedule, report)
+            self.on_processor(entry, digest, report)
         return not found
 
-    def on_processor(self, entry: Entry, schedule: Any, report: dict[str, Any]) -> None:
+    def on_processor(self, entry: Entry, digest: str, report: dict[str, Any]) -> None:
         """Runs accepted texts on this processor, many together."""
-        self.native.append((entry, schedule))
+        self.native.append((entry, digest, *self.program))
         if len(self.native) >= NATIVE:
             self.run_together(report)
 
@@ -193,25 +210,17 @@ class Campaign:
             report["faults"].append("on this processor: " + traceback.format_exc()[-2000:])
 
     def run_together(self, report: dict[str, Any]) -> None:
-        items, entries = [], []
-        for entry, made in self.native:
-            try:
-                program = testing.lowered_here(made)
-            except tl.TileLangError:
-                continue
-            items.append((program, testing.Expected(made.computation, testing.arrays(made.computation), False, made.error_ulps)))
-            entries.append(entry)
+        """Runs what `on_processor` holds."""
+        held = [
+            (entry, digest, item) for entry, digest, *made in self.native if (item := native(entry.device, *made)) is not None
+        ]
         self.native.clear()
-        if not items:
-            return
         self.beat()
-        try:
-            results = list(zip(entries, testing.check_device(items), strict=True))
-        except tl.TileLangError:  # of one of them
-            results = [(entry, found) for entry, item in zip(entries, items, strict=True) if (found := alone(item)) is not None]
-        report["native"] = report.get("native", 0) + len(results)
-        report.setdefault("native_digests", []).extend(canonical(entry.device, entry.text) for entry, _ in results)
-        for entry, found in results:
+        for (entry, digest, _), found in zip(held, together([item for *_, item in held]), strict=True):
+            if found is None:
+                continue
+            report["native"] += 1
+            report.setdefault("native_digests", []).append(digest)
             if found:
                 report["faults"] += found
                 report["text"] = entry.whole
@@ -253,7 +262,7 @@ class Campaign:
         """What a case starts with."""
         return {
             "seed": seed, "kind": "steered", "device": device, "faults": [], "digests": [],
-            "tried": 0, "new": 0, "too_long": 0, "native": 0,
+            "tried": 0, "new": 0, "too_long": 0, "again": 0, "native": 0,
             "refused": collections.Counter(), "verbs": collections.Counter(),
         }  # fmt: skip
 
@@ -262,6 +271,7 @@ class Campaign:
         r = random.Random(seed)
         device = r.choice(self.devices)
         report = self.report(seed, device)
+        self.traced |= seed % TRACED == 0
         mutator = Mutator(r, [e.text for e in self.kept if not e.refused])
         text = ""
         for begun in self.begun(r, device, report):
@@ -273,6 +283,7 @@ class Campaign:
                 changed = mutator.changed(changed)
             if changed != text and self.attempt(device, changed, report):
                 text = changed
+        self.traced = report["new"] > 0
         return report
 
     def begun(self, r: random.Random, device: Device, report: dict[str, Any]) -> Iterator[str]:
@@ -339,12 +350,33 @@ class Campaign:
         yield joined(computation, steps)
 
 
-def alone(item: tuple[Any, testing.Expected]) -> list[str] | None:
-    """The faults of one program on this processor; None where it cannot be run here, or these data are not for it."""
+def native(device: Device, schedule: Any, program: Any) -> Item | None:
+    """An accepted program as it runs here, with what it must give; None where it cannot run here.
+
+    It is run as it was simulated, if this is a device of its dialect that has the instructions; else as lowered for the device here.
+    """
+    here = local_target()
     try:
-        return testing.check_device([item])[0]
-    except tl.TileLangError as error:
-        return None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on this processor: {error}"]
+        if here.dialect != device[0]:
+            program = testing.lowered_here(schedule)
+        elif any(use(name).unavailable(here.profile, here.dialect) for name in instructions_of(schedule.steps)):
+            return None
+    except tl.TileLangError:
+        return None
+    return program, testing.Expected(schedule.computation, testing.arrays(schedule.computation), False, schedule.error_ulps)
+
+
+def together(items: list[Item]) -> list[list[str] | None]:
+    """The faults of each program on this processor, all compiled together; None of one whose data or text are not for it."""
+    if not items:
+        return []
+    try:
+        return list(testing.check_device(items))
+    except tl.TileLangError as error:  # of one of them
+        if len(items) > 1:
+            half = len(items) // 2
+            return together(items[:half]) + together(items[half:])
+        return [None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on this processor: {error}"]]
 
 
 def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
