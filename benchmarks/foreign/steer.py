@@ -10,6 +10,7 @@ import collections
 import gc
 import hashlib
 import json
+import math
 import random
 import re
 import sys
@@ -36,6 +37,7 @@ from benchmarks.foreign.steps import StepDrawer
 from tilelang import testing
 from tilelang.check import axis_extents
 from tilelang.instruction import known, use
+from tilelang.lowering import simulate
 from tilelang.schedule import instructions_of
 from tilelang.targets import local_target
 from tilelang.testing.instruction_schedules import Schedules
@@ -46,7 +48,9 @@ CHANGES = 10  # of one text
 SHRINK_SECONDS = 2.0
 POINTS = 500
 RUNNING = "running.tile"
-MOST_STATEMENTS = 5_000  # of a simulation: the longest tenth of the cases would take most of the time
+MOST_STATEMENTS = 5_000  # of a simulation: a few seconds
+USUAL_STATEMENTS, USUAL_POINTS = 800, 4_000  # the longest twentieth of the cases would take half of the time:
+LONG = 16  # of so many that exceed these, one is simulated
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
 NATIVE = 48  # programs that are compiled together
 TRACED = 8  # of so many cases one is traced; after one that reached a new branch, the next one is too
@@ -174,6 +178,9 @@ class Campaign:
         schedule, program = self.program
         if digest in self.seen:
             return True
+        if is_long(schedule.computation, program) and int(digest, 16) % LONG:
+            report["too_long"] += 1
+            return False
         try:
             found = corpus.faults(schedule, program, entry.device, report["seed"], MOST_STATEMENTS)
         except tl.TileLangError as error:
@@ -348,6 +355,16 @@ class Campaign:
                 return
             steps.append(step)
         yield joined(computation, steps)
+
+
+def is_long(computation: Any, program: Any) -> bool:
+    """Whether it takes long to simulate a program, or to read its steps naively."""
+    points = [(d.axes, d.reduction.axes if d.reduction is not None else ()) for d in computation.definitions]
+    return (
+        simulate.executions(program) > USUAL_STATEMENTS
+        or max(math.prod(a.extent for a in (*own, *over)) for own, over in points) > USUAL_POINTS
+        or sum(math.prod(t.shape) for t in computation.inputs) > USUAL_POINTS
+    )
 
 
 def native(device: Device, schedule: Any, program: Any) -> Item | None:
