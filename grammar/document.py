@@ -136,16 +136,19 @@ class Document:
         """The steps of an entry, with those of the sizes that are its parameters or its computation's. Raises as `schedule`."""
         of = self._computation_of(entry, sizes, profile)
         computation = self._built(of, sizes)
+        return computation, self.steps_on(computation, entry, sizes, parameters_of(of.tree, self.file, sizes, of.name))
+
+    def steps_on(self, computation: Computation, entry: Entry, sizes: Parameters, values: Parameters) -> tuple[Step, ...]:
+        """The steps of an entry for a computation, whose own parameters have these values. Raises as `schedule`."""
         self._check_names(entry, computation)
-        values = parameters_of(of.tree, self.file, sizes, of.name)
-        values = parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", values)
+        values = parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", dict(values))
         reader = Steps(Scope(self.file, values), computation)
         steps = reader.steps(entry.tree.children[-1])
         if reader.errors:
             with collected(reader.errors):
                 reader.errors += advance_on(computation, steps, reader.unsure)[1]
             raise together(reader.errors)
-        return computation, steps
+        return steps
 
     @uncollected()
     def findings(self, sizes: Parameters, profile: Profile) -> list[TileLangError]:
