@@ -58,10 +58,13 @@ def _by_name(buffers: tuple[ir.Buffer, ...], who: str) -> dict[str, ir.Buffer]:
 
 
 class _Scope:
-    """The names visible at a point, with their types, and which of them differ between the threads of a block."""
+    """The names visible at a point, with their types, and which of them differ between the threads of a block.
+
+    checked: the expressions that fit together here.
+    """
 
     def __init__(self, types: dict[str, dt.DType], divergent: frozenset[str]) -> None:
-        self.types, self.divergent = types, divergent
+        self.types, self.divergent, self.checked = types, divergent, set[Expr]()
 
     def add(self, var: Var, divergent: bool) -> _Scope:
         names = self.divergent | {var.name} if divergent else self.divergent - {var.name}
@@ -76,7 +79,6 @@ class _KernelCheck:
         self.buffers = _by_name(kernel.buffers, f"after {stage}: kernel {kernel.name}")
         self.threads = kernel.threads  # of the block, or of the role that is being looked at
         self._where: ir.Stmt | None = None
-        self._checked: set[Expr] = set()
 
     def fail(self, message: str) -> NoReturn:
         place = ""
@@ -176,7 +178,7 @@ class _KernelCheck:
         for role in roles:
             self._where, self.threads = role, role.threads
             self.need(role.threads >= 1 and (role.registers is None or role.registers >= 1), "a role of nothing")
-            self.statement(role.body, scope, uniform=True)
+            self.statement(role.body, _Scope(scope.types, scope.divergent), uniform=True)  # where `thread` has another range
         self.threads = self.kernel.threads
         between = _between_roles(roles)
         for role in roles:
@@ -326,16 +328,20 @@ class _KernelCheck:
 
     def value(self, expr: Expr, scope: _Scope) -> None:
         """An expression: its names are defined, and every node of it fits together."""
-        for e in expr.walk():
-            if isinstance(e, Var):
-                self.variable(e, scope)
-            elif isinstance(e, ir.Load):
-                self.element(e.buffer, e.indices, e.lanes, e.count, scope)
-                fill = e.fill is not None and e.fill.type == e.dtype
-                self.need(e.count is None or fill, f"`{e.buffer.name}` is loaded in part with fill {e.fill}")
-            elif isinstance(e, Expr) and e not in self._checked:
-                self.node(e)
-                self._checked.add(e)
+        if expr in scope.checked:
+            return
+        if isinstance(expr, Var):
+            self.variable(expr, scope)
+        elif isinstance(expr, ir.Load):
+            self.element(expr.buffer, expr.indices, expr.lanes, expr.count, scope)
+            fill = expr.fill is not None and expr.fill.type == expr.dtype
+            self.need(expr.count is None or fill, f"`{expr.buffer.name}` is loaded in part with fill {expr.fill}")
+        else:
+            self.node(expr)
+        for e in expr.children():
+            if isinstance(e, Expr):
+                self.value(e, scope)
+        scope.checked.add(expr)
 
     def variable(self, var: Var, scope: _Scope) -> None:
         self.need(var.name in scope.types, f"{var.name} is not defined here")
