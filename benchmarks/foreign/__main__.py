@@ -1,7 +1,8 @@
 """Draws programs and runs them: `python -m benchmarks.foreign --kind cpu --first 0 --count 100 --seconds 100`.
 
 `--kind steered --resume --seconds 3600` goes on where the last campaign ended and adds to `benchmarks/results/campaign.json`, which
-`python -m benchmarks.foreign.record` sums up.
+`python -m benchmarks.foreign.record` sums up; what is recorded there is not run again. Two campaigns may run at once, one of them with
+`--profile`.
 
 Cases run in a child process, which is replaced when a case exceeds its time or takes the process down. Prints what the cases used, then
 every fault with the program's text; the exit status is 1 where there are faults.
@@ -35,25 +36,26 @@ PATIENCE = 10  # times the seconds of a case: how long one that computes little 
 
 
 def reports(
-    kind: str, first: int, count: int, seconds: float, case_seconds: float, profile: str = ""
+    kind: str, first: int, count: int, seconds: float, case_seconds: float, profile: str = "", resumed: bool = False
 ) -> Iterator[dict[str, Any]]:
     """The report of every case that began within `seconds`; one that ends without a report is a fault.
 
-    profile: the only one of steered cases; empty for all.
+    profile: the only one of steered cases; empty for all. resumed: leaves out steered cases that are recorded.
     """
     seed, end = first, time.monotonic() + seconds
     while seed < first + count and (left := end - time.monotonic()) > 0:
         command = [sys.executable, "-m", WORKER, kind, profile, str(seed), str(first + count - seed), str(left)]
+        command += ["resumed"] * resumed
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, process_group=None if os.name == "nt" else 0
         ) as child:
-            ended = yield from _of_child(child, kind, seed, case_seconds)
+            ended = yield from _of_child(child, kind, seed, case_seconds, profile)
         if ended is None:
             return
         seed = ended + 1
 
 
-def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds: float) -> Reports:
+def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds: float, profile: str = "") -> Reports:
     """The reports of one child, whose first case is `seed`; returns the case at which it was given up, None where it ended well."""
     lines: queue.Queue[str] = queue.Queue()
 
@@ -64,7 +66,7 @@ def _of_child(child: "subprocess.Popen[str]", kind: str, seed: int, case_seconds
         lines.put("")
 
     def running_text() -> str:
-        return log.running() if kind == "steered" else ""
+        return log.running(profile) if kind == "steered" else ""
 
     threading.Thread(target=read, daemon=True).start()
     running, began, waited = True, _processor_seconds(child.pid), 0.0
@@ -149,12 +151,12 @@ def main() -> int:
     if chosen.first is not None:
         first = chosen.first
     elif record is not None:
-        first = record.following(chosen.kind)
+        first = record.following(chosen.kind, chosen.profile or "")
     else:
         first = log.following() if steered else 0
     count = chosen.count if chosen.count is not None else 100 if record is None else sys.maxsize - first
     found, written = [], time.monotonic()
-    for report in reports(chosen.kind, first, count, chosen.seconds, chosen.case_seconds, chosen.profile or ""):
+    for report in reports(chosen.kind, first, count, chosen.seconds, chosen.case_seconds, chosen.profile or "", chosen.resume):
         found.append(report)
         if steered:
             log.note(report)

@@ -28,7 +28,12 @@ def following(log: Path = LOG) -> int:
     return max((r["seed"] for r in noted(log)), default=-1) + 1
 
 
-def running(log: Path = LOG) -> str:
+def running_file(profile: str, log: Path = LOG) -> Path:
+    """Where a campaign for a profile, or for all, notes the text that it tries."""
+    return log / f"running{profile and '_'}{profile}.tile"
+
+
+def running(profile: str = "", log: Path = LOG) -> str:
     """The text that a case tried last."""
-    path = log / "running.tile"
+    path = running_file(profile, log)
     return path.read_text(encoding="utf-8") if path.exists() else ""

@@ -4,19 +4,29 @@ A run is a range of seeds of one kind, for one profile or for all (empty), on on
 A case is known by six bytes of the digest of its text without names; `simulated` and `native` hold those that ran so, sorted,
 compressed and in base 64. So the figures count cases that differ, whichever run met them first.
 
-    python -m benchmarks.foreign --kind steered --resume    # goes on after the last seed that is recorded
+    python -m benchmarks.foreign --kind steered --resume    # goes on after the last seed that is recorded for this profile
     python -m benchmarks.foreign.record                     # the figures
     python -m benchmarks.foreign.record OTHER.json ...      # takes over what other machines recorded
+
+Campaigns for different profiles may run at once: each adds to what the file holds when it writes.
 """
 
 import argparse
 import base64
+import contextlib
+import hashlib
 import json
 import sys
+import tempfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # on Windows one campaign at a time
+    fcntl = None  # type: ignore[assignment]
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "benchmarks" / "results" / "campaign.json"
@@ -34,9 +44,14 @@ class Record:
         self.runs: list[dict[str, Any]] = held["runs"]
         self.known: dict[str, set[bytes]] = {how: _unpacked(held.get(how, "")) for how in HOW}
 
-    def following(self, kind: str) -> int:
-        """The seed after the last one of a kind."""
-        return max((run["last"] for run in self.runs if run["kind"] == kind), default=-1) + 1
+    def following(self, kind: str, profile: str = "") -> int:
+        """The seed after the last one of a kind and profile."""
+        return max((run["last"] for run in self.runs if (run["kind"], run["profile"]) == (kind, profile)), default=-1) + 1
+
+    def done(self, digest: str, native: bool) -> bool:
+        """Whether a case was simulated, and run natively if it can be."""
+        short = bytes.fromhex(digest)[:BYTES]
+        return short in self.known["simulated"] and (not native or short in self.known["native"])
 
     def add(self, report: dict[str, Any], profile: str, commit: str) -> None:
         """Adds a case. Of the same kind, profile and commit, seeds that follow one another are one run."""
@@ -67,6 +82,12 @@ class Record:
             self.known[how] |= other.known[how]
 
     def write(self) -> None:
+        """Writes the file, with what others have added to it."""
+        with _alone(self.path):
+            self.merge(Record(self.path))
+            self._write()
+
+    def _write(self) -> None:
         self.runs.sort(key=lambda run: (*_name(run)[:2], run["first"], run["commit"]))
         runs = ",\n".join("  " + json.dumps(run) for run in self.runs)
         hashes = "".join(f',\n "{how}": "{_packed(self.known[how])}"' for how in HOW)
@@ -87,6 +108,16 @@ class Record:
             lines += [f"  seed {seed} ({r['commit']}): a finding" for r in mine for seed in r["findings"]]
         lines.append("distinct: " + ", ".join(f"{how} {len(self.known[how])}" for how in HOW))
         return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """No other process that asks for the same path is inside."""
+    lock = Path(tempfile.gettempdir()) / f"tilelang-{hashlib.sha256(str(path).encode()).hexdigest()[:16]}.lock"
+    with lock.open("a") as file:
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _name(run: dict[str, Any]) -> tuple[Any, ...]:

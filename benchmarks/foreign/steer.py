@@ -27,11 +27,12 @@ from benchmarks.foreign.corpus import Entry, wanted
 from benchmarks.foreign.devices import DEVICES, Device
 from benchmarks.foreign.draw import Drawer
 from benchmarks.foreign.instructions import Programs
-from benchmarks.foreign.log import LOG
+from benchmarks.foreign.log import LOG, running_file
 from benchmarks.foreign.mutate import Mutator, joined, parts
 from benchmarks.foreign.names import canonical
 from benchmarks.foreign.plans import Planner
 from benchmarks.foreign.program import program_text
+from benchmarks.foreign.record import Record
 from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
 from tilelang import testing
@@ -47,7 +48,6 @@ from tilelang.testing.shrinking import smallest
 CHANGES = 10  # of one text
 SHRINK_SECONDS = 2.0
 POINTS = 500
-RUNNING = "running.tile"
 MOST_STATEMENTS = 5_000  # of a simulation: a few seconds
 USUAL_STATEMENTS, USUAL_POINTS = 800, 4_000  # the longest twentieth of the cases would take half of the time:
 LONG = 16  # of so many that exceed these, one is simulated
@@ -61,7 +61,7 @@ Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
 class Campaign:
     """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted.
 
-    done: whether earlier campaigns ran all that this one would run of an accepted text, by its device and digest.
+    done: whether earlier campaigns simulated an accepted text of this digest, and ran it natively if it can be.
     """
 
     def __init__(
@@ -70,10 +70,11 @@ class Campaign:
         folder: Path = corpus.FOLDER,
         log: Path = LOG,
         beat: Callable[[], None] = lambda: None,
-        done: Callable[[Device, str], bool] = lambda device, digest: False,
+        done: Callable[[str, bool], bool] = lambda digest, native: False,
     ):
         self.devices, self.folder, self.log, self.beat, self.done = devices, folder, log, beat, done
         self.meter, self.traced = Meter(), True
+        self.running = running_file(devices[0][1] if len(devices) == 1 else "", log)
         self.shrink_seconds = SHRINK_SECONDS
         self.kept: dict[Entry, set[Branch]] = {}
         self.reached: dict[bool, set[Branch]] = {False: set(), True: set()}  # by accepted cases, and by refused ones
@@ -146,10 +147,10 @@ class Campaign:
         self.beat()
         report["tried"] += 1
         digest = canonical(device, text)
-        if not only_new and (digest in self.seen or self.done(device, digest)):
+        if not only_new and (digest in self.seen or self.done(digest, device[0] == "cpu")):
             report["again"] += 1
             return True
-        (self.log / RUNNING).write_text(Entry(device, text).whole, encoding="utf-8")
+        self.running.write_text(Entry(device, text).whole, encoding="utf-8")
         try:
             traced = self.traced or only_new
             entry, branches = self.measured(device, text, traced=traced)
@@ -396,10 +397,12 @@ def together(items: list[Item]) -> list[list[str] | None]:
         return [None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on this processor: {error}"]]
 
 
-def campaign(profile: str, beat: Callable[[], None]) -> Campaign:
-    """The campaign of the shipped corpus for one profile, or for all."""
-    made = Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat)
+def campaign(profile: str, beat: Callable[[], None], resumed: bool = False) -> Campaign:
+    """The campaign of the shipped corpus for one profile, or for all. resumed: runs nothing that is recorded."""
+    done = Record().done if resumed else lambda digest, native: False
+    made = Campaign(tuple(d for d in DEVICES if profile in ("", d[1])), beat=beat, done=done)
     gc.freeze()  # the parsed sources and the corpus stay
+    gc.set_threshold(20_000, 20, 100)  # expressions stay, too: to walk them again and again takes a twentieth of the time
     return made
 
 

@@ -260,7 +260,7 @@ def main() -> None:
     if kind == "steered":
         from benchmarks.foreign import steer
 
-        made = steer.campaign(profile, beat)
+        made = steer.campaign(profile, beat, resumed="resumed" in sys.argv[6:])
         run_case, finish = made.case, made.finish
     last = False
     while not last:

@@ -76,3 +76,18 @@ def test_a_campaign_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_what_runs_natively_counts_as_native() -> None:
     found = worker.case("cpu", 1)
     assert found["ran"] and len(found["native_digests"]) == 1 and "digests" not in found
+
+
+def test_two_campaigns_add_to_one_file(tmp_path: Path) -> None:
+    one, other = Record(tmp_path / "campaign.json"), Record(tmp_path / "campaign.json")
+    one.add(report(0, (A,)), "", "c1")
+    other.add(report(0, (B,), (B,)), "zen5", "c1")
+    one.write()
+    other.write()
+    one.add(report(1, (C,)), "", "c1")
+    one.write()
+    held = Record(one.path)
+    assert {how: len(known) for how, known in held.known.items()} == {"simulated": 3, "native": 1}
+    assert (held.following("steered"), held.following("steered", "zen5"), held.following("steered", "hopper")) == (2, 1, 0)
+    assert held.done(f"{A:016x}", native=False) and not held.done(f"{A:016x}", native=True)
+    assert held.done(f"{B:016x}", native=True)
