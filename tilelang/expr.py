@@ -405,20 +405,21 @@ def call(name: str, argument: Any) -> Expr:
 
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
     """The expression with every node that is a key of `mapping` replaced; replacements are not looked into again."""
-    if not mapping:
-        return expr
-    memo: dict[Any, Any] = dict(mapping)
-    only_names = all(isinstance(k, (Var, Axis)) for k in memo)
-    names = frozenset(memo)
+    return _Replaced(mapping)[expr] if mapping else expr
 
-    def go(e: Any) -> Any:
-        found = memo.get(e)
-        if found is None:
-            unchanged = only_names and names.isdisjoint(free(e))
-            found = memo[e] = e if unchanged else e.map_children(go)
+
+class _Replaced(dict[Any, Any]):
+    """What stands in place of every node that was looked at. Not a function that calls itself: that is a cycle, which the collector
+    of garbage has to find."""
+
+    def __init__(self, mapping: Mapping[Any, Any]) -> None:
+        super().__init__(mapping)
+        self.names = frozenset(mapping) if all(isinstance(k, (Var, Axis)) for k in mapping) else None
+
+    def __missing__(self, e: Any) -> Any:
+        unchanged = self.names is not None and self.names.isdisjoint(free(e))
+        found = self[e] = e if unchanged else e.map_children(self.__getitem__)
         return found
-
-    return go(expr)
 
 
 def by_names(expr: Any) -> Any:
