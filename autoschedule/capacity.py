@@ -27,18 +27,18 @@ def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Acc
 
     Axes that a resident operand does not have are whole: everything else passes by it.
     """
-    least = {a.name: min(a.extent, piece.get(a.name, 1)) for a in nest.axes}
+    whole = set() if resident is None else set(nest.extents) - resident.axes
     held = nest.accesses if resident is None else [resident]
-    groups = reused_along(nest)
+    least = {a.name: a.extent if a.name in whole else min(a.extent, piece.get(a.name, 1)) for a in nest.axes}
+    groups = [(reused, [(a.name, a.extent, least[a.name]) for a in axes]) for reused, axes in reused_along(nest)]
 
     def of_size(size: float) -> dict[str, int]:
         tile = {}
         for reused, axes in groups:
             left = max(1.0, size * reused)
-            for axis in axes:
-                whole = resident is not None and axis.name not in resident.axes
-                tile[axis.name] = axis.extent if whole else max(least[axis.name], min(axis.extent, int(left)))
-                left = max(1.0, left / tile[axis.name])
+            for axis, extent, smallest in axes:
+                tile[axis] = found = max(smallest, min(extent, int(left)))
+                left = max(1.0, left / found)
         return tile
 
     low, high = 1.0, float(math.prod(a.extent for a in nest.axes))

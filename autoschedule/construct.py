@@ -10,6 +10,7 @@ import dataclasses
 import functools
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
@@ -111,20 +112,21 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
         yield Made(written, counted.estimate)
 
 
-def best_first(counted: Iterable[tuple[Counted, T]]) -> Iterator[tuple[Counted, T]]:
-    """What is estimated, each with its estimate, the shortest first; those that take as long in the order given.
+def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) -> Iterator[tuple[Counted, T]]:
+    """What takes less than so many seconds, the shortest first; those that take as long in the order given.
 
-    What one waits for is counted only once its work alone is less than the whole estimate of any other that is left.
+    Of each no more is counted than shows that it takes longer than another one that is left.
     """
-    queue = [(c.least_seconds, False, n, c, what) for n, (c, what) in enumerate(counted)]
+    queue = [(c.least_seconds, c.whole, n, c, what) for n, (c, what) in enumerate(counted)]
     heapq.heapify(queue)
-    while queue:
+    while queue and queue[0][0] < below:
         _, whole, n, c, what = queue[0]
         if whole:
             heapq.heappop(queue)
             yield c, what
         else:
-            heapq.heapreplace(queue, (c.estimate.seconds, True, n, c, what))
+            c.count()
+            heapq.heapreplace(queue, (c.least_seconds, c.whole, n, c, what))
 
 
 def _starts(visited: list[tuple[Counted, RTile]]) -> list[RTile]:
@@ -157,8 +159,8 @@ class _Search:
 
     def visit(self, tile: RTile) -> Counted | None:
         """The work of a tile; None where it does not fit, or nothing may be visited any more."""
-        if tile.key in self.known:
-            return self.known[tile.key]
+        if (known := self.known.get(tile.key)) is not None:
+            return known
         if self.left <= 0 or tile.key in self.dropped:
             return None
         if self._drops(tile):
@@ -169,11 +171,12 @@ class _Search:
 
     def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
         """The work of steps; the first `fusions` of them fuse axes that are fused in the nest already."""
-        if written not in self.found:
+        counted = self.found.get(written)
+        if counted is None:
             self.left -= 1
             self.device.pruning.keeps()
-            self.found[written] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
-        return self.found[written]
+            counted = self.found[written] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
+        return counted
 
     def _drops(self, tile: RTile) -> bool:
         near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors wait less than elements do
@@ -187,9 +190,8 @@ class _Search:
         while start is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
             near = [(c, t) for t in neighbours(self.nest, tile) if (c := self.visit(t)) is not None]
-            limit = start.estimate.seconds * 0.999
-            best = next(best_first((c, t) for c, t in near if c.least_seconds < limit), None)
-            if best is None or best[0].estimate.seconds >= limit:
+            best = next(best_first(near, below=start.estimate.seconds * 0.999), None)
+            if best is None:
                 return
             start, tile = best
 
@@ -213,7 +215,7 @@ def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:
         if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and stays(nest) and not scattered(nest, tile):
             yield dataclasses.replace(tile, gathers=not tile.gathers)
         for access in {r.name: r for r in nest.reads}.values():
-            kind = form(nest, access, tile.axis)
+            kind = form(nest, access)
             if access.name in tile.staged and not needed(nest, access, tile.axis):
                 yield dataclasses.replace(tile, staged={n: f for n, f in tile.staged.items() if n != access.name})
             elif access.name not in tile.staged and kind is not None and reused(nest, access):
@@ -234,4 +236,4 @@ def sound(nest: Nest, tile: RTile) -> bool:
     """Whether all is staged whose reads would compute too much at every point: through an axis of several that a walk cuts."""
     fusions = {name for name, _ in tile.fusions}
     cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
-    return all(r.name in tile.staged or form(nest, r, tile.axis) is None for r in nest.reads if cut & r.axes)
+    return all(r.name in tile.staged or form(nest, r) is None for r in nest.reads if cut & r.axes)

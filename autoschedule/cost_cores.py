@@ -26,6 +26,7 @@ from tilelang.simplify import linear
 from tilelang.tensor import variable_names
 
 MANY_BLOCKS = 8  # of a core
+STEPS = 3  # in which a kernel's time is counted
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -39,50 +40,63 @@ def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
 
 
 class Counted:
-    """An estimate in two steps: the work of a program's kernels, then what they wait for, which takes longer to count.
+    """An estimate in steps: the work of a program's kernels; what they wait for beside it; what they wait for with nothing beside it.
 
-    least_seconds: a lower bound of the estimate, from the work alone.
+    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything.
     """
 
     def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
         every = [kernel for loops in kernels for kernel in loops.kernels()]
         self._device = device
-        self._kernels = [(loops, *_work_parts(loops, device)) for loops in every]
         launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
         self._launch = ("launch", launches * 1e-6)
-        self.least_seconds = self._of([_whole(loops, work, even, device) for loops, work, even in self._kernels]).seconds
+        self._kernels: list[tuple[Loops, float, Parts]] = [
+            (loops, ended(loops, device) if loops.nest.points else 1.0, []) for loops in every
+        ]
+        self._steps = zip(*(_in_steps(loops, even, device) for loops, even, _ in self._kernels), strict=True)
+        self._number = 0
+        self.count()
 
-    @functools.cached_property
+    def count(self) -> None:
+        """Counts the next step of every kernel, if one is left."""
+        if self.whole:
+            return
+        for (_, _, parts), found in zip(self._kernels, next(self._steps), strict=True):
+            parts += found
+        self._number += 1
+        kernels = (_whole(loops, parts, even, self._device) for loops, even, parts in self._kernels)
+        self._so_far = Estimate.of([*itertools.chain.from_iterable(kernels), self._launch])
+
+    @property
+    def least_seconds(self) -> float:
+        return self._so_far.seconds
+
+    @property
+    def whole(self) -> bool:
+        return self._number == STEPS
+
+    @property
     def estimate(self) -> Estimate:
-        device = self._device
-        parts = [[*work, *_wait_parts(loops, work, even, device)] for loops, work, even in self._kernels]
-        kernels = zip(self._kernels, parts, strict=True)
-        return self._of([_whole(loops, both, even, device) for (loops, _, even), both in kernels])
-
-    def _of(self, kernels: list[Parts]) -> Estimate:
-        return Estimate.of([*itertools.chain.from_iterable(kernels), self._launch])
+        while not self.whole:
+            self.count()
+        return self._so_far
 
 
-def _work_parts(loops: Loops, device: Cores) -> tuple[Parts, float]:
-    """The seconds of what runs one after another in a kernel, and when its last block ends as a share of them; where no axis has a
-    point, those of its results alone."""
+def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
+    """The seconds of the parts of a kernel's time, step by step; where no axis has a point, those of its results alone."""
     if not loops.nest.points:
         written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
-        return [("results", device.per(written * 1e-9, "global_gb_per_s"))], 1.0
+        yield [("results", device.per(written * 1e-9, "global_gb_per_s"))]
+        yield from itertools.repeat([], STEPS - 1)
+        return
     cycle = device.rate("cycle_ns") * 1e-9
-    return [(what, cycles * cycle) for what, cycles in work(loops, device)], ended(loops, device)
-
-
-def _wait_parts(loops: Loops, work: Parts, even: float, device: Cores) -> Parts:
-    """The seconds that a kernel waits beside its work."""
-    if not loops.nest.points:
-        return []
-    cycle, busy = device.rate("cycle_ns") * 1e-9, sum(s for _, s in work)
-    traffic, slower = Traffic(loops, body_depth(loops), piece_depth(loops)), cycle * device.scale("waiting")
-    parts = exposed([(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)], busy, device)
-    parts.append(("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy)))
-    parts.append(("pages and rows", stalled(loops, traffic, device) * slower))
-    return parts
+    worked = [(what, cycles * cycle) for what, cycles in work(loops, device)]
+    yield worked
+    traffic, busy = Traffic(loops, body_depth(loops), piece_depth(loops)), sum(seconds for _, seconds in worked)
+    slower = cycle * device.scale("waiting")
+    waits = [(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)]
+    yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy))]
+    yield [("pages and rows", stalled(loops, traffic, device) * slower)]
 
 
 def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:

@@ -127,7 +127,7 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, i
     """The register tiles that take the fewest cycles for a point."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     reduced = {a.name: a.extent for a in nest.reduced}
-    staged = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None}
+    staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
         loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
         cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
@@ -180,7 +180,8 @@ def _rounds(extent: int, most: int) -> list[int]:
 # ---------------------------------------------------------------- what is staged
 
 
-def form(nest: Nest, access: Access, axis: str) -> str | None:
+@functools.lru_cache(maxsize=1 << 10)
+def form(nest: Nest, access: Access) -> str | None:
     """How an operand is staged: as its box where windows overlap or it goes to no piece, else as panels; None: it cannot be."""
     extents = nest.extents
     if boxed(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
@@ -209,7 +210,7 @@ def needed(nest: Nest, access: Access, axis: str) -> bool:
 
 def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
     """What is staged: only what must be; and all that is reused."""
-    every = {r.name: kind for r in nest.reads if (kind := form(nest, r, axis)) is not None and reused(nest, r)}
+    every = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None and reused(nest, r)}
     least = {r.name: every[r.name] for r in nest.reads if r.name in every and needed(nest, r, axis)}
     return [least, every] if least != every else [every]
 
@@ -247,27 +248,30 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
             if staged:
                 yield _near(nest, device, tile)
         return
+    choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
-        if {} in stagings(nest, axis):
-            yield RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes))
-        yield from _by_capacity(nest, fusions, device, piece, (axis, lanes))
+        plain = RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes))
+        if {} in choices:
+            yield plain
+        yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
 
 
-def _by_capacity(nest: Nest, fusions: Fusions, device: Cores, piece: dict[str, int], vector: tuple[str, int]) -> Iterator[RTile]:
-    """Tiles in closed form: all operands of a block have room in the last cache of a core, or one has, and the others pass by it; with
-    the whole reduction, or as much of it as of the other axes."""
-    found = stagings(nest, vector[0])
-    must, every = found[0], found[-1]
-    residents = [r for r in nest.reads if r.name in every]
-    reduced = {a.name: a.extent for a in nest.reduced}
-    for resident, share, least in itertools.product((None, *residents), (2, 4), ({}, reduced)):
-        size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
-        block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
-        chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
+def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], every: dict[str, str]) -> Iterator[RTile]:
+    """Tiles in closed form, with the piece of a plain one: all operands of a block have room in the last cache of a core, or one has
+    and the others pass by it; with the whole reduction, or as much of it as of the other axes. must, every: what is staged at least, at
+    most."""
+    piece, gathers = plain.piece, not stays(nest) or scattered(nest, plain)
+    for resident in (None, *(r for r in nest.reads if r.name in every)):
         kinds = every if resident is None else {**must, resident.name: every[resident.name]}
-        tile = RTile(fusions, block, chunk, piece, vector, kinds, panels_first=resident is None)
-        tile = dataclasses.replace(tile, gathers=not stays(nest) or scattered(nest, tile))
-        yield _fitting(nest, device, tile, [a for a in nest.spatial if resident is None or a.name not in resident.axes])
+        found: dict[tuple[object, ...], RTile] = {}
+        for share, least in itertools.product((2, 4), ({}, plain.chunk)):
+            size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
+            block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
+            chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
+            tile = RTile(plain.fusions, block, chunk, piece, plain.vector, kinds, panels_first=resident is None, gathers=gathers)
+            found[tile.key] = tile
+        axes = [a for a in nest.spatial if resident is None or a.name not in resident.axes]
+        yield from (_fitting(nest, device, tile, axes) for tile in found.values())
 
 
 def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:

@@ -141,6 +141,7 @@ class Traffic:
         self._sizes: dict[tuple[Stream, int], list[int]] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
         self._sets: dict[int, list[int]] = {}  # by the bytes of a line
+        self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
@@ -197,10 +198,13 @@ class Traffic:
         lost, alone = self._lost(cache), Follow(1, 1.0, 0)
         return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
 
-    def _walked(self, s: Stream, lost: list[float]) -> list[tuple[Walk, float]]:
-        """The walks that count for a stream, each with what a cache loses in it."""
-        last = self._last(s)
-        return [(w, n) for w, n in zip(self.walks, lost, strict=True) if w.depth < last]
+    def _walked(self, s: Stream) -> list[tuple[int, Walk, bool]]:
+        """The walks that count for a stream, by number, each with whether it goes along one of the stream's axes."""
+        found = self._chosen.get(s)
+        if found is None:
+            last, axes = self._last(s), s.access.axes
+            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.walks) if w.depth < last]
+        return found
 
     def _last(self, s: Stream) -> float:
         """The depth of the loop that begins what a stream takes no part in."""
@@ -209,13 +213,12 @@ class Traffic:
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
         """How many rows of a stream begin beyond a cache, by the bytes that a core touched since they began last."""
         boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
-        last = self._last(s)
-        chosen = [(w, n, touched) for w, n, touched in zip(self.walks, lost, sets, strict=True) if w.depth < last]
-        rows = alive = rows_of(s.access, boxes[chosen[0][0].inside], follow.near_bytes)[0] if chosen else 1
+        chosen = self._walked(s)
+        rows = alive = rows_of(s.access, boxes[chosen[0][1].inside], follow.near_bytes)[0] if chosen else 1
         found, most = {math.inf: float(rows)}, alive
-        for walk, missing, touched in chosen:
-            first = 1.0
-            if walk.axis in s.access.axes:
+        for number, walk, along in chosen:
+            missing, touched, first = lost[number], sets[number], 1.0
+            if along:
                 wider = rows_of(s.access, boxes[walk.outside], follow.near_bytes)[0]
                 begins = wider > rows or most > follow.rows
                 alive, rows = alive * wider // rows, wider
@@ -257,22 +260,26 @@ class Traffic:
         return found
 
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
-        chosen, sizes = self._walked(s, lost), self._sized(s, cache)
-        found = start = float(sizes[chosen[0][0].inside if chosen else 0])
-        again = float(sizes[self._copies[s]]) if s.packed else 0.0
-        boxes = self.boxes(s.access)
-        for walk, missing in chosen:
+        chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
+        found = start = float(sizes[chosen[0][1].inside if chosen else 0])
+        again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box is another one
+        for number, walk, along in chosen:
+            missing = lost[number]
             if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
                 found = found * (1 + (walk.rounds - 1) * missing) + again * missing * walk.rounds
                 again = 0.0
                 continue
-            if missing < 1.0 and not (s.packed or cache.holds(s.access, boxes[walk.inside])):
-                missing = 1.0
-            least = 1.0
-            if walk.axis in s.access.axes:
+            if missing < 1.0 and not s.packed:
+                if moved:
+                    held, moved = cache.holds(s.access, boxes[walk.inside]), False
+                missing = missing if held else 1.0
+            moved = moved or along
+            if along:
                 whole = float(sizes[walk.outside])
                 least, start = min(float(walk.rounds), whole / start), whole
-            found *= least + (walk.rounds - least) * missing
+                found *= least + (walk.rounds - least) * missing
+            elif missing:
+                found *= 1.0 + (walk.rounds - 1.0) * missing
         return found * s.weight
 
 

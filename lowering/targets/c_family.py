@@ -295,7 +295,7 @@ class _KernelEmitter(Stores, Instructions):
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
         read = {e for s in ir.statements(self.kernel.body) for e in ir.expressions(s)}
-        used = {v.name for e in read for v in free(e)}
+        used = {v.name for v in frozenset().union(*map(free, read))}
         used |= {ir.THREAD.name} if self.kernel.roles else set()
         for wanted, text in spelled.items():
             if wanted in used:

@@ -1,6 +1,5 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
-import dataclasses
 import math
 import re
 from pathlib import Path
@@ -16,8 +15,8 @@ from tilelang import autoschedule
 from tilelang.autoschedule import cost_cores
 from tilelang.autoschedule.construct import best_first, construct, of_cores, ranked
 from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.cost import Estimate, estimate_loops
-from tilelang.autoschedule.cost_cores import Counted
+from tilelang.autoschedule.cost import estimate_loops
+from tilelang.autoschedule.cost_cores import STEPS, Counted
 from tilelang.autoschedule.growth import fused, rounds_of, seeds
 from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import nest_of
@@ -139,51 +138,66 @@ def test_rows_in_pairs_are_right() -> None:
     assert len(pairs) == 2 and all(tl.compile(schedule).check() for schedule in pairs)
 
 
-@dataclasses.dataclass
 class Guess:
-    """What looks like `Counted`: a lower bound, and an estimate that notes being asked for."""
+    """What looks like `Counted`: lower bounds that rise to an estimate, one for each step that is counted."""
 
-    least_seconds: float
-    seconds: float
-    asked: bool = False
+    def __init__(self, bounds: list[int]) -> None:
+        self.bounds, self.number = sorted(bounds), 0
+
+    def count(self) -> None:
+        self.number += not self.whole
 
     @property
-    def estimate(self) -> Estimate:
-        self.asked = True
-        return Estimate.of([("all", self.seconds)])
+    def least_seconds(self) -> float:
+        return self.bounds[self.number]
+
+    @property
+    def whole(self) -> bool:
+        return self.number == len(self.bounds) - 1
 
 
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5))))
-def test_best_first_is_the_order_of_whole_estimates_and_asks_for_none_that_cannot_be_next(found: list[tuple[int, int]]) -> None:
-    guesses = [Guess(least, least + more) for least, more in found]
-    order = best_first(cast(Any, [(guess, n) for n, guess in enumerate(guesses)]))
-    for n in sorted(range(len(guesses)), key=lambda n: guesses[n].seconds):
+@given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=3)), st.integers(0, 6))
+def test_best_first_is_the_order_of_estimates_and_counts_no_more_than_it_takes(found: list[list[int]], below: int) -> None:
+    guesses = [Guess(bounds) for bounds in found]
+    order = best_first(cast(Any, [(guess, n) for n, guess in enumerate(guesses)]), below)
+    for n in sorted((n for n in range(len(found)) if max(found[n]) < below), key=lambda n: max(found[n])):
         assert next(order)[1] == n
-        assert all(guess.least_seconds <= guesses[n].seconds for guess in guesses if guess.asked)
+        assert all(g.bounds[g.number - 1] <= max(found[n]) for g in guesses if g.number)
     assert next(order, None) is None
+    assert all(g.bounds[g.number - 1] < below for g in guesses if g.number)
+
+
+def test_best_first_takes_what_stands_there_twice() -> None:
+    one = Guess([1, 2, 3])
+    assert [what for _, what in best_first(cast(Any, [(one, "a"), (Guess([2]), "b"), (one, "c")]))] == ["b", "a", "c"]
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
-def test_counting_work_first_changes_no_estimate(name: str) -> None:
+def test_counting_in_steps_changes_no_estimate(name: str) -> None:
     (task,) = plan(tl.parse(COMPUTATIONS[name]).computation(), set())
     root = nest_of(task)
     made = [m for m in of_cores(root, cores_of(POCL)) if not any(isinstance(s, Fuse) for s in m.steps)]
     for one in made[:20]:
         loops = read_steps(root, one.steps)
         counted = Counted((loops,), cores_of(POCL))
-        assert counted.least_seconds <= counted.estimate.seconds and counted.estimate == one.estimate
+        bounds = [counted.least_seconds]
+        while not counted.whole:
+            counted.count()
+            bounds.append(counted.least_seconds)
+        assert len(bounds) == STEPS and bounds == sorted(bounds)
+        assert bounds[-1] == counted.estimate.seconds and counted.estimate == one.estimate
         assert counted.estimate == estimate_loops((loops,), POCL)
 
 
 def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     computation, asked = tl.parse(COMPUTATIONS["convolution"]).computation(), list[Any]()
-    whole = cost_cores._wait_parts
+    whole = cost_cores.waiting
 
     def noted(*given: Any) -> Any:
         asked.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(cost_cores, "_wait_parts", noted)
+    monkeypatch.setattr(cost_cores, "waiting", noted)
     pruning = Pruning()
     first = next(ranked(computation, POCL, pruning))
     assert len(asked) < pruning.kept
