@@ -6,6 +6,7 @@ the tile, which grows with it, is set equal to the room. What is new here is tha
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 
@@ -22,22 +23,29 @@ def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
     return [(sum(same[1:]), axes) for same, axes in groups.items()]
 
 
-def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> dict[str, int]:
+def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> Mapping[str, int]:
     """Extents of all axes of the largest tile whose operands, or whose resident one alone, have room; at least a piece.
 
     Axes that a resident operand does not have are whole: everything else passes by it.
     """
-    whole = set() if resident is None else set(nest.extents) - resident.axes
+    free = nest.extents if resident is None else resident.axes
+    least = tuple([min(a.extent, piece.get(a.name, 1)) if a.name in free else a.extent for a in nest.axes])
+    return _sized(nest, least, room_bytes, resident)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Access | None) -> Mapping[str, int]:
+    """The same by the least extent of each axis: pieces that differ along the others have one tile."""
     held = nest.accesses if resident is None else [resident]
-    least = {a.name: a.extent if a.name in whole else min(a.extent, piece.get(a.name, 1)) for a in nest.axes}
-    groups = [(reused, [(a.name, a.extent, least[a.name]) for a in axes]) for reused, axes in reused_along(nest)]
+    smallest = dict(zip(nest.extents, least, strict=True))
+    groups = [(reused, [(a.name, a.extent, smallest[a.name]) for a in axes]) for reused, axes in reused_along(nest)]
 
     def of_size(size: float) -> dict[str, int]:
         tile = {}
         for reused, axes in groups:
             left = max(1.0, size * reused)
-            for axis, extent, smallest in axes:
-                tile[axis] = found = max(smallest, min(extent, int(left)))
+            for axis, extent, start in axes:
+                tile[axis] = found = max(start, min(extent, int(left)))
                 left = max(1.0, left / found)
         return tile
 

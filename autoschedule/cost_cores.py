@@ -476,17 +476,20 @@ def _read_together(place: Placed) -> int:
 def row_extent(place: Placed) -> int:
     """How many elements of a place lie side by side and are moved one after another."""
     assert place.access is not None
-    tile = place.cut or place.tile
-    box = dict(zip((d.name for d in place.access.tensor.dims), place.spans, strict=True)) | dict(tile)
+    dims, tile = place.access.tensor.dims, place.cut or place.tile
+
+    def extent(name: str) -> int:
+        return tile[name] if name in tile else next((n for d, n in zip(dims, place.spans, strict=True) if d.name == name), 1)
+
     if place.layout is None or not place.layout.terms:
-        return box[place.access.tensor.dims[-1].name] if place.access.tensor.dims else 1
+        return extent(dims[-1].name) if dims else 1
     match place.layout.terms[-1]:
         case Binary("%", _, Const(value=n)):
             return int(n)
         case Binary("//", Var(name=name), Const(value=n)):
-            return -(-box.get(name.removeprefix("@"), 1) // int(n))
+            return -(-extent(name.removeprefix("@")) // int(n))
         case Var(name=name):
-            return box.get(name.removeprefix("@"), 1)
+            return extent(name.removeprefix("@"))
         case _:
             return 1
 
