@@ -11,7 +11,7 @@ import functools
 import heapq
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from tilelang.autoschedule.bodies import Body, body_depth, body_of, passes, piece_count, piece_depth, stage_share, stages_inside
@@ -222,7 +222,8 @@ def _ends(loops: Loops) -> set[bool]:
     return {a in peeled for tile in loops.tiles for a in reduced if loops.nest.extents[a] % tile[a]}
 
 
-def _fused(nest: Nest) -> dict[str, int]:
+@functools.lru_cache(maxsize=1 << 8)
+def _fused(nest: Nest) -> Mapping[str, int]:
     """The operations of one point as instructions: a multiply-add is one; a cast is by what it comes from or goes to."""
     found = dict(nest.inner)
     found["*"] = max(0, found.get("*", 0) - found.get("+", 0))
@@ -308,6 +309,7 @@ def _names(term: Expr) -> set[str]:
     return {name.removeprefix("@") for name in variable_names((term,))}
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def step_of(index: Expr, axis: str) -> int:
     """By how much an index grows with an axis; 0 where it does not, or not evenly."""
     return sum(f for atom, f in linear(index)[0] if isinstance(atom, (Var, Axis)) and atom.name.removeprefix("@") == axis)

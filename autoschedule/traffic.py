@@ -233,10 +233,11 @@ class Traffic:
         return found
 
     def _sized(self, s: Stream, cache: Cache) -> list[int]:
-        """The bytes that each tile touches of a stream, in whole lines, by number."""
-        found = self._sizes.get((s, cache.line_bytes))
+        """The bytes that each tile touches of a stream, by number: in whole lines, where it is not packed."""
+        key = (s, 0 if s.packed else cache.line_bytes)
+        found = self._sizes.get(key)
         if found is None:
-            found = self._sizes[s, cache.line_bytes] = []
+            found = self._sizes[key] = []
             boxes = [tuple(t[a] for a in s.access.axes) for t in self.tiles] if s.points else self.boxes(s.access)
             for axis, box in zip(self._cut, boxes, strict=True):
                 if found and axis not in s.access.axes:
