@@ -22,6 +22,7 @@ from tilelang.autoschedule.loops import read_steps
 from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.rtile import shared_bytes, steps
+from tilelang.autoschedule.waiting import waiting
 from tilelang.schedule import Schedule
 from tilelang.steps import Fuse, Split, Tile
 from tilelang.task import plan
@@ -191,7 +192,7 @@ def test_counting_in_steps_changes_no_estimate(name: str) -> None:
 
 def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     computation, asked = tl.parse(COMPUTATIONS["convolution"]).computation(), list[Any]()
-    whole = cost_cores.waiting
+    whole = waiting
 
     def noted(*given: Any) -> Any:
         asked.append(given)
