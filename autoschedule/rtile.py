@@ -332,9 +332,11 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mappin
 
 
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
-    """What a staged box takes, with what it holds outside the tensor, in whole phases."""
+    """The bytes of a staged box: that of all reads of the tensor, which are constants apart, with what it holds outside the tensor, in
+    whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    spans = access.spans(left)
+    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == access.name), strict=True)
+    spans = [n + max(b) - min(b) for n, b in zip(access.spans(left), begins, strict=True)]
     if layout is None:
         return math.prod(spans) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)

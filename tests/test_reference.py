@@ -392,9 +392,9 @@ def test_results_that_are_missing_or_of_another_shape_are_refused() -> None:
         whole.check(lambda arrays: {})
     with pytest.raises(tl.ComputationError, match="result-shape"):
         whole.check(lambda arrays: {"C": np.zeros((4, 3), np.float32)})
-    with pytest.raises(tl.ComputationError, match=r"(?s)result-type.*object"):
+    with pytest.raises(tl.ComputationError, match="result-type"):
         whole.check(lambda arrays: {"C": np.full((3, 4), None)})
-    with pytest.raises(tl.ComputationError, match=r"(?s)error\[results\].*return a dict"):
+    with pytest.raises(tl.ComputationError, match="results"):
         whole.check(lambda arrays: np.zeros((3, 4), np.float32))  # type: ignore[arg-type, return-value]
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import tilelang as tl
@@ -106,7 +106,20 @@ def test_windows_are_fused_only_where_operands_share_them() -> None:
     assert any("fuse p_q=(p, q)" in t for t in texts) and not any("f_p" in t for t in texts)
 
 
+SHIFTED = Recipe(  # reads of one tensor that are one row apart
+    "network",
+    (
+        ("extents", (4, 4, 4)),
+        ("dtype", "float32"),
+        ("inputs", ("ac",)),
+        ("stages", (("sum", "a", "c", ((0, "shifted"), (0, "plain")), "+", ()),)),
+        ("outputs", "last"),
+    ),
+)
+
+
 @given(recipes())
+@example(SHIFTED)
 def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe) -> None:
     computation = recipe.build()
     task = plan(computation, set())[-1]
