@@ -9,7 +9,7 @@ from tilelang.check import check_steps
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Box, Build, Frame, Owners, Residence, Share, Target
+from tilelang.lowering.build.frame import Box, Build, Fetch, Frame, Owners, Residence, Share, Target
 from tilelang.spec import Spec
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
@@ -113,6 +113,10 @@ class Part:
 
     def completes_later(self, step: Place) -> bool:
         """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
+        raise NotImplementedError
+
+    def fetched(self, frame: Frame, fetch: Fetch) -> ir.Stmt:
+        """The lines that one iteration of the loops below a prefetch brings."""
         raise NotImplementedError
 
     def awaits_itself(self, places: list[Place], body: ir.Stmt) -> bool:

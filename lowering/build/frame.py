@@ -155,6 +155,18 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True)
+class Fetch:
+    """A prefetch of many lines that the loops below it share. within: the step of the innermost of them; depth: how many loops are
+    around the prefetch itself; lines: how many along each dimension; line: one of them by its numbers; exists: whether there are any."""
+
+    within: Step
+    depth: int
+    lines: tuple[int, ...]
+    line: Callable[[Sequence[Expr]], ir.Stmt]
+    exists: Expr | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Frame:
     """One point between two steps of a task."""
 
@@ -185,6 +197,7 @@ class Frame:
     pieces: tuple[Piece, ...] = ()  # finishing: only these results
     rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
+    fetches: tuple[Fetch, ...] = ()  # prefetches whose lines an inner loop brings, some in every iteration
 
     def but(self, **changes: Any) -> Frame:
         """The same point with some fields changed, as `dataclasses.replace` makes it in several times the time."""

@@ -40,6 +40,9 @@ class Nest(Rings):
         if frame.undecided and self._decides(frame, i):
             return self._versions(frame, i)
         self.build.reach(frame, i)
+        if frame.fetches and not frame.finishing and i and (here := [f for f in frame.fetches if f.within is frame.steps[i - 1]]):
+            rest = frame.but(fetches=tuple(f for f in frame.fetches if f not in here))
+            return ir.seq(*(self.fetched(frame, f) for f in here), self.chain(rest, i))
         if i == len(frame.steps):
             return written_at(self.leaf(frame, None), frame)
         step = frame.steps[i]

@@ -7,16 +7,19 @@ with one constant per buffer; the residence remembers which bounds that covers.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from tilelang.computation import Tensor
+from tilelang.errors import Span
 from tilelang.expr import INDEX, Const, Expr, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, laid_out, refuse
 from tilelang.lowering.build.cover import Region, nobody_reads, sources
 from tilelang.lowering.build.frame import (
     Box,
+    Fetch,
     Frame,
     Residence,
     Share,
@@ -30,7 +33,7 @@ from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.lowering.needs import Range, conditions
 from tilelang.simplify import conjunction, simplify, weighted_sum
 from tilelang.spec import AxisState, Bound, Spec, complete, names_below, point
-from tilelang.steps import Place, Step, Tile, Vectorize
+from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import walk_order
 
@@ -75,18 +78,45 @@ class Places(Part):
         tensor = region.task.outputs[0]
         line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
         along = _consecutive(region)
-        indices, loops = [], []
-        for k, a in enumerate(region.spec.axes):
-            each = line if k == along else 1
-            count = -(-a.extent // each)
-            v = self.build.variable(f"{tensor.name}_line", count) if count > 1 else index(0)
-            indices.append(simplify(a.base + v * each))
-            loops.append((v, count))
-        body: ir.Stmt = ir.Prefetch(region.source.buffer, region.source.at(tuple(indices)), step.span)
-        for v, count in reversed(loops):
-            if isinstance(v, Var):
-                body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", step.span)
-        return ir.seq(body, self.chain(frame, i + 1))
+        each = [line if k == along else 1 for k in range(len(region.spec.axes))]
+        counts = tuple(-(-a.extent // n) for a, n in zip(region.spec.axes, each, strict=True))
+
+        def at(numbers: Sequence[Expr]) -> ir.Stmt:
+            indices = tuple(simplify(a.base + v * n) for a, v, n in zip(region.spec.axes, numbers, each, strict=True))
+            return ir.Prefetch(region.source.buffer, region.source.at(indices), step.span)
+
+        loop = self._loop_below(frame, i) if step.ahead else None
+        if loop is not None:
+            last = next((w for w in reversed(frame.rounds) if frame.last_walk and w.axis == frame.last_walk[0]), None)
+            exists = simplify(last.var + step.ahead < last.rounds) if last is not None else None
+            fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
+            return self.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
+        variables = [self.build.variable(f"{tensor.name}_line", n) if n > 1 else index(0) for n in counts]
+        return ir.seq(_looped(at(variables), variables, step.span), self.chain(frame, i + 1))
+
+    def _loop_below(self, frame: Frame, i: int) -> Split | None:
+        """The innermost loop below a prefetch, and above what is unrolled, in whose iterations one thread can bring some lines each."""
+        if self.build.threads > 1:
+            return None
+        below = itertools.takewhile(lambda s: not (isinstance(s, Split) and s.unroll), frame.steps[i + 1 :])
+        return next((s for s in reversed([*below]) if isinstance(s, Split)), None)
+
+    def fetched(self, frame: Frame, fetch: Fetch) -> ir.Stmt:
+        """The lines that one iteration of the loops below a prefetch brings: they follow each other from one iteration to the next."""
+        number, iterations = index(0), 1
+        for w in frame.rounds[fetch.depth :]:
+            number, iterations = simplify(number * w.rounds + w.var), iterations * w.rounds
+        total, span = math.prod(fetch.lines), fetch.within.span
+        each = -(-total // iterations)
+        more = self.build.variable("line", each) if each > 1 else index(0)
+        number = simplify(number * each + more)
+        exists = conjunction([e for e in (number < total if each * iterations > total else None, fetch.exists) if e is not None])
+        numbers, inside = list[Expr](), total
+        for n in fetch.lines:
+            inside //= n
+            numbers.append(simplify(number // inside % n) if inside * n < total else simplify(number // inside))
+        body = fetch.line(numbers)
+        return _looped(body if exists is None else ir.If(exists, body, None, span), [more], span)
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
@@ -335,6 +365,15 @@ class Places(Part):
         buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
         self._stage_rings[id(step), tensor.name] = buffer
         return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
+
+
+def _looped(body: ir.Stmt, variables: Sequence[Expr], span: Span | None) -> ir.Stmt:
+    """A statement in a loop over each variable, the first one outermost."""
+    for v in reversed(variables):
+        if isinstance(v, Var):
+            count = v.upper + 1
+            body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", span)
+    return body
 
 
 def _consecutive(region: Region) -> int | None:
