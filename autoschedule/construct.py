@@ -25,7 +25,7 @@ from tilelang.autoschedule.loops import loops_of, read_steps
 from tilelang.autoschedule.nest import Nest, nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.roofline import bound
-from tilelang.autoschedule.rtile import RTile, scattered, shared_bytes, stays, steps
+from tilelang.autoschedule.rtile import RTile, fetchable, scattered, shared_bytes, stays, steps
 from tilelang.autoschedule.stages import Made, apart, by_rows
 from tilelang.computation import Computation
 from tilelang.inlining import kept_in_memory
@@ -189,15 +189,16 @@ class _Search:
         start = self.visit(tile)
         while start is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
-            near = [(c, t) for t in neighbours(self.nest, tile) if (c := self.visit(t)) is not None]
+            near = [(c, t) for t in neighbours(self.nest, tile, self.device) if (c := self.visit(t)) is not None]
             best = next(best_first(near, below=start.estimate.seconds * 0.999), None)
             if best is None:
                 return
             start, tile = best
 
 
-def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:
-    """The tile with one extent of its block, or of its chunk, one step smaller or larger; with one operand staged or not."""
+def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
+    """The tile with one extent of its block, or of its chunk, one step smaller or larger; with one operand staged or not, or the next chunk
+    prefetched or not."""
     for a in nest.spatial:
         p, now = tile.piece[a.name], tile.block[a.name]
         parts = -(-a.extent // now)
@@ -214,6 +215,8 @@ def neighbours(nest: Nest, tile: RTile) -> Iterator[RTile]:
         yield dataclasses.replace(tile, panels_first=not tile.panels_first)
         if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and stays(nest) and not scattered(nest, tile):
             yield dataclasses.replace(tile, gathers=not tile.gathers)
+        if device.fetches and any(r.name in tile.staged and fetchable(r, tile) for r in nest.reads):
+            yield dataclasses.replace(tile, ahead=1 - tile.ahead)
         for access in {r.name: r for r in nest.reads}.values():
             kind = form(nest, access)
             if access.name in tile.staged and not needed(nest, access, tile.axis):

@@ -19,7 +19,7 @@ from tilelang.autoschedule.cores import Cores, divided
 from tilelang.autoschedule.cost import Estimate
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.autoschedule.traffic import Traffic, staged_places
+from tilelang.autoschedule.traffic import Traffic, fetched_share, staged_places
 from tilelang.autoschedule.waiting import stalled, waiting
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
@@ -179,6 +179,9 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
+            if fetched_share(loops, p) and device.caches:
+                lines = passes(loops, p.depth) * p.box_bytes / device.caches[0].line_bytes
+                yield f"prefetch {p.access.name}", lines * device.rate("round_cycles")
 
 
 def _stage_name(stage: Loops) -> str:

@@ -224,7 +224,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
 
 def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
     """The loops of steps that only cut and place, for a nest whose axes are fused already."""
-    return _Reading(nest.task, None, None, set(), nest).read(steps)
+    return _Reading(nest.task, None, None, {l1.name, l2.name}, nest).read(steps)
 
 
 class _Reading:

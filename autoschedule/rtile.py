@@ -31,7 +31,8 @@ class RTile:
     reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
     copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
     the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
-    go past the caches. ahead: rounds that the vectors' operands are fetched before. gathers: sums of chunks wait in shared memory, not
+    go past the caches. ahead: rounds that the vectors' operands are fetched before; of chunks, those
+    that are copied. gathers: sums of chunks wait in shared memory, not
     where the results lie. square: of that many lanes are squares that moves turn in registers, where they change rows and columns (1:
     such moves go by elements).
     """
@@ -90,6 +91,10 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
             yield _sums(nest, tile) if pieces else Place("accumulate", None, "register")
         yield Split(chunks)
         left.update(chunks)
+    if chunks and tile.ahead:
+        for access in _staged(nest, tile):
+            if fetchable(access, tile):
+                yield Place("load", access.name, "l2", ahead=tile.ahead)
     for access in _staged(nest, tile):
         layout = staged_layout(nest, access, tile, left)
         yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile, left))
@@ -140,6 +145,12 @@ def _along(access: Access, tile: RTile) -> str:
     if by_point or fused:
         return tile.axis
     return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in dict(_factors(i)))
+
+
+def fetchable(access: Access, tile: RTile) -> bool:
+    """Whether the lines of an operand's next chunk can be prefetched: it is copied as its tensor has it, not point by point."""
+    by_region = tile.staged.get(access.name) == BOX or plain_dims(access) is not None
+    return by_region and any(a in access.axes for a, n in tile.chunk.items())
 
 
 def _sums(nest: Nest, tile: RTile) -> Place:

@@ -15,7 +15,9 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Tile
+from tilelang.machine import l1, l2
 
+PREFETCHED = (l1.name, l2.name)  # a load into one of these is a prefetch
 LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
 
 
@@ -104,7 +106,7 @@ class Stream:
     """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
     its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
     what one byte of it is worth between caches. past: it goes past them. border: as many times as large is a copy with what lies around
-    the tensor."""
+    the tensor. fetched: the share of its lines that are prefetched while others are computed with."""
 
     access: Access
     packed: bool = False
@@ -114,6 +116,7 @@ class Stream:
     weight: float = 1.0
     past: bool = False
     border: float = 1.0
+    fetched: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,7 +190,7 @@ class Traffic:
         past the caches."""
         lost, found = self._lost(cache), list[tuple[float, float]]()
         for s, moved in self.missed(cache):
-            if not (s.packed or s.past):
+            if not (s.packed or s.past or s.fetched):
                 rows = self._begun(s, cache, lost, follow)
                 lines = min(moved / cache.line_bytes, s.weight * follow.lines * sum(rows.values()))
                 found += [(lines * n / sum(rows.values()), since) for since, n in rows.items()]
@@ -303,8 +306,19 @@ def streams(loops: Loops) -> Iterator[Stream]:
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
         else:
             border = 1.0 if place.by_points else math.prod(place.spans) * access.element_bytes / place.box_bytes
-            yield Stream(access, outer=place.depth)
+            yield Stream(access, outer=place.depth, fetched=fetched_share(loops, place))
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
+
+
+def fetched_share(loops: Loops, place: Placed) -> float:
+    """The share of a copy's lines that a prefetch brings before it: of each round but the first."""
+    assert place.access is not None
+    name, depth = place.access.name, place.depth
+    beside = [p for p in loops.places if p.depth == depth and p.access is not None and p.access.name == name]
+    if depth and any(p.ahead and p.memory in PREFETCHED for p in beside):
+        rounds = loops.loops[depth - 1].rounds[-1][1] if loops.loops[depth - 1].rounds else 1
+        return 1.0 - 1.0 / rounds
+    return 0.0
 
 
 def staged_places(loops: Loops) -> dict[str, Placed]:

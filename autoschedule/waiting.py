@@ -18,12 +18,20 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
     inside = sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
     for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
         if cache is device.caches[-1]:
-            cycles = _from_afar(loops, traffic, inside, share, device)
+            cycles, fetched = _from_afar(loops, traffic, inside, share, device), _fetched(traffic, cache)
+            found.append(("prefetches", cycles * fetched))
+            cycles *= 1.0 - fetched
         else:
             moved = sum(b * (loose if s in apart else 1.0) for s, b in traffic.missed(cache))
             cycles = divided(moved + inside, cache.beyond)
         found.append((what, cycles))
     return found
+
+
+def _fetched(traffic: Traffic, cache: Cache) -> float:
+    """The share of the lines from beyond a cache that are prefetched, and so arrive while something else is computed."""
+    moved = traffic.missed(cache)
+    return divided(sum(b * s.fetched for s, b in moved), sum(b for _, b in moved))
 
 
 def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
