@@ -197,8 +197,8 @@ class _Search:
 
 
 def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
-    """The tile with one extent of its block, or of its chunk, one step smaller or larger; with one operand staged or not, or the next chunk
-    prefetched or not."""
+    """The tile with one extent of its block, or of its chunk, one step smaller or larger; with one operand staged or not; with the
+    next chunk prefetched or not."""
     for a in nest.spatial:
         p, now = tile.piece[a.name], tile.block[a.name]
         parts = -(-a.extent // now)

@@ -32,7 +32,7 @@ from tilelang.lowering.build.residences import is_thread_part as is_thread_part
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
-from tilelang.steps import Place, Step
+from tilelang.steps import Place, Split, Step
 from tilelang.task import State, Task
 from tilelang.tensor import Placement
 
@@ -157,9 +157,10 @@ class Piece:
 @dataclasses.dataclass(frozen=True)
 class Fetch:
     """A prefetch of many lines that the loops below it share. within: the step of the innermost of them; depth: how many loops are
-    around the prefetch itself; lines: how many along each dimension; line: one of them by its numbers; exists: whether there are any."""
+    around the prefetch itself; lines: how many along each dimension; line: one of them by its numbers; exists: whether there are
+    any."""
 
-    within: Step
+    within: Split
     depth: int
     lines: tuple[int, ...]
     line: Callable[[Sequence[Expr]], ir.Stmt]

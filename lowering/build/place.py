@@ -103,7 +103,8 @@ class Places(Part):
 
     def fetched(self, frame: Frame, fetch: Fetch) -> ir.Stmt:
         """The lines that one iteration of the loops below a prefetch brings: they follow each other from one iteration to the next."""
-        number, iterations = index(0), 1
+        number: Expr = index(0)
+        iterations = 1
         for w in frame.rounds[fetch.depth :]:
             number, iterations = simplify(number * w.rounds + w.var), iterations * w.rounds
         total, span = math.prod(fetch.lines), fetch.within.span
@@ -370,7 +371,7 @@ class Places(Part):
 def _looped(body: ir.Stmt, variables: Sequence[Expr], span: Span | None) -> ir.Stmt:
     """A statement in a loop over each variable, the first one outermost."""
     for v in reversed(variables):
-        if isinstance(v, Var):
+        if isinstance(v, Var) and v.upper is not None:
             count = v.upper + 1
             body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", span)
     return body
