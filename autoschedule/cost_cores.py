@@ -181,7 +181,8 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
             if fetched_share(loops, p) and device.caches:
                 lines = passes(loops, p.depth) * p.box_bytes / device.caches[0].line_bytes
-                yield f"prefetch {p.access.name}", lines * device.rate("round_cycles")
+                asked = max(lines, body_of(loops, device).rounds)  # each iteration asks whether there is one
+                yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
 
 
 def _stage_name(stage: Loops) -> str:
