@@ -57,9 +57,9 @@ class Boxes(InstructionMoves):
         if operand.memory != "shared":
             pitch = residence.buffer.shape[-1] * residence.buffer.dtype.bytes
             if len(residence.buffer.shape) != len(operand.dims) or pitch % max(1, operand.alignment_bytes):
-                raise refuse(step, "instruction-mismatch", f"`{step}` names {operand.name} by a map of a tensor of {len(operand.dims)}"
-                             f" dimensions, whose rows begin at multiples of {operand.alignment_bytes} bytes",
-                             "a tensor of that form, or leave the `do` to plain loops",
+                raise refuse(step, "instruction-mismatch", f"`{step}`: operand {operand.name} needs a tensor map with"
+                             f" {len(operand.dims)} dimensions, whose rows begin at multiples of {operand.alignment_bytes} bytes",
+                             "use a tensor of that form, or remove the `do` to use plain loops",
                              f"{residence.tensor.name} has shape {list(residence.buffer.shape)}, rows of {pitch} bytes")  # fmt: skip
             return ir.Region(name, variables)
         assert isinstance(residence, Box) and residence.placement is not None
@@ -73,7 +73,8 @@ class Boxes(InstructionMoves):
             if rows_fit and layout.place(dims, bytes).shape == residence.placement.shape:
                 return ir.Region(name, variables, layout.swizzle_bytes)
         raise refuse(step, "instruction-mismatch", f"`{step}`: the rows of {residence.tensor.name} in shared are {width} bytes wide,"
-                     f" and operand {name} takes whole rows, as wide as their swizzle", "cut the rows, or another swizzle",
+                     f" but operand {name} needs whole rows, as wide as their swizzle", "split the rows into narrower tiles, or use"
+                         " another swizzle",
                      f"it takes {' or '.join(str(x) or 'row-major' for x in operand.layouts)}")  # fmt: skip
 
     # ------------------------------------------------------------ boxes of a tensor
@@ -84,8 +85,8 @@ class Boxes(InstructionMoves):
         whole = frame.task.values[0]
         assert isinstance(whole, (Read, Pad))
         if self.signal is None and semantics.completes == BARRIER_BY_BYTES:
-            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is accepted by the language, not"
-                         " lowered yet where no other role awaits it", "load on a role of its own")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
+                         " unless another role waits for it", "load it on a role of its own")  # fmt: skip
         outside = frame.fill is not None and frame.fill.value == semantics.outside
         self._check_outside(frame, step, outside)
         (source,) = (name for name in semantics.reads if name != semantics.writes)
@@ -106,9 +107,9 @@ class Boxes(InstructionMoves):
         regions = tuple(region for _, _, region in operands)
         signal = self.signal if semantics.completes == BARRIER_BY_BYTES else None
         if semantics.multicast and not self.among_blocks:
-            raise refuse(step, "not-lowered-yet", f"`{step}` brings the same to all blocks of a cluster, which is accepted by the"
-                         " language, not lowered yet but for a load above the blocks that a role divides among them",
-                         "above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}` copies the same data to all blocks of a cluster, which is valid, but only"
+                         " supported yet for a load above the blocks that a role divides among them",
+                         "write it above the blocks: { tile ... -> block; do ... }")  # fmt: skip
         made: ir.Stmt = ir.Instruction(semantics, named, 1, step.span, regions, signal, semantics.multicast)
         if semantics.completes == IN_ORDER_GROUP:
             made = ir.seq(made, ir.Commit(step.span, semantics.family), ir.Wait(0, step.span, semantics.family))
@@ -121,9 +122,10 @@ class Boxes(InstructionMoves):
         for a in frame.spec.axes:
             for b in open_bounds(a):
                 if not (fills and _is_end(a, b, extents[a.name])):
-                    gives = "nothing is known of what is outside" if fills else f"its readers need {frame.fill} there"
-                    raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and the last piece along {a.name} ends before"
-                                 f" the tensor does: {gives}", "sizes that divide, or leave the `do` to plain loops")  # fmt: skip
+                    gives = "the values outside are not known" if fills else f"its readers need {frame.fill} there"
+                    raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and the last tile along {a.name} ends before the"
+                                 f" tensor does: {gives}", "use tile sizes that divide the extent, or remove the `do` to use plain"
+                                     " loops")  # fmt: skip
 
     def tensor_of(self, frame: Frame) -> Residence:
         """The side of a move that is in global memory."""

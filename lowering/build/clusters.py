@@ -48,8 +48,8 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
     if not profile.has_level("cluster"):
         raise no_clusters(tile, profile)
     if len(tiles) > 1:
-        raise refuse(steps[tiles[1] - (said is not None)], "clusters-twice", f"`{tile}` has given tiles to clusters before",
-                     "give all of them to clusters in one tile")  # fmt: skip
+        raise refuse(steps[tiles[1] - (said is not None)], "clusters-twice", f"`{tile}` is the second step that maps tiles to clusters",
+                     "map all of them to clusters in one tile")  # fmt: skip
     inner, between, rest = _blocks_below(steps, first)
     for step in between:
         _check_between(step, inner)
@@ -57,7 +57,7 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
         _check_braces(step)
     spec = _before(task, steps[:first])
     if any(spec.axis(a).reduction for a, _ in inner.sizes):
-        later(inner, "a reduction spread over the blocks of a cluster")
+        later(inner, "a reduction mapped to the blocks of a cluster")
     blocks = _said(said, profile) if said is not None else _derived(spec, tile, inner, profile)
     return Clusters(blocks, (*steps[: first + 1], inner, *between, *rest))
 
@@ -65,7 +65,7 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
 def no_clusters(step: Step, profile: Profile) -> Refusal:
     """That a device has no clusters."""
     return refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `cluster`",
-                  "Levels of this profile: " + ", ".join(profile.level_names))  # fmt: skip
+                  "use one of the levels " + ", ".join(profile.level_names))  # fmt: skip
 
 
 def _said(step: Units, profile: Profile) -> int:
@@ -85,8 +85,9 @@ def _derived(spec: Spec, tile: Tile, inner: Tile, profile: Profile) -> int:
 def _check_count(step: Step, blocks: int, profile: Profile) -> None:
     most = profile.level("block").max_count or 1
     if blocks > most:
-        raise refuse(step, "too-many-units", f"`{step}`: a cluster of {blocks} blocks; the profile `{profile.name}` has at most {most}",
-                     f"at most {most} blocks")  # fmt: skip
+        raise refuse(step, "too-many-units", f"`{step}`: a cluster has {blocks} blocks, but the profile `{profile.name}` allows at most"
+                     f" {most}",
+                     f"use at most {most} blocks")  # fmt: skip
 
 
 def _has_blocks(task: Task, steps: tuple[Step, ...], blocks: int) -> bool:
@@ -98,7 +99,7 @@ def _has_blocks(task: Task, steps: tuple[Step, ...], blocks: int) -> bool:
         if isinstance(tile, Tile) and tile.level == "block":
             spec = _before(task, steps[:k])
             if blocks > 1 and any(spec.axis(a).reduction for a, _ in tile.sizes):
-                later(tile, "a reduction spread over blocks that make clusters")
+                later(tile, "a reduction mapped to blocks that form clusters")
             return True
     return False
 
@@ -119,7 +120,7 @@ def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step
         if isinstance(step, Tile) and step.level == "block":
             return step, steps[first + 1 : k], steps[k + 1 :]
         if isinstance(step, Tile):
-            later(step, "a tile of a cluster to units below its blocks, with none to the blocks between,")
+            later(step, "mapping a cluster's tiles to units below its blocks, with no tile for the blocks between,")
     tile = steps[first]
     assert isinstance(tile, Tile)
     return Tile(tile.sizes, "block"), (), steps[first + 1 :]
@@ -135,7 +136,7 @@ def _check_between(step: Step, inner: Tile) -> None:
             return
     if isinstance(step, Split) and not cut & {a for a, _ in step.sizes}:
         return
-    later(step, f"above `{inner}`, what all blocks of a cluster do together,")
+    later(step, f"work that all blocks of a cluster share above `{inner}`")
 
 
 def _check_braces(step: Step) -> None:
@@ -146,7 +147,7 @@ def _check_braces(step: Step) -> None:
 
 
 def _blocks_twice(tile: Tile) -> Refusal:
-    return refuse(tile, "blocks-twice", f"`{tile}`: tiles were given to blocks before", "give all of them to blocks in one tile")
+    return refuse(tile, "blocks-twice", f"`{tile}`: tiles were already mapped to blocks", "map all of them to blocks in one tile")
 
 
 def shares(step: Place) -> Tile | None:
@@ -169,8 +170,8 @@ def divided(build: Build, step: Place, spec: Spec) -> Place:
     if tile is None and not is_multicast(step):
         return step
     if tile is None:
-        raise refuse(step, "multicast", f"`{step}` brings the same to all blocks of a cluster, and nothing says what each of them"
-                     " brings", "above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+        raise refuse(step, "multicast", f"`{step}` copies the same data to all blocks of a cluster, but no tile says which part each"
+                     " block copies", "divide the load above the blocks: { tile ... -> block; do ... }")  # fmt: skip
     for again in step.steps or ():
         if isinstance(again, Tile) and again.level == "block" and again is not tile:
             raise _blocks_twice(again)
@@ -178,20 +179,22 @@ def divided(build: Build, step: Place, spec: Spec) -> Place:
     differing = {name: found for name, found in apart.items() if any(e is not index(0) for e in found)}
     sizes, extents = numbers(tile), {a.name: a.extent for a in spec.axes}
     if not sizes.keys() <= extents.keys():
-        raise refuse(tile, "unknown-axis", f"`{tile}`: a move of {step.tensor_name} has the dimensions {', '.join(extents)}",
-                     "name the tensor's own dimensions")  # fmt: skip
+        raise refuse(tile, "unknown-axis", f"`{tile}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                     f" {', '.join(extents)}",
+                     "use the tensor's own dimensions")  # fmt: skip
     if not differing:
         if not is_multicast(step):
-            raise refuse(tile, "multicast", f"`{tile}`: all blocks of the cluster read all of {step.tensor_name}, and a part that one"
-                         " block brings must come to the others", f"do {_multicasts(build)}")  # fmt: skip
+            raise refuse(tile, "multicast", f"`{tile}`: all blocks of the cluster read all of {step.tensor_name}, so the part that one"
+                         " block loads must be copied to the others", _multicasts(build))  # fmt: skip
         tiles = math.prod(extents[a] // t for a, t in sizes.items())
         if any(extents[a] % t for a, t in sizes.items()) or tiles % build.cluster:
-            raise refuse(tile, "multicast", f"`{tile}` does not give every one of {build.cluster} blocks as many whole parts of"
-                         f" {step.tensor_name}", "sizes that divide", f"{dict(extents)} in parts of {sizes}")  # fmt: skip
+            raise refuse(tile, "multicast", f"`{tile}` does not divide {step.tensor_name} into the same number of whole parts for each"
+                         f" of {build.cluster} blocks", "use tile sizes that divide the"
+                             " extents", f"{dict(extents)} in parts of {sizes}")  # fmt: skip
         return step
     own = {a: t for a, t in sizes.items() if t < extents[a] or a in differing}
     if is_multicast(step) or len(differing) > 1 or own != {a: extents[a] for a in differing} or not _in_order(differing, extents):
-        later(tile, f"what only some blocks of the cluster read of {step.tensor_name}, brought by others,")
+        later(tile, f"loading a part of {step.tensor_name} for only some blocks of the cluster")
     return step.replace(steps=tuple(s for s in step.steps or () if s is not tile))
 
 
@@ -212,7 +215,7 @@ def _in_order(differing: dict[str, list[Expr]], extents: dict[str, int]) -> bool
 
 def _multicasts(build: Build) -> str:
     names = [i.name for i in known() if i.multicast and i.unavailable(build.profile) is None]
-    return " or ".join(names) or "a copy to all blocks, which this device does not have; or leave the tile out"
+    return f"do {' or '.join(names)}" if names else "remove the tile: this device has no copy to all blocks of a cluster"
 
 
 def rank_of(build: Build) -> Expr:

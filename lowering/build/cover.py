@@ -51,7 +51,7 @@ class Cover(Part):
             raise self._unread(frame, step)
         for use in uses:
             if not any(r.serves(use.read, use.whole) for r in frame.residences):
-                raise refuse(step, "stage-order", f"`{step}`: {step.tensor_name} stands nowhere yet, for a later step makes it",
+                raise refuse(step, "stage-order", f"`{step}`: {step.tensor_name} is not computed yet; a later step computes it",
                              f"compute {step.tensor_name} first", f"{use.read} has no value yet")  # fmt: skip
         by_access = self._by_access(frame, step, uses)
         try:
@@ -65,9 +65,10 @@ class Cover(Part):
         name = step.tensor_name
         tensor = self.build.tensors.get(name)
         if tensor is not None and tensor.definition is not None and not any(r.tensor is tensor for r in frame.residences):
-            return refuse(step, "load-unread", f"`{step}`: {name} stands nowhere yet; what nobody places is substituted into its"
-                          " readers", f"compute {name} in {step.memory}, or in global first")  # fmt: skip
-        return refuse(step, "load-unread", f"`{step}`: nothing below reads {name} here", "leave the load out")
+            return refuse(step, "load-unread", f"`{step}`: {name} is not in memory; a definition without a `compute` is substituted"
+                          " into its readers", f"write `compute {name} in {step.memory}` instead, or `compute {name} in global` at the"
+                              " head")  # fmt: skip
+        return refuse(step, "load-unread", f"`{step}`: no step below reads {name}", "remove the load")
 
     def _staged_bounds(self, frame: Frame, region: Region) -> Region:
         """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
@@ -167,15 +168,15 @@ class Cover(Part):
         tensor, elsewhere = uses[0].read.tensor, next((u for u in uses if not u.main), None)
         if elsewhere is not None:
             other = elsewhere.task.name
-            raise refuse(step, "reads-differ", f"`{step}` stages one element per point of {frame.task.name}, and"
-                         f" {tensor.name} is read at the points of {other}",
-                         f"load {tensor.name} in the steps of `compute {other}`, or let the layout name the tensor's own"
-                         f" dimensions ({', '.join(d.name for d in tensor.dims)})")  # fmt: skip
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point of {frame.task.name}, but {tensor.name} is read"
+                         f" at the points of {other}",
+                         f"load {tensor.name} in the steps of `compute {other}`, or use the tensor's own dimensions in the layout"
+                         f" ({', '.join(d.name for d in tensor.dims)})")  # fmt: skip
         if len({u.whole for u in uses}) != 1:
-            raise refuse(step, "reads-differ", f"`{step}` stages one element per point, and {tensor.name} is read in"
-                         f" several ways ({', '.join(sorted({str(u.read) for u in uses}))})",
-                         f"name the read: load {uses[0].read} in {step.memory}, or let the layout name the tensor's own"
-                         " dimensions")  # fmt: skip
+            raise refuse(step, "reads-differ", f"`{step}` stages one element per point, but {tensor.name} is read with several index"
+                         f" expressions ({', '.join(sorted({str(u.read) for u in uses}))})",
+                         f"name the read: load {uses[0].read} in {step.memory}, or use the tensor's own dimensions in the"
+                         " layout")  # fmt: skip
         use = uses[0]
         axes = axes_of(use)
         wide = tuple(a for a in axes if frame.spec.axis(a).extent > 1)
@@ -205,14 +206,14 @@ class Cover(Part):
         assert step.layout is not None
         dims = [d.name for d in use.read.tensor.dims]
         if set(step.layout.dims) <= set(dims):
-            return refuse(step, "layout-dimension", f"`{step}`: {use.read} takes scattered elements, which stand one per point of the"
-                          f" axes {', '.join(axes)}; the layout names dimensions of {use.read.tensor.name}",
+            return refuse(step, "layout-dimension", f"`{step}`: {use.read} gathers scattered elements, one per point of the axes"
+                          f" {', '.join(axes)}, but the layout names dimensions of {use.read.tensor.name}",
                           f"name the axes of the read: layout ({', '.join(wide or axes)})")  # fmt: skip
         strange = [n for n in step.layout.dims if n not in axes and n not in dims]
         missing = [a for a in wide if a not in step.layout.dims]
         said = f"names {', '.join(strange)}" if strange else f"leaves out {', '.join(missing)}"
-        return refuse(step, "layout-dimension", f"`{step}`: the layout {said}; {use.read.tensor.name} has the dimensions"
-                      f" {', '.join(dims)}, and the read {use.read} the axes {', '.join(axes)}",
+        return refuse(step, "layout-dimension", f"`{step}`: the layout {said}, but {use.read.tensor.name} has the dimensions"
+                      f" {', '.join(dims)}, and the read {use.read} has the axes {', '.join(axes)}",
                       "name all dimensions of the tensor, or all axes of the read that are longer than 1")  # fmt: skip
 
 

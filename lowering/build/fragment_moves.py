@@ -41,8 +41,8 @@ class FragmentMoves(Boxes):
         _compare_slots(do, found, region, share, tile)
         source = region.source
         if not isinstance(source, Box) or not self._filled_alike(inner, region):
-            raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills what lies outside {share.tensor.name}",
-                         f"load {share.tensor.name} in shared first, whose fill is outside")  # fmt: skip
+            raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills the elements outside {share.tensor.name}",
+                         f"load {share.tensor.name} in shared first, which fills the elements outside")  # fmt: skip
         walks, at, begins = [], [], []
         for dim, mine, theirs, a in zip(share.dims, tile, share.tile, region.spec.axes, strict=True):
             count = dim.size * theirs // mine
@@ -52,7 +52,7 @@ class FragmentMoves(Boxes):
             begin = simplify((dim.unit + dim.offset(first)) * theirs)
             if (high := interval(begin)[1]) is None or high + mine > a.extent:
                 raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and some units have no tile of {share.tensor.name} along"
-                             f" {a.name}", "as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
+                             f" {a.name}", "use as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
             walks.append((v, count))
             begins.append(begin)
         body = self._one_tile(do, found, region, share, source, (*at, index(0)), begins)
@@ -93,9 +93,9 @@ class FragmentMoves(Boxes):
             several = mine > theirs and dim.strides is not None
             if mine % theirs or dim.size * theirs % mine or several:
                 name = region.spec.axes[p].name
-                raise refuse(do, "instruction-mismatch", f"`{do}` does not bring whole tiles of what operand {share.operand} takes",
-                             "another move, or leave the braces out",
-                             f"along {name} it brings {mine} at a time, a lane's share is {dim.size} tiles of {theirs}")  # fmt: skip
+                raise refuse(do, "instruction-mismatch", f"`{do}` does not load whole tiles of operand {share.operand}",
+                             "use another instruction for the load, or remove the braces",
+                             f"along {name} it loads {mine} at a time, but a lane holds {dim.size} tiles of {theirs}")  # fmt: skip
         return tile
 
 
@@ -124,16 +124,16 @@ def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, t
             if number is None:
                 owners = [k for k in range(held.lanes) if (element % np.array(share.tile)).tolist() in wanted[k].tolist()]
                 raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other lanes than operand"
-                             f" {share.operand} wants them", "a move whose map is the operand's, or leave the braces out",
-                             f"{where} comes to lane {lane} and is wanted by lane {owners[0]}")  # fmt: skip
+                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
+                             f"{where} ends up in lane {lane}, but lane {owners[0]} needs it")  # fmt: skip
             place = 0
             for n, size, extent in zip(element.tolist(), (d.size for d in share.dims), share.tile, strict=True):
                 place = place * size + n // extent
             right = place * share.map.slots + number
             if right != slot:
                 raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other slots than operand"
-                             f" {share.operand} wants them", "a move whose map is the operand's, or leave the braces out",
-                             f"in lane {lane}, {where} comes to slot {slot} and is wanted in slot {right}")  # fmt: skip
+                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
+                             f"in lane {lane}, {where} ends up in slot {slot}, but is needed in slot {right}")  # fmt: skip
 
 
 def _coordinates(table: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:

@@ -83,8 +83,8 @@ class FragmentShare(Share):
         name, owned = self.tensor.name, self.map.table[0]
         places = ", ".join(str(tuple(int(c) for c in coordinate)) for coordinate in owned[:4])
         more = ", ..." if len(owned) > 4 else ""
-        raise refuse(None, "reader-is-not-owner", f"{name} is spread over lanes by the map of an instruction's operand {self.operand},"
-                     " and something else reads it", f"load {name} in register again, for this reader, or in shared first",
+        raise refuse(None, "reader-is-not-owner", f"{name} is distributed over lanes as operand {self.operand} of an instruction, but"
+                     " something else reads it", f"load {name} in register again for this reader, or load it in shared first",
                      f"of the tile's elements, lane 0 has {places}{more}")  # fmt: skip
 
 
@@ -175,9 +175,9 @@ class Fragments(Places, Shares, States, Leaf):
             return run
         wanted, lanes = frame.store_lanes
         if wanted != axis or run % lanes:
-            raise refuse(step, "store-width", f"a lane owns {run} neighbours along {axis or 'no axis'} after `{step}`, the store takes"
-                         f" {lanes} along {wanted} at a time",
-                         f"vectorize {axis}={run}" if axis else "leave the vectorize out, or go via shared")  # fmt: skip
+            raise refuse(step, "store-width", f"a lane owns {run} neighbours along {axis or 'no axis'} after `{step}`, but the store"
+                         f" writes {lanes} along {wanted} at a time",
+                         f"vectorize {axis}={run}" if axis else "remove the vectorize, or store `via shared`")  # fmt: skip
         return lanes
 
     def _slots(self, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
@@ -247,7 +247,7 @@ class Fragments(Places, Shares, States, Leaf):
         if -1 in along:
             axis = binding[operand.dims[along.index(-1)].name]
             raise refuse(step, "not-lowered-yet", f"`{step}`: staging one element along {axis} for an instruction that takes several is"
-                         " accepted by the language, not lowered yet", f"leave the `do` out where {axis} has one element")  # fmt: skip
+                         " valid, but not supported yet", f"remove the `do` where {axis} has one element")  # fmt: skip
         extents = dict(zip(along, (d.extent for d in operand.dims), strict=True))
         return tuple(extents.get(p, 1) for p in range(len(read.indices))), along
 
@@ -277,8 +277,9 @@ class Fragments(Places, Shares, States, Leaf):
             return 1
         names = [a.name for a in region.spec.axes]
         if leaf.axis not in names:
-            raise refuse(leaf, "unknown-axis", f"`{leaf}`: a move of {step.tensor_name} has the dimensions {', '.join(names)}",
-                         "name the tensor's own dimensions")  # fmt: skip
+            raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                         f" {', '.join(names)}",
+                         "use the tensor's own dimensions")  # fmt: skip
         assert share.map is not None
         run, along = runs(share.map)
         own = min(run, leaf.lanes) if run > 1 and names[share.along[along]] == leaf.axis else 1
@@ -355,10 +356,11 @@ def _tile_number(offset: Expr, extent: int, step: Step | None) -> Expr:
     loose = next((f"{_plain_name(atom)} = 1" for atom, c in terms if c % extent), "0")
     if constant % extent or loose != "0":
         first = constant + sum(c for _, c in terms if c % extent)
-        raise refuse(step, "fragment-between-tiles", f"`{step}`: pieces of {extent} begin between the tiles that lanes hold",
-                     "keep the tensor in shared, load it at each piece, or cut it in multiples of the instruction's shape",
-                     f"at {loose}, a piece begins at element {first} of the region" if constant % extent == 0
-                     else f"the first piece begins at element {constant} of the region")  # fmt: skip
+        raise refuse(step, "fragment-between-tiles", f"`{step}`: tiles of {extent} begin inside the tiles that lanes hold",
+                     "keep the tensor in shared, load it for each tile, or use tile sizes that are multiples of the instruction's"
+                     " shape",
+                     f"at {loose}, a tile begins at element {first} of the region" if constant % extent == 0
+                     else f"the first tile begins at element {constant} of the region")  # fmt: skip
     total: Expr = index(constant // extent)
     for atom, c in terms:
         total = total + atom * (c // extent)

@@ -45,10 +45,10 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
             case Units():
                 _check_units(step, profile)
             case Place(open=True):
-                raise _hole(step, "write the steps out, or leave the braces out for the default move")
+                raise _hole(step, "write the steps out, or remove the braces to use the default steps")
             case Place(on=str()) if not roles:
-                raise refuse(step, "unknown-role", f"`{step}`: `units` says of no role {step.on}",
-                             f"units block = 1 warp as {step.on} + 4 warp as consumer; or leave `on` out")  # fmt: skip
+                raise refuse(step, "unknown-role", f"`{step}`: `units` has no role {step.on}",
+                             f"write `units block = 1 warp as {step.on} + 4 warp as consumer`, or remove `on`")  # fmt: skip
             case Place(memory=memory) if not profile.has_memory(memory):
                 try:
                     profile.memory(memory)
@@ -56,12 +56,12 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                     raise refuse(step, unknown.code, f"`{step}`: {unknown.message}", unknown.mend or "") from None
             case Place():
                 for flag, what in (
-                    (step.behind > 1, "`behind` more than one round"),
+                    (step.behind > 1, "`behind` by more than one iteration"),
                     (step.once, "`once`"),
                 ):
                     if flag:
-                        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} is accepted by the language, not lowered yet for this"
-                                     " target", "write the schedule without it for now")  # fmt: skip
+                        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} is valid, but not supported yet for this"
+                                     " target", "remove it from the schedule for now")  # fmt: skip
             case Tile(sizes=sizes) | Split(sizes=sizes) if any(isinstance(n, Hole) for _, n in sizes):
                 raise _hole(step, "write a number for `?`")
             case Tile(count=Hole()) | Vectorize(lanes=Hole()):
@@ -84,9 +84,9 @@ def _check_units(step: Units, profile: Profile) -> None:
     named = any(team.role for team in step.teams)
     plain = len(step.teams) == 1 and step.teams[0].role is None and step.teams[0].registers is None
     if step.level != "block" or not plain and not (named and profile.can("phased_barriers")):
-        what = "roles and register budgets" if step.level == "block" else f"saying what a {step.level} is made of"
+        what = "roles and register budgets" if step.level == "block" else f"`units` for a {step.level}"
         verb = "are" if step.level == "block" else "is"
-        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} {verb} accepted by the language, not lowered yet for this target",
+        raise refuse(step, "not-lowered-yet", f"`{step}`: {what} {verb} valid, but not supported yet for this target",
                      "units block = N warp")  # fmt: skip
 
 
@@ -94,12 +94,12 @@ def _check_cluster(step: Units, profile: Profile) -> None:
     if not profile.has_level("cluster"):
         raise no_clusters(step, profile)
     if [(team.level, team.role, team.registers) for team in step.teams] != [("block", None, None)]:
-        raise refuse(step, "not-lowered-yet", f"`{step}`: a cluster of roles, or of other units than blocks, is accepted by the"
-                     " language, not lowered yet for this target", "units cluster = N block")  # fmt: skip
+        raise refuse(step, "not-lowered-yet", f"`{step}`: a cluster of roles, or of other units than blocks, is valid, but not"
+                     " supported yet for this target", "units cluster = N block")  # fmt: skip
 
 
 def _hole(step: Step, mend: str) -> Refusal:
-    return refuse(step, "hole", f"`{step}` has a hole that nobody filled", f"compile the schedule, which fills it; or {mend}")
+    return refuse(step, "hole", f"`{step}` has a hole that is not filled", f"compile the schedule, which fills it; or {mend}")
 
 
 def _all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
@@ -125,8 +125,8 @@ def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
     given = made.definition.allow if made.definition is not None else ()
     for licence in semantics.licences:
         if licence not in given:
-            message = f"`{step}` computes less exactly than the definition of {made.name} asks: it needs the licence {licence}"
-            raise refuse(step, "licence", message, f'tl.define(..., allow=("{licence}",)), or another instruction')
+            message = f"`{step}` is less accurate than the definition of {made.name} requires; it needs the licence {licence}"
+            raise refuse(step, "licence", message, f'write tl.define(..., allow=("{licence}",)), or use another instruction')
 
 
 def _instead(step: Do, profile: Profile) -> str:
@@ -134,8 +134,8 @@ def _instead(step: Do, profile: Profile) -> str:
     offered = [i for i in known() if i.kind == kind and i.unavailable(profile) is None]
     here = [i.name for i in offered if i.needs or set(i.dialects) & set(profile.dialects)]
     what = {"move": "moves", "update": "reductions"}.get(kind, "values")
-    choice = f"for {what} it has {', '.join(here)}; " if here else ""
-    return f"{choice}without the `do`, plain loops do the same"
+    choice = f"for {what} use one of {', '.join(here)}; or " if here else ""
+    return f"{choice}remove the `do` to use plain loops"
 
 
 class Instructions(PointwiseInstructions):
@@ -215,12 +215,12 @@ class Instructions(PointwiseInstructions):
         target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
         if task.states:
             state = task.states[0]
-            target = (f"the state of {state.tensors[0].name}", held_as(step, state.reduce.combiner.left[0].dtype))
+            target = (f"the accumulator of {state.tensors[0].name}", held_as(step, state.reduce.combiner.left[0].dtype))
         found = seen(task, spec, find, target, made.dims if not task.states and (computed or into == "global") else None)
         if found is None:
-            raise refuse(step, "instruction-mismatch", f"`{step}` does not do what is left here",
-                         "an instruction updates one reduction of one value without a condition, moves a tensor or computes one; leave"
-                         " the `do` out",
+            raise refuse(step, "instruction-mismatch", f"`{step}` does not match the innermost body",
+                         "remove the `do`: an instruction updates one reduction of one value without a condition, copies a tensor or"
+                         " computes one",
                          _not_one(task))  # fmt: skip
         return found
 
@@ -267,7 +267,7 @@ class Instructions(PointwiseInstructions):
         """Threads that issue an instruction together must all be there."""
         over = self.build.threads % semantics.width
         if over:
-            raise refuse(step, "not-whole-units", f"`{step}` is issued by {semantics.width} threads together, and a block of"
+            raise refuse(step, "not-whole-units", f"`{step}` is issued by {semantics.width} threads together, but a block of"
                          f" {self.build.threads} is not made of whole {semantics.level}s",
                          f"units block = {-(-self.build.threads // semantics.width)} {semantics.level}",
                          f"the last {semantics.level} would have {over} of {semantics.width} threads")  # fmt: skip
@@ -324,8 +324,9 @@ class Instructions(PointwiseInstructions):
     @staticmethod
     def _check_map(step: Do, name: str, held: Fragment, residence: FragmentShare) -> None:
         if residence.map != held:
-            raise refuse(step, "reader-is-not-owner", f"`{step}`: {residence.tensor.name} is in registers by the map of operand"
-                         f" {residence.operand}, operand {name} has another", "load it again for this operand, or use shared",
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: {residence.tensor.name} is in registers in the fragment layout of"
+                         f" operand {residence.operand}, but operand {name} has"
+                         " another", "load it again for this operand, or load it in shared",
                          f"{residence.map} is not {held}")  # fmt: skip
 
     # ------------------------------------------------------------ tails
@@ -364,12 +365,12 @@ class Instructions(PointwiseInstructions):
     def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound) -> Refusal:
         inside = b.limit // a.extent * a.extent
         example = (
-            f"{a.name} = {b.limit} does not exist, and the piece of {a.extent} that begins at {a.name} = {inside} takes it in"
+            f"{a.name} = {b.limit} is past the end, but the tile of {a.extent} that begins at {a.name} = {inside} includes it"
         )
         if not frame.task.states:
-            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do"
-                          f" not exist: it would store {frame.task.name} there",
-                          f"whole pieces of {a.extent} along {a.name}, or leave the `do` to plain loops", example)  # fmt: skip
+            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                          f" it would store {frame.task.name} there",
+                          f"use whole tiles of {a.extent} along {a.name}, or remove the `do` to use plain loops", example)  # fmt: skip
         points = {x.name: simplify(x.base + inside_piece(x.name, x.extent)) for x in frame.spec.axes}
         value = _value(frame.task)
         accesses = self.accesses(frame, [value], points)
@@ -382,9 +383,10 @@ class Instructions(PointwiseInstructions):
         if not bare:
             fill = what.value if isinstance(what, Const) else what
             identity = frame.task.states[0].reduce.combiner.identity[0].value
-            reason = f"what its operands hold there gives {fill}, not the identity {identity}"
-        return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and its last piece along {a.name} has points that do not"
-                      f" exist: {reason}", "load the operands, so that their fills fold it away, or leave the `do` to plain loops",
+            reason = f"its operands give {fill} there, not the identity {identity}"
+        return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                      f" {reason}", "load the operands, so that their padding contributes the identity, or remove the `do` to use plain"
+                          " loops",
                       example)  # fmt: skip
 
 
@@ -405,7 +407,7 @@ def _bases(frame: Frame) -> dict[str, Expr]:
 
 def _not_one(task: Task) -> str:
     if len(task.states) > 1:
-        return f"{task.name} has {len(task.states)} reductions that walk together"
+        return f"{task.name} has {len(task.states)} reductions that share a loop"
     if task.states and task.states[0].reduce.condition is not None:
         return f"the reduction {task.states[0].tensors[0].name} has a condition"
     if task.states:

@@ -104,11 +104,11 @@ class InstructionMoves(Copies):
             copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics)
             return guarded(copy, guards, step.span)
         if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in open_bounds(a)):
-            why = "cannot be guarded, and what lies outside must be filled"
+            why = "cannot be guarded, but the elements outside must be filled"
             if semantics.completes != AT_ONCE:
-                why = f"completes by {semantics.completes}, which is accepted by the language, not lowered yet for this target"
+                why = f"completes by {semantics.completes}, which is valid, but not supported yet for this target"
             raise refuse(step, "unguardable-do" if semantics.completes == AT_ONCE else "not-lowered-yet", f"`{step}` {why}",
-                         "leave the `do` to plain loops")  # fmt: skip
+                         "remove the `do` to use plain loops")  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
         shared = self.conditions(frame, step, semantics.width)
         return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), shared, step.span)
@@ -121,7 +121,7 @@ class InstructionMoves(Copies):
             count = self.existing(frame, moving, lanes, [])
         except NotCopied as reason:
             raise refuse(
-                step, "unguardable-do", f"`{step}` cannot be guarded: {reason}", "leave the `do` to plain loops"
+                step, "unguardable-do", f"`{step}` cannot be guarded: {reason}", "remove the `do` to use plain loops"
             ) from None
         if count is None:
             return None
@@ -130,8 +130,8 @@ class InstructionMoves(Copies):
             gives, needs = (
                 v if v is not None else "nothing" for v in (outside, frame.fill.value if frame.fill is not None else None)
             )
-            raise refuse(step, "unguardable-do", f"`{step}` gives {gives} outside the tensor, the reader needs {needs}",
-                         "leave the `do` to plain loops")  # fmt: skip
+            raise refuse(step, "unguardable-do", f"`{step}` gives {gives} outside the tensor, but the reader needs {needs}",
+                         "remove the `do` to use plain loops")  # fmt: skip
         return count
 
     # ------------------------------------------------------------ operands

@@ -28,17 +28,17 @@ class PointwiseInstructions(FragmentMoves):
         semantics, place = self.match_of(step).instruction, frame.target.places[0]
         read = self.checked(frame, step, place.buffer.memory)
         if semantics.completes != AT_ONCE:
-            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is accepted by the language, not"
-                         " lowered yet for this target", "leave the `do` to plain loops")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
+                         " for this target", "remove the `do` to use plain loops")  # fmt: skip
         if frame.target.stream or frame.target.behind:
             said = "stream" if frame.target.stream else f"behind {frame.target.behind}"
-            raise refuse(step, "instruction-stores", f"`{step}` stores by itself, so `{said}` says nothing about it",
-                         f"leave `{said}` out, or the `do`")  # fmt: skip
+            raise refuse(step, "instruction-stores", f"`{step}` performs the store itself, so `{said}` would have no effect",
+                         f"remove `{said}`, or the `do`")  # fmt: skip
         for _, whole in read:
             if isinstance(whole, Pad) and not resident(whole, self.residence_of(frame, whole)).fills:
                 name = whole.read.tensor.name
-                raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and nothing fills what lies outside {name}",
-                             f"load {name}, so that its padding is filled, or leave the `do` to plain loops",
+                raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and nothing fills the elements outside {name}",
+                             f"load {name}, so that its padding is filled, or remove the `do` to use plain loops",
                              f"it reads {whole}")  # fmt: skip
         guards = self.conditions(frame, step, semantics.width)
         written = (semantics.writes, place.buffer, self.written_at(frame, step, place))
@@ -68,9 +68,10 @@ class PointwiseInstructions(FragmentMoves):
         found = self.match_of(step)
         operand, binding, held = found.instruction.operand(name), dict(found.binding), found.instruction.fragment(name)
         if held is None or held.lanes > 1:
-            raise refuse(step, "reader-is-not-owner", f"`{step}`: the owners of {share.tensor.name} are declared by spreads,"
-                         f" operand {name} has a map of its own",
-                         f"load {share.tensor.name} in register without spreads: it follows the map", f"{held}")  # fmt: skip
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: the steps of its load map {share.tensor.name} to threads, but operand"
+                         f" {name} has a fragment layout of its own",
+                         f"load {share.tensor.name} in register without `tile ... ->` steps: it then follows the fragment"
+                         " layout", f"{held}")  # fmt: skip
         slot = Var("?slot", INDEX, 0, held.slots - 1)
         points = {a.name: a.base for a in frame.spec.axes}
         for d, element in zip(operand.dims, held.at(index(0), slot), strict=True):
@@ -81,9 +82,9 @@ class PointwiseInstructions(FragmentMoves):
         for n, place in enumerate(places):
             apart = sum((s * (there - here) for s, there, here in zip(share.buffer.strides, place, first, strict=True)), index(0))
             if simplify(apart) is not index(n):
-                raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} takes {held.slots} registers in a row, and"
-                             f" those of {share.tensor.name} are not",
-                             "let the innermost dimension be the instruction's, or keep it in shared",
+                raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} needs {held.slots} consecutive registers, but"
+                             f" those of {share.tensor.name} are not consecutive",
+                             "make the instruction's dimension the innermost one, or keep the tensor in shared",
                              f"element {n} of the operand is in {share.buffer.name}[{', '.join(map(str, place))}], element 0 in"
                              f" [{', '.join(map(str, first))}]")  # fmt: skip
         return first

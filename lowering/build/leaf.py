@@ -309,8 +309,8 @@ class Leaf(Accesses):
         name = (whole.read if isinstance(whole, Pad) else whole).tensor.name
         step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name == name), None)
         assert frame.finishing and step is not None, f"{whole} is nowhere"
-        raise refuse(step, "stage-in-walk", f"`{step}` stands below an accumulator, in its walk over the reduction, and {name} is read"
-                     " after it, for the finished results", f"place {name} above the walk, or above the accumulator")  # fmt: skip
+        raise refuse(step, "stage-in-walk", f"`{step}` is inside the accumulator's reduction loop, but {name} is read after that loop"
+                     " by the finished results", "write it above the reduction loop, or above the accumulator")  # fmt: skip
 
     def residence_here(self, frame: Frame, whole: Read | Pad) -> Residence | None:
         """Where a read finds its tensor, if it is resident already: a step below may still place it."""

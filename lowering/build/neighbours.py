@@ -38,7 +38,7 @@ def check_neighbours(
     guard = conjunction([g for g in guards if any(_is_thread(v) for v in g.walk())])
     points = _points([total, *([guard] if guard is not None else [])], threads)
     if points is None:
-        raise _refusal(step, operand, buffer, "where they write cannot be enumerated")
+        raise _refusal(step, operand, buffer, "the elements that they write cannot be enumerated")
     thread, address, present = points[0], points[1], points[2] if guard is not None else np.array(True)
     lane = thread % operand.neighbours
     first = np.broadcast_to(address - lane * count, np.broadcast_shapes(address.shape, thread.shape, present.shape))
@@ -73,6 +73,6 @@ def _is_thread(v: object) -> bool:
 
 
 def _refusal(step: Do, operand: Operand, buffer: ir.Buffer, example: str) -> Refusal:
-    message = f"`{step}`: what {operand.neighbours} neighbouring threads write must stand one behind the other in {buffer.name}"
-    mend = "number the threads as the layout numbers elements: `-> thread order` the layout, in units of the tile"
+    message = f"`{step}`: {operand.neighbours} neighbouring threads must write consecutive elements of {buffer.name}"
+    mend = "number the threads in the order of the layout's elements: `-> thread order` with the layout's terms, in units of the tile"
     return refuse(step, "lanes-not-in-a-row", message, mend, example)

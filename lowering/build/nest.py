@@ -89,7 +89,7 @@ class Nest(Rings):
         wide = [a for a in sizes if rounds[a] > 1]
         if self.build.grid:
             raise refuse(
-                step, "blocks-twice", f"`{step}`: tiles were given to blocks before", "give all of them to blocks in one tile"
+                step, "blocks-twice", f"`{step}`: tiles were already mapped to blocks", "map all of them to blocks in one tile"
             )
         order = None if empty else step.order  # any order is good for no tiles
         names = list(reversed(wide)) or list(sizes)[-1:]
@@ -123,8 +123,11 @@ class Nest(Rings):
         first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
         most = profile.most_blocks(self.build.threads)
         if first > most and not empty:
-            mend = f"larger tiles, or a number of units that take several each: `-> {level} {profile.compute_units or 64}`"
-            message = f"`{step}`: {first} blocks, a grid of {profile.name} has at most {most}"
+            mend = (
+                f"use larger tiles, or a fixed number of units that process several tiles each: `-> {level}"
+                f" {profile.compute_units or 64}`"
+            )
+            message = f"`{step}` needs {first} blocks, but a grid of {profile.name} has at most {most}"
             raise refuse(step, "too-many-blocks", message, mend)
         blocks = [
             Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0)
@@ -232,14 +235,14 @@ class Nest(Rings):
             if isinstance(step, Place) and step.verb == "compute":
                 task = self.build.task_of(step.tensor_name)
                 if place.tensor_name in {t.name for t in task.outputs} | self._read_by(step):
-                    later(place, f"`ahead` below `{step}`, which makes or reads {place.tensor_name},")
+                    later(place, f"`ahead` below `{step}`, which computes or reads {place.tensor_name},")
                 brought = {t.name for t in task.outputs}
             elif isinstance(step, Place) and step.verb == "load" and not self.is_cache(step):
                 brought = {step.tensor_name}
             else:
                 continue
             if brought & needed:
-                later(place, f"`ahead` below `{step}`, which brings what it reads for one round only,")
+                later(place, f"`ahead` below `{step}`, which loads its source for one iteration only,")
 
     def _read_by(self, stage: Place) -> set[str]:
         """The tensors that a stage reads."""
@@ -373,8 +376,8 @@ class Nest(Rings):
         extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
         if extent % lanes:
             place = next((s for s in frame.steps if isinstance(s, Place) and s.verb == "accumulate"), step)
-            raise refuse(place, "store-width", f"`{place}`: a thread owns {extent} neighbours along {axis}, the store takes {lanes}"
-                         " at a time", f"a width that divides {extent}, or go via shared",
+            raise refuse(place, "store-width", f"`{place}`: a thread owns {extent} neighbours along {axis}, but the store writes"
+                         f" {lanes} at a time", f"use a width that divides {extent}, or store `via shared`",
                          f"of the {lanes} elements that begin at {axis} = {extent // lanes * lanes}, the thread owns"
                          f" {extent % lanes}")  # fmt: skip
         lane = self.build.variable("lane", lanes)

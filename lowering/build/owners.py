@@ -100,28 +100,28 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
         which = " and ".join(around)
         return Refusal(
             "not-lowered-yet",
-            f"threads take the tiles of {name} along {which} in rounds that do not begin at whole rows of tiles: in registers that is"
-            " accepted by the language, not lowered yet for this target",
+            f"threads process the tiles of {name} along {which} in iterations that do not begin at whole rows of tiles: in registers"
+            " this is valid, but not supported yet for this target",
             span=getattr(step, "span", None),
-            mend="more threads (units block = ...), or larger tiles in the braces of the load: one for each thread at most",
+            mend="use more threads (units block = ...), or larger tiles in the braces of the load, so that each thread has at most one",
             proven=False,
         )
     example = _foreign_element(share, dims, error.offsets, threads)
     if example is None:
         return Refusal(
             "reader-is-not-owner",
-            f"which of its registers a thread reads for {name} is not known when the kernel is compiled",
+            f"the register that a thread reads for an element of {name} is not known at compile time",
             span=getattr(step, "span", None),
             counterexample=f"along {dims[error.dim]}, the element {error.offsets[error.dim]} of its region",
-            mend=f"load {name} in register again, for this reader, or let it walk as the owner does",
+            mend=f"load {name} in register again for this reader, or use the same loops for it and the owner",
             proven=False,
         )
     return Refusal(
         "reader-is-not-owner",
-        f"a thread reads an element of {name} that stands in another thread's registers",
+        f"a thread reads an element of {name} that is in another thread's registers",
         span=getattr(step, "span", None),
         counterexample=example,
-        mend=f"load {name} in register again, for this reader, or give it and the owner the same tiles",
+        mend=f"load {name} in register again for this reader, or use the same tiles for it and the owner",
     )
 
 
@@ -155,9 +155,7 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
     owners = np.ones(threads, bool)
     for d, x in enumerate(element):
         owners &= (owned[d] == x).any(axis=1)
-    return (
-        f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} and stands in {_registers(owners)}"
-    )
+    return f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} but is in {_registers(owners)}"
 
 
 def _number(n: int) -> Expr:
@@ -169,7 +167,7 @@ def _number(n: int) -> Expr:
 def _element(name: str, dims: Sequence[str], element: Sequence[int]) -> str:
     places = ", ".join(map(str, element))
     at = f"{dims[0]} = {places}" if len(dims) == 1 else f"({', '.join(dims)}) = ({places})"
-    return f"the element of {name} at {at}, counted from where its region begins,"
+    return f"the element of {name} at {at}, relative to the start of its region,"
 
 
 def _registers(owners: Any) -> str:
@@ -204,4 +202,4 @@ def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads:
     element = [int(x) for x in np.unravel_index(int(stored[p]), extents)]
     owners = np.zeros(threads, bool)
     owners[holder[held == stored[p]]] = True
-    return f"{_element(name, names, element)} is stored by thread {int(storer[p])} and stands in {_registers(owners)}"
+    return f"{_element(name, names, element)} is stored by thread {int(storer[p])} but is in {_registers(owners)}"

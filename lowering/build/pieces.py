@@ -24,8 +24,8 @@ class Pieces(Part):
         sizes: dict[str, int] = {}
         for walk in walks:
             if not isinstance(walk, Split) or not isinstance(frame.steps[-1], Do):
-                raise refuse(stop, "not-lowered-yet", f"`{stop}` after other steps than walks over an instruction's results is accepted"
-                             " by the language, not lowered yet", "begin the braces with via")  # fmt: skip
+                raise refuse(stop, "not-lowered-yet", f"`{stop}` after steps other than loops over an instruction's results is valid,"
+                             " but not supported yet", "write `via` first in the braces")  # fmt: skip
             for axis, size in numbers(walk).items():
                 if axis not in {a.name for a in frame.spec.axes if not a.reduction}:
                     raise refuse(walk, "unknown-axis", f"`{walk}`: the results have no axis {axis}", "name an axis of the output")
@@ -71,13 +71,13 @@ def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Fram
     for piece in frame.pieces:
         shift = simplify(frame.spec.axis(piece.axis).base - piece.base)
         if not isinstance(shift, Const):
-            raise refuse(step, "not-lowered-yet", f"`{step}` walks over {piece.axis} inside a piece of its results: accepted by the"
-                         " language, not lowered yet", "pieces inside one instruction's results")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}` loops over {piece.axis} inside a tile of its results, which is valid, but"
+                         " not supported yet", "use tiles inside one instruction's results")  # fmt: skip
         element = held.table[..., coordinates.index(piece.axis)] + int(shift.value)
         inside &= (element >= 0) & (element < piece.size)
     groups = inside.reshape(held.lanes, -1, width)
     chosen = np.flatnonzero(groups.any(axis=(0, 2)))
     if chosen.size and not (groups[:, chosen].all() and np.ptp(chosen) == chosen.size - 1):
-        raise refuse(step, "store-width", f"a piece of the results of `{step}` cuts what a lane holds side by side",
-                     "pieces of a multiple of the instruction's own columns")  # fmt: skip
+        raise refuse(step, "store-width", f"a tile of the results of `{step}` splits the consecutive elements that a lane holds",
+                     "use tiles that are multiples of the instruction's own columns")  # fmt: skip
     return range(int(chosen[0]), int(chosen[-1]) + 1) if chosen.size else range(0)

@@ -60,8 +60,8 @@ class Places(Part):
         """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
         facts = self.build.profile.memory(step.memory)
         if not facts.cache:
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is accepted by the language,"
-                         " not lowered yet for this target", "load in shared or register")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is valid, but not supported yet"
+                         " for this target", "load in shared or register")  # fmt: skip
         axes = frame.spec.axes
         if step.ahead and frame.last_walk is not None:
             axis, size = frame.last_walk
@@ -70,11 +70,11 @@ class Places(Part):
         unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
         region, _ = self.region(frame.but(spec=unbounded), i, step)
         if region.points:
-            raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, there are no lines to bring",
-                         "leave the prefetch out")  # fmt: skip
+            raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
+                         "remove the prefetch")  # fmt: skip
         if region.source.buffer.memory != "global":
-            raise refuse(step, "prefetch-resident", f"`{step}`: what is read here stands in {region.source.buffer.memory} already",
-                         "leave the prefetch out, or let it stand above the step that brings the tensor")  # fmt: skip
+            raise refuse(step, "prefetch-resident", f"`{step}`: the data is already in {region.source.buffer.memory}",
+                         "remove the prefetch, or write it above the step that loads the tensor")  # fmt: skip
         tensor = region.task.outputs[0]
         line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
         along = _consecutive(region)
@@ -126,9 +126,9 @@ class Places(Part):
         region, uses = self.region(frame, i, step)
         points = [p.name[1:] for p in region.source.points]
         if points and not region.points:
-            raise refuse(step, "layout-dimension", f"`{step}` takes a region of {step.tensor_name}, which stands here as one element"
-                         f" per point of {', '.join(points)}", "let the layout name these axes, or leave it out",
-                         f"{uses[0].read} is one of those elements; its neighbours in the tensor are not here")  # fmt: skip
+            raise refuse(step, "layout-dimension", f"`{step}` loads a region of {step.tensor_name}, which is staged as one element per"
+                         f" point of {', '.join(points)}", "use these axes in the layout, or remove the layout",
+                         f"{uses[0].read} is one of those elements; its neighbours in the tensor are not staged")  # fmt: skip
         unread = nobody_reads(frame, uses)
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
@@ -272,7 +272,7 @@ class Places(Part):
         task = self.build.task_of(step.tensor_name)
         uses = [u for u in uses_below(self.build, frame, k + 1) if u.read.tensor in task.outputs]
         if not uses:
-            raise refuse(step, "stage-unread", f"`{step}`: nothing below reads {step.tensor_name}", "leave the stage out")
+            raise refuse(step, "stage-unread", f"`{step}`: no step below reads {step.tensor_name}", "remove the `compute`")
         ranges: list[Range] = hull(uses, step)
         tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
         axes = []
@@ -319,12 +319,17 @@ class Places(Part):
     def make_stage(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
         """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
         if step.memory not in ("shared", "register"):
-            raise refuse(step, "stage-memory", f"`{step}` inside a block", "compute in shared or register; in global at the head")
+            raise refuse(
+                step,
+                "stage-memory",
+                f"`{step}` is inside a block, where tensors are computed in shared or register",
+                "compute it in shared or register, or in global at the head of the schedule",
+            )
         stage = self.stage_frame(frame, i, i, step)
         for read in stage.task.reads():
             own = stage.task.state_member(read.tensor) is not None
             if not own and not any(r.tensor is read.tensor for r in frame.residences):
-                raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step makes",
+                raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step computes",
                              f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
         residences = tuple(self._stage_place(frame, stage, step, t, slot) for t in stage.task.outputs)
         empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)

@@ -76,11 +76,11 @@ class _Assembly:
         self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
             if s.verb not in ("compute", "load") or s.memory != "global":
-                raise refuse(s, "not-lowered-yet", f"`{s}` is accepted by the language, not lowered yet for this target",
-                             "read the tensor where it is")  # fmt: skip
+                raise refuse(s, "not-lowered-yet", f"`{s}` is valid, but not supported yet for this target",
+                             "remove it, and read the tensor where it is")  # fmt: skip
             if s.verb == "compute" and s.layout is not None:
-                raise refuse(s, "not-lowered-yet", f"`{s}`: what is computed in global memory lies in the order of its dimensions;"
-                             " a layout is accepted by the language, not lowered yet", "leave the layout out")  # fmt: skip
+                raise refuse(s, "not-lowered-yet", f"`{s}`: a layout for a tensor that is computed in global memory is valid, but not"
+                             " supported yet", "remove the layout")  # fmt: skip
         self.given, self.steps = steps, tuple(s for s in steps if s not in head)
         self.tensors = {t.name: t for t in computation.inputs}
         self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})
@@ -99,7 +99,10 @@ class _Assembly:
         for s in self.steps:
             if isinstance(s, Inline) and (d := self.tensors[s.tensor].definition) is not None and d.reduction is not None:
                 raise refuse(
-                    s, "inline-reduction", f"`{s}`: {s.tensor} is a reduction", f"compute {s.tensor} in shared or global"
+                    s,
+                    "inline-reduction",
+                    f"`{s}`: {s.tensor} is a reduction, which cannot be inlined",
+                    f"compute {s.tensor} in shared or global",
                 )
 
     def program(self) -> ir.Program:
@@ -134,7 +137,7 @@ class _Assembly:
             raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is not an input",
                          f"compute {step.tensor_name} in global")  # fmt: skip
         if tensor not in self.places:
-            raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "leave the load out")
+            raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "remove the load")
         placement = laid_out(step, {d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
         before = sum(b.name.startswith(f"{tensor.name}_packed") for b in self.buffers.values())
         name = f"{tensor.name}_packed" + (f"_{before + 1}" if before else "")
@@ -294,15 +297,16 @@ class _Assembly:
             why = " and ".join(f"{r.threads} of the {r.name}" for r in (roles.main, *roles.others))
         elif said is None:
             count = self._derived(steps, dict(sizes))
-            why = f"the spreads below block multiply to {count}"
+            why = f"the steps `tile ... ->` below the block multiply to {count} threads"
         else:
             count = said.teams[0].count * self._unit_threads(said)
             why = f"{said.teams[0].count} {said.teams[0].level}s of {count // said.teams[0].count} threads each"
         most = self.profile.max_block_threads
         if count > most:
             worst = said or next((s for s in reversed(steps) if isinstance(s, Tile) and s.level != "block"), None)
-            raise refuse(worst, "too-many-threads", f"a block of {count} threads; the profile `{self.profile.name}` has at most {most}",
-                         "larger tiles per thread, or a count: -> thread N", why)  # fmt: skip
+            raise refuse(worst, "too-many-threads", f"a block needs {count} threads, but the profile `{self.profile.name}` allows at"
+                         f" most {most}",
+                         "use larger tiles per thread, or limit the number of threads: -> thread N", why)  # fmt: skip
         return max(1, count)
 
     def _unit_threads(self, step: Units) -> int:
@@ -326,8 +330,10 @@ class _Assembly:
                 units = s.count if isinstance(s.count, int) else tiles
                 if inside > 1:  # tiles of a warp's threads fill it
                     if units * per != inside:
-                        raise refuse(s, "warp-not-filled", f"`{s}` gives {units} {s.level}s, {inside // per} make the unit around it",
-                                     f"choose tiles so that there are {inside // per}; or write `units`, and they go in rounds",
+                        raise refuse(s, "warp-not-filled", f"`{s}` maps tiles to {units} {s.level}s, but the enclosing unit has"
+                                     f" {inside // per}",
+                                     f"choose tiles so that there are {inside // per}; or write `units`, and each {s.level} processes"
+                                     " several tiles",
                                      f"{s.level} {min(units, inside // per)} of {inside // per} has no tile"
                                      if units * per < inside else f"tile {inside // per} of {units} has no {s.level}")  # fmt: skip
                     inside = per
@@ -350,7 +356,7 @@ def _check_types(computation: Computation) -> None:
     held += [(t, f"a part of {t.name} is", e.dtype) for t, value in written for e in value.walk() if isinstance(e, Expr)]
     for t, what, dtype in held:
         if dtype.later:
-            raise Refusal("not-lowered-yet", f"{what} {dtype}, which is accepted by the language, not lowered yet", span=t.span,
+            raise Refusal("not-lowered-yet", f"{what} {dtype}, which is valid, but not supported yet", span=t.span,
                           mend="use a float type, an integer type of 8 bits or more, or bool")  # fmt: skip
 
 

@@ -112,15 +112,15 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
             raise
         name = uses[0].read.tensor.name
         scattered = ", ".join(sorted({str(u.read) for u in uses}))
-        message = f"`{step}`: {name} is read at scattered elements, which are not a region of it ({scattered})"
-        raise refuse(step, "reads-scattered", message, f"compute {name} in global, where all of it is") from None
+        message = f"`{step}`: {name} is read at scattered elements, which do not form a region ({scattered})"
+        raise refuse(step, "reads-scattered", message, f"compute {name} in global, where all its elements are stored") from None
     except Apart:
         name = uses[0].read.tensor.name
         several = ", ".join(sorted({str(u.read) for u in uses}))
         mend = f"name the read: load {uses[0].read} in {step.memory}"
         if step.verb == "compute":
             mend = f"compute {name} in global; each read can then be loaded by itself: load {uses[0].read} in {step.memory}"
-        message = f"`{step}`: {name} is read in several ways ({several}), which do not share a region"
+        message = f"`{step}`: {name} is read with several index expressions ({several}), which do not share a region"
         raise refuse(step, "reads-differ", message, mend) from None
 
 

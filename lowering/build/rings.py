@@ -86,13 +86,13 @@ class Rings(Part):
         capacity = capacity or UNKNOWN_BYTES
         if count * each > capacity:
             message = (
-                f"`{place}`: the {count} buffers of its ring take {count * each} bytes of {place.memory}, there are {capacity}"
+                f"`{place}`: the {count} stages of its buffer take {count * each} bytes of {place.memory}, which has {capacity}"
             )
             most = min(MOST_AHEAD, max(0, capacity // each - 1))
-            raise refuse(place, "memory-over-capacity", message, f"at most `ahead {most}`, or smaller tiles")
+            raise refuse(place, "memory-over-capacity", message, f"use at most `ahead {most}`, or smaller tiles")
         if place.ahead > MOST_AHEAD:
-            message = f"`{place}`: the moves of the first {place.ahead} rounds would each be written out before the walk"
-            raise refuse(place, "ring-too-long", message, f"at most `ahead {MOST_AHEAD}`")
+            message = f"`{place}`: the loads of the first {place.ahead} iterations would each be unrolled before the loop"
+            raise refuse(place, "ring-too-long", message, f"use at most `ahead {MOST_AHEAD}`")
 
     def _buffer_bytes(self, frame: Frame, k: int, place: Place) -> int:
         """At least how many bytes one buffer of a ring takes, in registers of one thread."""

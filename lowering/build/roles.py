@@ -61,7 +61,9 @@ def plan_roles(steps: tuple[Step, ...], profile: Profile) -> Plan | None:
     sizes = {team: _unit_threads(said, team, profile) for team in said.teams}
     for team in sorted(said.teams, key=lambda team: -sizes[team]):  # units begin at multiples of their size
         if team.role is None or team.role in roles or profile.has_level(team.role):
-            raise refuse(said, "role-name", f"`{said}`: {team} needs a name of its own", "2 warp as consumer")
+            raise refuse(
+                said, "role-name", f"`{said}`: {team} needs a name of its own", "give it one, as in `2 warp as consumer`"
+            )
         threads = team.count * sizes[team]
         roles[team.role] = Role(team.role, team.level, first, threads, team.registers)
         first += threads
@@ -77,7 +79,7 @@ def _unit_threads(step: Units, team: Team, profile: Profile) -> int:
     found = profile.level(team.level).threads if profile.has_level(team.level) else None
     if found is None:
         raise refuse(step, "role-level", f"`{step}`: the profile `{profile.name}` does not say how many threads a {team.level} has",
-                     "units of one of " + ", ".join(f.name for f in profile.levels if f.threads))  # fmt: skip
+                     "use units of one of " + ", ".join(f.name for f in profile.levels if f.threads))  # fmt: skip
     return found
 
 
@@ -85,12 +87,14 @@ def _main_role(said: Units, steps: tuple[Step, ...], roles: dict[str, Role]) -> 
     """The role that a tile names; without one, the largest on which no load stands, the last of several."""
     named = {s.level for s in steps if isinstance(s, Tile)} & set(roles)
     if len(named) > 1:
-        raise refuse(said, "main-role", f"`{said}`: one role computes, and tiles go to {' and '.join(sorted(named))}",
-                     "tiles to one of them; the others load")  # fmt: skip
+        raise refuse(said, "main-role", f"`{said}`: only one role can compute, but tiles are mapped to {' and '.join(sorted(named))}",
+                     "map tiles to only one of them; the others then load")  # fmt: skip
     loading = {s.on for s in steps if isinstance(s, Place)}
     free = [roles[name] for name in roles if name in named] or [r for r in roles.values() if r.name not in loading]
     if not free:
-        raise refuse(said, "main-role", f"`{said}`: loads stand on every role, so that none computes", "a role more")
+        raise refuse(
+            said, "main-role", f"`{said}`: every role has loads, so there is no role left to compute", "add a role without loads"
+        )
     return max(reversed(free), key=lambda role: role.threads)
 
 
@@ -115,14 +119,14 @@ def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) ->
                 continue
             what = None
             if inner is not step or step.verb != "load" or step.memory != "shared":
-                what = "on a role, what is no load in shared,"
+                what = "a step on a role that is not a load in shared"
             elif spread is not None:
-                what = f"on a role, below `{spread}`,"
+                what = f"a load on a role below `{spread}`"
             elif step.stream or any(isinstance(s, Place) for s in step.steps or ()):
-                what = "on a role, with a stop on its way or past the caches,"
+                what = "a load on a role with a `via` or `stream`"
             if what is not None:
-                raise refuse(inner, "not-lowered-yet", f"`{inner}`: {what} is accepted by the language, not lowered yet for this"
-                             " target", f"a load in shared, above what is given to {plan.main.name}")  # fmt: skip
+                raise refuse(inner, "not-lowered-yet", f"`{inner}`: {what} is valid, but not supported yet for this"
+                             " target", f"use a load in shared, above the tiles that are mapped to {plan.main.name}")  # fmt: skip
 
 
 def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
@@ -133,8 +137,8 @@ def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
     loading = {s.on for s in steps if isinstance(s, Place)}
     idle = [role.name for role in plan.others if role.name not in loading]
     if last is not None and idle:
-        raise refuse(plan.step, "role-without-work", f"`{plan.step}`: the {plan.main.name} computes, no load stands on the {idle[0]},"
-                     f" and none can below `{last}`", f"a load in shared on {idle[0]}, or leave the role out")  # fmt: skip
+        raise refuse(plan.step, "role-without-work", f"`{plan.step}`: the {plan.main.name} computes, no load is on the {idle[0]}, and"
+                     f" none can follow below `{last}`", f"add a load in shared on {idle[0]}, or remove the role")  # fmt: skip
 
 
 def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> None:
@@ -143,22 +147,24 @@ def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> No
     if not budgets:
         return
     if not profile.role_registers:
-        raise refuse(plan.step, "register-budget", f"`{plan.step}`: on `{profile.name}` all threads of a block have as many registers",
-                     "leave the budgets out")  # fmt: skip
+        raise refuse(plan.step, "register-budget", f"`{plan.step}`: on `{profile.name}` all threads of a block have the same number of"
+                     " registers",
+                     "remove the budgets")  # fmt: skip
     least, most, multiple = profile.role_registers
     together = max(f.threads or 1 for f in profile.levels)
     for name, registers in budgets.items():
         if not least <= registers <= most or registers % multiple:
             nearest = max(least, min(most, registers // multiple * multiple))
-            raise refuse(plan.step, "register-budget", f"`{plan.step}`: a thread of the {name} can have {least} to {most} registers,"
-                         f" a multiple of {multiple}", f"{nearest} registers")  # fmt: skip
+            raise refuse(plan.step, "register-budget", f"`{plan.step}`: a thread of the {name} can have {least} to {most} registers, in"
+                         f" multiples of {multiple}", f"use {nearest} registers")  # fmt: skip
         if roles[name].threads % together:
-            raise refuse(plan.step, "register-budget", f"`{plan.step}`: registers are given to {together} threads at a time, the {name}"
-                         f" has {roles[name].threads}", f"units of {together} threads")  # fmt: skip
+            raise refuse(plan.step, "register-budget", f"`{plan.step}`: registers are allocated to {together} threads at a time, but"
+                         f" the {name} has {roles[name].threads}", f"use units of {together} threads")  # fmt: skip
     total = sum(role.threads * (role.registers or 0) for role in roles.values())
     if profile.block_registers is not None and total > profile.block_registers:
         summed = " + ".join(f"{role.threads} x {role.registers or 0}" for role in roles.values())
-        raise refuse(plan.step, "register-budget", f"`{plan.step}`: a block has {profile.block_registers} registers", "smaller budgets",
+        raise refuse(plan.step, "register-budget", f"`{plan.step}`: the budgets need more than the {profile.block_registers} registers"
+                     " of a block", "use smaller budgets",
                      f"{summed} = {total}")  # fmt: skip
 
 
@@ -330,8 +336,8 @@ class RoleLoads(Part):
         known = self._signals.get(id(loads[0]))
         if known is not None:
             if known.counted != counted:
-                raise refuse(loads[0], "not-lowered-yet", f"`{loads[0]}`: walks of which one role has fewer rounds are accepted by the"
-                             " language, not lowered yet for this target", "load without a role here")  # fmt: skip
+                raise refuse(loads[0], "not-lowered-yet", f"`{loads[0]}`: loops in which one role has fewer iterations are valid, but"
+                             " not supported yet for this target", "remove the role from the load")  # fmt: skip
             return known
         slots, stem = loads[0].ahead + 1, "_".join(dict.fromkeys(s.tensor_name for s in loads))
         full, empty = (self.build.buffer(f"{stem}_{what}", dt.uint64, (slots,), "shared", "phases") for what in ("full", "empty"))
@@ -362,9 +368,9 @@ def _counted(frame: Frame, step: Place) -> tuple[tuple[int, Expr], ...]:
     """The walks around a load: their rounds, and where the outermost one ends. Every round inside it must be there."""
     for depth, walk in enumerate(frame.rounds):
         if not (walk.whole if depth else isinstance(walk.first, Const) and walk.first.value == 0):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: its walk over {walk.axis} has fewer rounds in some of the rounds around"
-                         " it, which is accepted by the language for a load on a role, not lowered yet for this target",
-                         "sizes that divide, or load without a role here")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}`: its loop over {walk.axis} has fewer iterations in some iterations of an"
+                         " enclosing loop, which is valid for a load on a role, but not supported yet for this target",
+                         "use tile sizes that divide the extent, or remove the role from the load")  # fmt: skip
     return tuple((walk.rounds, walk.end if depth == 0 else index(walk.rounds)) for depth, walk in enumerate(frame.rounds))
 
 
@@ -372,9 +378,9 @@ def _check_alike(frame: Frame, step: Place) -> None:
     """All blocks of a cluster fill a ring together in every round, so they must all have it."""
     for walk in frame.rounds:
         if not (walk.whole or walk.axis == "block"):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a walk over {walk.axis} that may end sooner in some blocks of a cluster"
-                         " is accepted by the language for what they bring together, not lowered yet for this target",
-                         "sizes that divide, or a load for each block")  # fmt: skip
+            raise refuse(step, "not-lowered-yet", f"`{step}`: a loop over {walk.axis} that may end sooner in some blocks of a cluster"
+                         " is valid for data that they load together, but not supported yet for this target",
+                         "use tile sizes that divide the extent, or a separate load for each block")  # fmt: skip
 
 
 def _place(frame: Frame, signals: Signals) -> tuple[Expr, Expr]:

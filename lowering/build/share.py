@@ -99,15 +99,16 @@ class Shares(Redistributions):
             return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
         leaf = step.steps[-1] if step.steps else None
         if isinstance(leaf, Do):
-            raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that give no thread a tile is"
-                         " accepted by the language, not lowered yet",
-                         "say above it which elements each thread has, as in tile ... -> thread")  # fmt: skip
+            raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that map no tiles to threads is"
+                         " valid, but not supported yet",
+                         "map tiles to threads above it, as in tile ... -> thread")  # fmt: skip
         names = [a.name for a in region.spec.axes]
         lanes, wide = 1, -1
         if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
             if leaf.axis not in names:
-                raise refuse(leaf, "unknown-axis", f"`{leaf}`: a move of {step.tensor_name} has the dimensions {', '.join(names)}",
-                             "name the tensor's own dimensions")  # fmt: skip
+                raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                             f" {', '.join(names)}",
+                             "use the tensor's own dimensions")  # fmt: skip
             wide = names.index(leaf.axis)
             lanes = _run(share.dims[wide], leaf.lanes)
         variables, loops = [], []
@@ -211,8 +212,8 @@ def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: 
     dims = {a.name for a in whole}
     for s in steps:
         if isinstance(s, (Fuse, Unfuse)) and dims & set(s.axes if isinstance(s, Fuse) else (s.axis,)):
-            raise refuse(s, "not-lowered-yet", f"`{s}` in the braces of a tensor in registers is accepted by the language, not lowered"
-                         " yet", "cut the tensor's own dimensions, or keep it in shared")  # fmt: skip
+            raise refuse(s, "not-lowered-yet", f"`{s}` in the braces of a tensor in registers is valid, but not supported"
+                         " yet", "tile the tensor's own dimensions, or keep it in shared")  # fmt: skip
     return tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in whole)
 
 
@@ -251,7 +252,8 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
         for atom, c in rest:
             first, last = interval(atom)
             if first is None or last is None:
-                raise refuse(step, "register-slot", f"`{step}`: the slot of an element of {name} depends on {atom}, which has no bound",
+                raise refuse(step, "register-slot", f"`{step}`: the register of an element of {name} depends on {atom}, which has no"
+                             " bound",
                              "load it in shared")  # fmt: skip
             ends = sorted((c * first, c * last))
             a, b = a + ends[0], b + ends[1]

@@ -148,7 +148,7 @@ def check_level(profile: Profile, step: Tile) -> None:
     if not profile.has_level(step.level):
         near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, profile.level_names, 1)
         raise refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `{step.level}`",
-                     (f"did you mean `{near[0]}`? " if near else "") + "Levels of this profile: "
+                     (f"did you mean `{near[0]}`? The levels are " if near else "use one of the levels ")
                      + ", ".join(profile.level_names))  # fmt: skip
 
 
@@ -175,8 +175,8 @@ def plan_spread(
         raise refuse(
             step,
             "too-many-units",
-            f"`{step}` wants {wanted} {step.level}s, this spec has {available}",
-            f"at most {available}, or say more with units",
+            f"`{step}` needs {wanted} {step.level}s, but only {available} are available",
+            f"use at most {available}, or enlarge the block with `units block = ...`",
         )
     count = min(wanted, available)
     rest = math.prod(list(rounds.values())[1:])

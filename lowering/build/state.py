@@ -39,19 +39,24 @@ class States(Pieces, Meetings):
         """The scope of an accumulator: states, the steps below, results."""
         step = step.replace(span=step.span or frame.origin)  # one that a stage implies is written where the stage is
         if step.ahead:
-            raise refuse(step, "accumulate-form", f"`{step}`: an accumulator is not moved, so nothing of it can run ahead",
-                         "leave `ahead` out; loads run ahead")  # fmt: skip
+            raise refuse(step, "accumulate-form", f"`{step}`: an accumulator is not loaded, so `ahead` cannot prefetch it",
+                         "remove `ahead`, or write it at a load")  # fmt: skip
         if step.layout is not None and step.memory == "register":
-            raise refuse(step, "accumulate-form", f"`{step}`: registers have no addresses, so no layout", "leave the layout out")
+            raise refuse(
+                step, "accumulate-form", f"`{step}`: registers have no addresses, so they have no layout", "remove the layout"
+            )
         self._check_partial_rounds(frame, step)
         if step.memory == "register":
             if frame.state is not None and frame.state.memory == "register":
-                raise refuse(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register: the one written before,"
-                             " or the one implied above a spread of the reduction", "write it once, above the first cut")  # fmt: skip
+                raise refuse(step, "accumulate-twice", f"`{step}` is inside another accumulator in register: one written before, or one"
+                             " implied above a reduction mapped to units", "write it once, above the first step that divides the"
+                                 " reduction")  # fmt: skip
             return self._register_accumulator(frame, i, step)
         if step.memory == "shared":
             return self._shared_accumulator(frame, i, step)
-        raise refuse(step, "accumulate-memory", f"`{step}`: a state lives in register or shared", "accumulate in register")
+        raise refuse(
+            step, "accumulate-memory", f"`{step}`: an accumulator must be in register or shared", "accumulate in register"
+        )
 
     def _check_partial_rounds(self, frame: Frame, step: Place) -> None:
         """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
@@ -71,15 +76,15 @@ class States(Pieces, Meetings):
                 continue
             held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
             rounded = bool(members) or isinstance(value, Cast) and value.operand in held
-            why = f"is {output.dtype}, narrower than the state" if rounded else "is computed from the state"
-            stores = f"its state{{}} rounded to {output.dtype}" if rounded else "the finished value of its state{}"
+            why = f"is {output.dtype}, narrower than the accumulator" if rounded else "is computed from the accumulator"
+            stores = f"the accumulator{{}} rounded to {output.dtype}" if rounded else "the finished value of the accumulator{}"
             raise _not_held(frame, step, output, f"{output.name} {why}", stores)
         for state in frame.task.states:
             stored = [t for t in state.tensors if st_read(frame, t) in frame.task.values]
             if len(stored) < len(state.tensors):
                 missing = ", ".join(t.name for t in state.tensors if t not in stored)
-                why = f"the state has {counted(len(state.tensors), 'member')}, and {missing} is not an output"
-                raise _not_held(frame, step, stored[0], why, f"one of {len(state.tensors)} members of its state{{}}")
+                why = f"the accumulator has {counted(len(state.tensors), 'member')}, and {missing} is not an output"
+                raise _not_held(frame, step, stored[0], why, f"one of {len(state.tensors)} members of the accumulator{{}}")
 
     # ------------------------------------------------------------ registers
 
@@ -236,13 +241,19 @@ class States(Pieces, Meetings):
             return self.chain(finishing, i + 1)
         before, stop, after = parted
         if stop.memory != "shared":
-            raise refuse(stop, "via-memory", f"`{stop}`: results stop in shared on the way from their owners", "via shared")
+            raise refuse(
+                stop,
+                "via-memory",
+                f"`{stop}`: results can only be staged in shared on the way from the threads that hold them",
+                "via shared",
+            )
         if stop.steps:
             raise refuse(stop, "via-steps", f"`{stop}` takes no steps here: the threads that own the register accumulator"
-                         " store it to shared memory", "put the steps after `via`, where they move the values on")  # fmt: skip
+                         " store it to shared memory", "write the steps after `via`, where they copy the values out of shared"
+                             " memory")  # fmt: skip
         if finishing.outer is not None:
-            raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way into an outer accumulator is accepted by the language, not"
-                         " lowered yet", "leave these braces out, and schedule the way back in the outer accumulator's")  # fmt: skip
+            raise refuse(stop, "not-lowered-yet", f"`{stop}` between an inner and an outer accumulator is valid, but not supported"
+                         " yet", "remove these braces, and schedule the store in the braces of the outer accumulator")  # fmt: skip
         if before:
             return self.in_pieces(frame, finishing, i, step, stop, before, after)
         boxes = self.boxes_for(frame, stop)
@@ -263,14 +274,15 @@ class States(Pieces, Meetings):
         """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""
         steps = step.steps or ()
         if isinstance(frame.steps[-1], Do) or not all(isinstance(s, (Tile, Split, Vectorize)) for s in steps):
-            raise refuse(step, "owners-store", f"`{step}`: the owners of a register state store it themselves, in vectors at most",
-                         "go `via shared` first; the steps after it then move any way you like")  # fmt: skip
+            raise refuse(step, "owners-store", f"`{step}`: the threads that own a register accumulator store it themselves; only"
+                         " `vectorize` can change how",
+                         "write `via shared` first; the steps after it can then use any tiles")  # fmt: skip
         from tilelang.lowering.build.owners import stored_by_another  # enumerates in NumPy
 
         for below in frame.steps[i + 1 :]:
             if isinstance(below, (Fuse, Unfuse)) and steps:
-                raise refuse(step, "not-lowered-yet", f"`{step}` above `{below}`, with tiles of its own, is accepted by the language,"
-                             " not lowered yet", f"write `{below}` above it, or leave the braces out")  # fmt: skip
+                raise refuse(step, "not-lowered-yet", f"`{step}` above `{below}`, with tiles of its own, is valid, but not supported"
+                             " yet", f"write `{below}` above it, or remove the braces")  # fmt: skip
         spec = _without_reductions(frame.spec)
         store = Frame(frame.task.replace(states=()), complete(spec, steps, False), spec, frame.target, ())
         profile = self.build.profile
@@ -278,22 +290,24 @@ class States(Pieces, Meetings):
             frame.task.name, spec, leaf_spec(frame, i + 1, profile), leaf_spec(store, 0, profile), self.build.threads
         )
         if example is not None:
-            raise refuse(step, "reader-is-not-owner", f"`{step}`: the tiles of this store are not those of the threads that hold"
-                         f" {frame.task.name}", "put `via shared` before them, or store by the tiles that the steps below compute by",
+            raise refuse(step, "reader-is-not-owner", f"`{step}`: the tiles of this store do not match the threads that hold"
+                         f" {frame.task.name}", "write `via shared` before them, or store with the same tiles as the steps below"
+                             " compute with",
                          example)  # fmt: skip
 
     def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stop for pointwise results: in registers (how they are stored), or in shared memory before a move of their own."""
         if frame.task.states:
-            raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results go back as accumulate says",
-                         "accumulate in register { via shared; ... }")  # fmt: skip
+            raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results are stored by the steps of"
+                         " `accumulate`",
+                         "write it there: accumulate in register { via shared; ... }")  # fmt: skip
         if step.memory == "register":
             if step.layout is not None or step.steps:
-                raise refuse(step, "via-steps", f"`{step}`: registers have no addresses, and what a thread computes it stores itself,"
-                             " so the steps below say all", str(step.replace(layout=None, steps=None)))  # fmt: skip
+                raise refuse(step, "via-steps", f"`{step}`: each thread stores the results that it holds in registers, so `via"
+                             " register` has no layout or steps of its own", str(step.replace(layout=None, steps=None)))  # fmt: skip
             return self.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
         if step.memory != "shared":
-            raise refuse(step, "via-memory", f"`{step}`: a stop is in register or shared", "via shared")
+            raise refuse(step, "via-memory", f"`{step}`: results can only be staged in register or shared", "via shared")
         boxes = tuple(self._box(frame, t.name, t.dtype, step, t, t.dims) for t in frame.task.outputs)
         put = self.chain(frame.but(target=Target(boxes)), i + 1)
         return ir.seq(put, self._store_task(frame, frame.target.stored_as(step), boxes, step.steps or ()))
@@ -316,7 +330,7 @@ class States(Pieces, Meetings):
             return own
         for s in frame.steps:
             if isinstance(s, (Fuse, Unfuse)) and set(axes) & set(s.axes if isinstance(s, Fuse) else (s.axis,)):
-                raise refuse(step, "not-lowered-yet", f"`{step}` above `{s}` is accepted by the language, not lowered yet",
+                raise refuse(step, "not-lowered-yet", f"`{step}` above `{s}` is valid, but not supported yet",
                              f"write `{s}` above it")  # fmt: skip
         return axes
 
@@ -348,8 +362,8 @@ class States(Pieces, Meetings):
             raise refuse(
                 step,
                 "accumulate-order",
-                f"`{step}` inside an accumulator in {frame.state.memory}",
-                "shared stands outside register",
+                f"`{step}` is inside an accumulator in {frame.state.memory}",
+                "write `accumulate in shared` above `accumulate in register`",
             )
         buffers, boxes = [], []
         for state in frame.task.states:
@@ -385,7 +399,7 @@ class States(Pieces, Meetings):
             return self._pointwise(frame, task, target, boxes, step.steps)
         before, stop, after = parted
         if stop.steps and before:
-            raise refuse(stop, "via-steps", f"`{step}` has two sets of steps for the move to the stop: before `{stop}` and in"
+            raise refuse(stop, "via-steps", f"`{step}` has two sets of steps for the copy to its staging buffer: before `{stop}` and in"
                          " its braces", "keep one set")  # fmt: skip
         there = self.boxes_for(frame, stop)
         put = self._pointwise(frame, task, Target(there), boxes, before or stop.steps)
@@ -441,12 +455,12 @@ def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) 
     if axis is not None:
         first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
-    return refuse(step, "state-under-walk", f"`{step}` stands under a walk over the reduction, so partial results would be stored in"
+    return refuse(step, "state-under-walk", f"`{step}` is inside a loop over the reduction, so partial results would be stored in"
                   f" {output.name}, which cannot hold them: {why}",
-                  "put it above the walk, so that it holds the state from one round to the next" if step.memory == "shared"
-                  else "put `accumulate in shared` above the walk; this accumulator then combines into it",
-                  f"the first round stores in {element} {stores.format(first)}; the second combines {second} with that instead of with"
-                  " the state")  # fmt: skip
+                  "write it above the loop, so that it keeps its value from one iteration to the next" if step.memory == "shared"
+                  else "write `accumulate in shared` above the loop; this accumulator then combines into it",
+                  f"the first iteration stores in {element} {stores.format(first)}; the second combines {second} with that instead of"
+                  " with the accumulator")  # fmt: skip
 
 
 def _lies_in_global(frame: Frame, whole: Read | Pad) -> bool:

@@ -58,14 +58,16 @@ def _stages_of(step: Place) -> list[Step]:
     before, stop, after = parted
     stops_there = step.memory in ("shared", "register")
     if stop.memory != "shared" or not stops_there:
-        raise refuse(stop, "via-memory", f"`{stop}` on the way to {step.memory}: a load stops in register or shared, on its way to"
-                     " one of them", "via shared, or leave the stop out" if stops_there else "leave the stop out")  # fmt: skip
+        raise refuse(stop, "via-memory", f"`{stop}` in a load in {step.memory}: only a load in register or shared can be staged, and"
+                     " only in register or"
+                     " shared", "write `via shared`, or remove the `via`" if stops_there else "remove the `via`")  # fmt: skip
     if step.ahead:
-        raise refuse(stop, "not-lowered-yet", f"`{step}`: running ahead from a stop on is accepted by the language, not lowered yet",
-                     f"let the way to the stop run ahead: via shared ahead {step.ahead}")  # fmt: skip
+        raise refuse(stop, "not-lowered-yet", f"`{step}`: `ahead` for the copy out of a staging buffer is valid, but not supported yet",
+                     f"prefetch into the staging buffer: via shared ahead {step.ahead}")  # fmt: skip
     if stop.steps and before:
-        raise refuse(stop, "via-steps", f"`{step}` says twice how {step.tensor_name} moves to its stop, before `{stop}` and in it",
-                     "keep one of them")  # fmt: skip
+        raise refuse(stop, "via-steps", f"`{step}` has two sets of steps for the copy of {step.tensor_name} to its staging buffer:"
+                     f" before `{stop}` and in its braces",
+                     "keep one set")  # fmt: skip
     first = stop.replace(verb="load", what=step.what, steps=before or stop.steps, stream=step.stream or stop.stream)
     second = step.replace(steps=after or None, stream=False)
     return [*_stages_of(first), *_stages_of(second)]
@@ -78,15 +80,15 @@ def _check_register_stops(step: Place) -> None:
         return
     stop = stops[-1]
     if len(stops) > 1 or step.memory != "shared":
-        raise refuse(stop, "via-memory", f"`{step}`: from registers to {step.memory if len(stops) == 1 else 'registers'} is no way",
-                     "leave the stop out")  # fmt: skip
+        raise refuse(stop, "via-memory", f"`{step}`: `via register` is only possible in a load in shared, and once",
+                     "remove the `via`")  # fmt: skip
     if isinstance((step.steps or ())[-1], Do):
-        raise refuse(stop, "not-lowered-yet", f"`{stop}` before an instruction is accepted by the language, not lowered yet",
-                     "leave the stop or the instruction out")  # fmt: skip
+        raise refuse(stop, "not-lowered-yet", f"`{stop}` before an instruction is valid, but not supported yet",
+                     "remove the `via` or the instruction")  # fmt: skip
     if stop.ahead:
-        raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way of a load is accepted by the language, not lowered yet",
-                     "leave its `ahead` out: what a load with `ahead` moves waits in registers from a round's beginning to its"
+        raise refuse(stop, "not-lowered-yet", f"`{stop}` in a load is valid, but not supported yet",
+                     "remove its `ahead`: a load with `ahead` already keeps its data in registers from the start of an iteration to its"
                      " end")  # fmt: skip
     if stop.layout is not None or stop.steps:
-        raise refuse(stop, "via-steps", f"`{stop}`: registers have no addresses, and the same threads fetch and store, so the steps"
-                     " of the load say all", "via register")  # fmt: skip
+        raise refuse(stop, "via-steps", f"`{stop}`: the threads that fetch the data into registers also store it, so `via register` has"
+                     " no layout or steps of its own", "via register")  # fmt: skip

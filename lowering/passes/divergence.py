@@ -66,7 +66,7 @@ def _flat(parts: list[ir.Stmt]) -> list[ir.Stmt]:
 def _to_uniform(loop: ir.For, high: int | None) -> ir.For:
     """A loop whose rounds depend on the thread, as one over the most rounds that any thread makes, guarded."""
     if high is None:
-        raise _refusal(loop, "a loop whose number of rounds depends on the thread and has no bound")
+        raise _refusal(loop, "a loop whose number of iterations depends on the thread and has no bound")
     return loop.replace(extent=index(max(high, 0)), body=ir.If(binary("<", loop.var, loop.extent), loop.body, span=loop.span))
 
 
@@ -108,7 +108,7 @@ def _under(condition: Expr, stmt: ir.Stmt, origin: ir.If) -> list[ir.Stmt]:
 def _refusal(stmt: ir.Stmt, where: str) -> Refusal:
     return Refusal(
         "barrier-in-divergent-control",
-        f"threads would have to meet inside {where}, which not all of them reach together",
+        f"threads would have to synchronize inside {where}, which not all of them reach together",
         span=getattr(stmt, "span", None),
-        mend="place what is written and what is read in steps of their own, above the step that depends on the thread",
+        mend="move the steps that write and read shared memory above the step that depends on the thread",
     )

@@ -94,13 +94,13 @@ def _meets(stmt: ir.Stmt) -> bool:
 
 def _refuse(kernel: ir.Kernel) -> None:
     """Raises a Refusal for what threads do not do one after another."""
-    whole = "threads that run at the same time; here one core runs all threads of a block, one after another"
+    whole = "threads that run at the same time, but on a CPU one core runs all threads of a block one after another"
     if kernel.roles:
         mend = "write a schedule in which all threads do the same"
-        raise Refusal("roles-on-cpu", f"roles are of {whole}", span=kernel.roles[0].span, mend=mend)
+        raise Refusal("roles-on-cpu", f"roles need {whole}", span=kernel.roles[0].span, mend=mend)
     if kernel.cluster > 1:
-        mend = "leave the level `cluster` out of the schedule"
-        raise Refusal("clusters-on-cpu", f"the blocks of a cluster have {whole}", mend=mend)
+        mend = "remove the level `cluster` from the schedule"
+        raise Refusal("clusters-on-cpu", f"the blocks of a cluster need {whole}", mend=mend)
     for s in ir.statements(kernel.body):
         if isinstance(s, ir.Instruction) and (s.width > 1 or s.semantics.completes != AT_ONCE):
             name, mend = getattr(s.semantics, "name", s.semantics), "use an instruction that each thread issues by itself"

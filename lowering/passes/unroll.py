@@ -177,14 +177,14 @@ def _rounds(stmt: ir.Stmt, var: Var, loops: dict[Var, int]) -> Iterator[int]:
 def _too_long(loop: ir.For) -> Refusal:
     copies = loop.extent.value if isinstance(loop.extent, Const) else "several"
     asked = loop.kind == "unroll"
-    why = "" if asked else " addresses registers and"
-    fewer = "leave `unroll` out, or `peel` of the loops inside" if asked else "keep fewer values in registers"
+    why = "" if asked else " indexes registers and"
+    fewer = "remove `unroll`, or the `peel` of the loops inside" if asked else "keep fewer values in registers"
     return Refusal(
         "unrolled-too-long",
-        f"the walk over {loop.var.name}{why} is written out {copies} times, with the loops inside it that are written out, too: more"
-        f" than {MOST_STATEMENTS:,} statements",
+        f"the loop over {loop.var.name}{why} is unrolled {copies} times, with the loops inside it that are unrolled, too: more than"
+        f" {MOST_STATEMENTS:,} statements",
         span=loop.span,
-        mend=f"{fewer}; or smaller pieces, so that fewer rounds are written out",
+        mend=f"{fewer}; or use smaller tiles, so that fewer iterations are unrolled",
     )
 
 
@@ -202,9 +202,8 @@ def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:
     held = sorted(touched, key=lambda b: (-b.elements, b.name))
     return Refusal(
         "registers-too-many",
-        f"the walk over {stmt.var.name} addresses registers, which have no addresses, so it is written out: {elements} times, the limit"
-        f" is {limit}",
+        f"the loop over {stmt.var.name} indexes registers, so it must be unrolled: {elements} times, but the limit is {limit}",
         span=stmt.span,
         counterexample="each thread holds " + " and ".join(f"{b.name}: {' x '.join(map(str, b.shape))} elements" for b in held),
-        mend="give more of the tile to units, or keep the tensor in shared",
+        mend="map more of the tile to units, or keep the tensor in shared",
     )
