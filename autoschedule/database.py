@@ -166,7 +166,9 @@ def now() -> str:
 
 
 def _no_entry(why: str) -> TileLangError:
-    return TileLangError("database-entry", f"no entry of a database of schedules: {why}", mend="what `tilelang db export` writes")
+    return TileLangError(
+        "database-entry", f"no entry of a database of schedules: {why}", mend="use a file that `tilelang db export` wrote"
+    )
 
 
 def _is_text(value: str) -> bool:

@@ -123,7 +123,9 @@ def measure(
     process that can use it.
     """
     if target.device is None:
-        raise DeviceError("no-device", f"{target} is a profile without a device", mend="the target of a device here")
+        raise DeviceError(
+            "no-device", f"{target} is a profile without a device", mend="use the target of a device on this machine"
+        )
     options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
     pruning = Pruning.without(options.without_rules)
     made = list(_lowered(candidates, most, target, options))
@@ -140,7 +142,9 @@ def measure(
                 _rounds(trials, bench, samples, tell)
     except OSError as error:  # no room for the inputs, or no other process
         raise DeviceError(
-            "no-measurement", f"nothing can be measured: {error}", mend="room for files in TMPDIR; trials=0 measures nothing"
+            "no-measurement",
+            f"nothing can be measured: {error}",
+            mend="make room for files in TMPDIR, or use trials=0, which measures nothing",
         ) from None
     return Measured(tuple(trials), bound_s, pruning)
 
@@ -314,7 +318,7 @@ class _Process:
         except _Fault as fault:
             self.end()
             message = f"the process that measures cannot use {setting.device}: {fault.why}"
-            raise DeviceError("no-measurement", message, mend="trials=0 measures nothing") from None
+            raise DeviceError("no-measurement", message, mend="use trials=0, which measures nothing") from None
         except BaseException:  # as of Ctrl-C
             self.end()
             raise

@@ -39,9 +39,9 @@ def parameters_of(
         name = name_of(p.children[0])
         if outer is not None and name in outer:
             message = f"`{name}` is a parameter of the computation already, and can be used here as it is"
-            raise scope.fail(p, "parameter-twice", message, "leave it out here; for another value, another name")
+            raise scope.fail(p, "parameter-twice", message, "remove it here; for another value, use another name")
         if name in scope.values:
-            raise scope.fail(p, "parameter-twice", f"{where} has two parameters `{name}`", "name them apart")
+            raise scope.fail(p, "parameter-twice", f"{where} has two parameters `{name}`", "give them different names")
         if p.data == "launch_parameter":
             scope.values[name] = _at_launch(scope, p, given)
         elif name in given:
@@ -53,7 +53,7 @@ def parameters_of(
                 p,
                 "parameter-without-value",
                 f"`{name}` of {where} has no value",
-                f"give one, as in --size {name}=1024, or a default",
+                f"give it one, as in --size {name}=1024, or a default",
             )
     return scope.values
 
@@ -65,19 +65,24 @@ def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
     name = name_of(name)
     for k in known[1::2]:
         if len(str(k)) > MOST_DIGITS:
-            raise scope.fail(p, "number-out-of-range", f"a number of {len(str(k))} digits", "a smaller one")
+            raise scope.fail(p, "number-out-of-range", f"a number of {len(str(k))} digits", "use a smaller one")
     multiple = int(known[1]) if known else 1
     if known and (str(known[2]) != "==" or int(known[3]) != 0 or multiple == 0):
         told = " ".join(str(k) for k in known)
-        mend = f"as in `{name} at launch % {multiple or 16} == 0`"
-        raise scope.fail(p, "launch-multiple", f"of a number at launch only a divisor is known, not `{told}`", mend)
+        mend = f"write `{name} at launch % {multiple or 16} == 0`"
+        raise scope.fail(p, "launch-multiple", f"the only condition on a number at launch is a divisor, not `{told}`", mend)
     value = given.get(name)
     if value is None:
         return symbol(name, multiple)
     if not isinstance(value, int):
-        raise scope.fail(p, "launch-value", f"`{name}` is {value}, and a number at launch", f"as in --size {name}={multiple}")
+        raise scope.fail(
+            p,
+            "launch-value",
+            f"`{name}` is {value}, but a number at launch must be a whole number",
+            f"give a size, as in --size {name}={multiple}",
+        )
     if value % multiple:
-        mend = f"as in --size {name}={value + -value % multiple}"
+        mend = f"give a multiple, as in --size {name}={value + -value % multiple}"
         raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is not a multiple of {multiple}", mend)
     return value
 
@@ -128,8 +133,8 @@ class _Definitions:
         for t in self.outputs:
             if t.name not in self.order:
                 (tree,) = [d for d in self.declarations if d.data == "outputs"]
-                message = f"{t.name} is marked `output`, and is not among the outputs listed"
-                raise self.scope.fail(tree, "output-not-listed", message, "list it too, or leave out its `output`")
+                message = f"{t.name} is marked `output`, but is not among the outputs listed"
+                raise self.scope.fail(tree, "output-not-listed", message, "list it too, or remove its `output`")
         return tuple(self.scope.tensors[n] for n in self.order)
 
     def _axes_first(self) -> Iterator[Any]:
@@ -168,7 +173,7 @@ class _Definitions:
         told = next((t for t in rest if t.data == "value_range"), None)
         layout = next((t for t in rest if t.data in ("layout", "plain_layout")), None)
         if layout is not None:
-            message = "a layout of an input is accepted by the language, not lowered yet for this target"
+            message = "a layout of an input is valid, but not supported yet for this target"
             mend = f"pack it: `load {name_of(name)} in global layout (...)` at the head of a schedule"
             raise self.scope.fail(layout, "not-lowered-yet", message, mend)
         inner = Values(self.scope)
@@ -190,7 +195,9 @@ class _Definitions:
             axis = self.scope.values.get(name)
             if isinstance(axis, Axis):
                 return axis
-            raise self.scope.fail(d, "extent", f"the extent of `{name}` is not known here", f"{name}: 64, or {name}: a parameter")
+            raise self.scope.fail(
+                d, "extent", f"the extent of `{name}` is not known", f"write {name}: 64, or {name}: with a parameter"
+            )
         return self._axis_of(name, d.children[1])
 
     def _axis_of(self, name: str, extent: Any) -> Axis:
@@ -212,15 +219,15 @@ class _Definitions:
         types, others = ([type_named(self.scope, m.children[1]) for m in side.children] for side in (left, right))
         names = [*sides[0], *sides[1]]
         if len(sides[0]) != len(sides[1]) or len(set(names)) != len(names):
-            message = "both states of a combiner have the same number of members, each with its own name"
-            raise self.scope.fail(d, "reduce-members", message, "as in combiner w(a: float32; b: float32) { ... }")
+            message = "both states of a combiner must have the same number of members, each with its own name"
+            raise self.scope.fail(d, "reduce-members", message, "write combiner w(a: float32; b: float32) { ... }")
         if not len(results.children) == len(identity.children) == len(sides[0]):
             counts = f"{counted(len(results.children), 'result')} and {counted(len(identity.children), 'identity', 'identities')}"
             message = f"{name_of(name)} has {counted(len(sides[0]), 'member')}, {counts}"
-            raise self.scope.fail(d, "reduce-members", message, "one result and one identity per member")
+            raise self.scope.fail(d, "reduce-members", message, "give one result and one identity for each member")
         if types != others:
-            message = f"one state of {name_of(name)} is of ({listed(types)}), the other of ({listed(others)})"
-            raise self.scope.fail(d, "combiner-types", message, "the same types in both")
+            message = f"one state of {name_of(name)} has the types ({listed(types)}), the other one ({listed(others)})"
+            raise self.scope.fail(d, "combiner-types", message, "use the same types in both")
         neutral = [Values(self.scope).value(t) for t in identity.children]
 
         def combine(a: Any, b: Any) -> Any:
@@ -234,13 +241,13 @@ class _Definitions:
 
     def _outputs(self, d: Any) -> None:
         if self.order is not None:
-            raise self.scope.fail(d, "outputs-twice", "`outputs` stands twice", "one list of all outputs")
+            raise self.scope.fail(d, "outputs-twice", "`outputs` appears twice", "write one list of all outputs")
         self.order = [name_of(n) for n in d.children]
         for k, (name, tree) in enumerate(zip(self.order, d.children, strict=True)):
             if name in self.order[:k]:
-                raise self.scope.fail(tree, "name-twice", f"`{name}` stands twice among the outputs", "each output once")
+                raise self.scope.fail(tree, "name-twice", f"`{name}` appears twice among the outputs", "list each output once")
             if name not in self.scope.tensors and name not in self.broken:
-                raise self.scope.fail(tree, "unknown-tensor", f"there is no tensor `{name}`", "outputs are definitions above")
+                raise self.scope.fail(tree, "unknown-tensor", f"there is no tensor `{name}`", "use definitions above as outputs")
 
     def _definition(self, d: Any) -> None:
         parts: dict[str, list[Any]] = {}
@@ -253,7 +260,7 @@ class _Definitions:
         spelled = [[name_of(n) for n in t.children[1].children] if len(t.children) > 1 else [] for t in targets]
         if any(s != spelled[0] for s in spelled):
             raise self.scope.fail(
-                d, "define-members", "tensors that are defined together have the same axes", "define them by themselves"
+                d, "define-members", "tensors that are defined together must have the same axes", "define them separately"
             )
         values = Values(self.scope)
         axes = values.axes(targets[0].children[1]) if len(targets[0].children) > 1 else []
@@ -271,7 +278,7 @@ class _Definitions:
             for n in t.children:
                 if name_of(n) not in names:
                     raise self.scope.fail(
-                        n, "unknown-tensor", f"`{name_of(n)}` is not defined here", "one of " + ", ".join(names)
+                        n, "unknown-tensor", f"`{name_of(n)}` is not defined here", "use one of " + ", ".join(names)
                     )
         if "is_output" in parts:
             self.outputs += [t for t in tensors if not only or t.name in only]

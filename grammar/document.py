@@ -81,7 +81,7 @@ class Document:
         """Refuses an entry of which another has the name, or no name either, under the same conditions."""
         if any(e.under == made.under for e in others):
             message = f"two {'schedules' if made.of else 'computations'} are named {made.name}"
-            mend = "name them apart, or part them by `when`"
+            mend = "give them different names, or separate them with `when`"
             if not made.name:
                 message, mend = f"two schedules for {made.of} have no name", f"name them, as in `schedule fast for {made.of}`"
             raise ParseError("name-twice", message, span=self.place_of(made), mend=mend)
@@ -241,8 +241,8 @@ class Document:
         for p in parameters(entry.tree):
             name = name_of(p.children[0])
             if name in axes:
-                message = f"`{name}` is an axis here, so it cannot be a parameter of the schedule"
-                raise self._scope.fail(p, "parameter-is-axis", message, "another name, as BM in `tile m=BM -> block`")
+                message = f"`{name}` is an axis of the computation, so it cannot be a parameter of the schedule"
+                raise self._scope.fail(p, "parameter-is-axis", message, "use another name, as BM in `tile m=BM -> block`")
 
     def _built(self, entry: Entry, sizes: Parameters) -> Computation:
         own = self.parameters(entry)
@@ -273,7 +273,9 @@ class Document:
     def _both_hold(self, second: Entry, what: str) -> ParseError:
         """The error where two entries of one name are under conditions that hold."""
         message = f"the conditions of two {what} named {second.name} hold"
-        return ParseError("name-twice", message, span=self.place_of(second), mend="conditions of which one holds, as by `else`")
+        return ParseError(
+            "name-twice", message, span=self.place_of(second), mend="use conditions of which only one holds, as with `else`"
+        )
 
     def _computation_of(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> Entry:
         if entry.of in self.computations:
@@ -288,7 +290,7 @@ class Document:
             raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
         if len(found) > 1:
             names = [e.name for e in found if e.name]
-            mend = meant("", names) if len(names) == len(found) else "name all of them, and ask for one"
+            mend = meant("", names) if len(names) == len(found) else "give all of them names, and select one"
             raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 0), mend=mend)
         return found[0] if found else None
 
@@ -328,7 +330,7 @@ class Document:
     def _unknown(self, what: str, name: str, known: Mapping[str, Entry]) -> ParseError:
         if name in known:
             message = f"the conditions around the {what} `{name}` do not hold"
-            mend = "other sizes, or another --profile"
+            mend = "use other sizes, or another --profile"
             return self._scope.fail(known[name].tree, f"unknown-{what}", message, mend)
         message, mend = f"{self.file} has no {what} `{name}`", meant(name, known, "write one")
         return ParseError(f"unknown-{what}", message, span=Span(self.file, 0), mend=mend)
@@ -360,7 +362,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
     }
     """
     if not isinstance(text, str):
-        raise ParseError("not-text", f"{brief(text)} is not text", mend="a str; tl.read(path) reads a file")
+        raise ParseError("not-text", f"{brief(text)} is not text", mend="pass a str, or read a file with tl.read(path)")
     tree, faults, broken = parse_parts(text, file, limit_bytes)
     document = Document(tree, file, faults, broken)
     if document.faults and not faulty:
@@ -371,7 +373,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
     """The computations and schedules of a file, as `parse` gives them. Raises ParseError if it cannot be read or is not a program."""
     if not is_path(path):  # `open` takes numbers for open files, and would close them
-        raise ParseError("file", f"{brief(path)} is not a path", mend="the path of a file")
+        raise ParseError("file", f"{brief(path)} is not a path", mend="pass the path of a file")
     return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 
 

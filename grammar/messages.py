@@ -20,7 +20,7 @@ _S = "schedule s for f {{ {} }}".format
 MESSAGES: list[tuple[str, str, str, list[str]]] = [
     (
         "tile-without-level",
-        "`tile` does not say which units take the tiles",
+        "`tile` does not say which units its tiles are mapped to",
         "add `-> block`, `-> warp` or `-> thread`; for a sequential loop write `split`",
         [_S("tile m=8"), _S("tile m=8 split k=4"), _S("tile m=8; split k=4"), _S("tile m=8 order (m)")],
     ),
@@ -32,25 +32,25 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
     ),
     (
         "comma-between-sizes",
-        "sizes are parted by spaces, not by commas",
-        "as in `tile m=8 n=8 -> block`",
+        "sizes are separated by spaces, not by commas",
+        "write it as in `tile m=8 n=8 -> block`",
         [_S("tile m=8, n=8 -> block"), _S("split m=8, n=8")],
     ),
     (
         "place-without-memory",
-        "this does not say in which memory",
-        "as in `load A in shared`",
+        "this does not name a memory",
+        "write it as in `load A in shared`",
         [_S("load A"), _S("load A shared"), _S("compute P"), _S("accumulate"), _S("accumulate register"), _S("load A; split k=4")],
     ),
     (
         "expected-equals",
         "a definition has the form name[axes] = value",
-        "as in `output C[m, n] = A[m, n] * 2.0`",
+        "write it as in `output C[m, n] = A[m, n] * 2.0`",
         [_C("output C[m]"), _C("output C[m] A[m]"), _C("C[m] : A[m]")],
     ),
     (
         "value-missing",
-        "a value is missing here",
+        "a value is missing",
         "a number, an axis, a read such as A[m, k], or a function of those",
         [
             _C("output C[m] = "), _C("output C[m] = A[m] + "), _C("output C[m] = A[m] * * 2"), _C("output C[m] = = A[m]"),
@@ -60,19 +60,19 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
     (
         "reduction-without-body",
         "a reduction has the form sum[axes] value",
-        "as in `sum[k] A[m, k] * B[k, n]`; a condition follows the axes: `sum[k: k <= m] A[m, k]`",
+        "write it as in `sum[k] A[m, k] * B[k, n]`; a condition follows the axes: `sum[k: k <= m] A[m, k]`",
         [_C("output C[m] = sum[k]"), _C("output C[m] = sum[] A[m]"), _C("output C[m] = sum A[m]"), _C("output C[m] = sum[k, ] A[m]")],
     ),
     (
         "reduction-inside",
-        "a reduction inside a larger expression stands in parentheses",
-        "as in `2.0 * (sum[k] A[m, k])`",
+        "a reduction inside a larger expression must be in parentheses",
+        "write it as in `2.0 * (sum[k] A[m, k])`",
         [_C("output C[m] = 2.0 * sum[k] A[m, k]"), _C("output C[m] = A[m] + max[k] A[m, k]"), _C("output C[m] = -sum[k] A[k]")],
     ),
     (
         "input-without-type",
         "an input has the form name: type[dimensions]",
-        "as in `input A: float32[m: M, k: K]`",
+        "write it as in `input A: float32[m: M, k: K]`",
         [
             "computation f { input A }", "computation f { input A: }", "computation f { input A: float32 }",
             "computation f { input A: float32 output C[m] = 1.0 }", "computation f { input A[m: 4] }",
@@ -81,40 +81,40 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
     ),
     (
         "schedule-without-computation",
-        "a schedule says for which computation it is",
-        "as in `schedule fast for matmul {`",
+        "a schedule must name its computation",
+        "write it as in `schedule fast for matmul {`",
         ["schedule s {}", "schedule s { tile m=8 -> block }", "schedule s for { }", "schedule {}"],
     ),
     (
         "computation-without-name",
-        "a computation has a name and a body in braces",
-        "as in `computation matmul(M, N, K) {`",
+        "a computation must have a name and a body in braces",
+        "write it as in `computation matmul(M, N, K) {`",
         ["computation {}", "computation f", "computation f(M)", "computation (M) {}", "computation f(M) output C[m] = 1.0"],
     ),
     (
         "statement-outside",
-        "only `computation`, `schedule`, `use` and `when` stand at the top of a file",
+        "only `computation`, `schedule`, `use` and `when` can be at the top level of a file",
         "put steps into `schedule NAME for COMPUTATION {`, definitions into `computation NAME {`",
         ["tile m=8 -> block", "input A: float32[m: 4]", "C[m] = A[m]", "load A in shared", "output C[m] = 1.0", "x", "1"],
     ),
     (
         "layout-without-terms",
         "a layout lists its terms in parentheses",
-        "as in `layout (k, m) pad 4`",
+        "write it as in `layout (k, m) pad 4`",
         [_S("load A in shared layout"), _S("load A in shared layout k, m"), _S("load A in shared layout ()"),
          _S("load A in shared pad")],
     ),
     (
         "modifier-form",
-        "`ahead`, `behind`, `pad` and `swizzle` stand before their number, without `=`",
-        "as in `ahead 1`",
+        "`ahead`, `behind`, `pad` and `swizzle` are written before their number, without `=`",
+        "write it as in `ahead 1`",
         [_S("load A in shared ahead=1"), _S("load A in shared behind=1"), _S("load A in shared pad=1"),
          _S("load A in shared swizzle=64")],
     ),
     (
         "list-in-brackets",
-        "what stands in a list is parted by commas",
-        "as in C[m, n], or max(a, b)",
+        "the items of a list are separated by commas",
+        "write it as in C[m, n], or max(a, b)",
         [
             _S("load A in shared layout (i j)"), _S("tile m=8 -> block order (i j)"), _C("output C[m] = max(a b)"),
             _C("output C[m] = A[m + 1 k]"), _C("output C[m n] = A[m]"), _C("output C[m, n] = A[m n]"), "computation f(M N) {}",
@@ -124,37 +124,37 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
     (
         "fuse-form",
         "`fuse` has the form name=(axis, axis)",
-        "as in `fuse mn=(m, n)`",
+        "write it as in `fuse mn=(m, n)`",
         [_S("fuse m n"), _S("fuse mn"), _S("fuse mn=m"), _S("fuse (m, n)")],
     ),
     (
         "unfuse-form",
         "`unfuse` has the form axis=(name: extent, name: extent)",
-        "as in `unfuse m=(a: 4, b: 8)`",
+        "write it as in `unfuse m=(a: 4, b: 8)`",
         [_S("unfuse m"), _S("unfuse m=(a, b)"), _S("unfuse m=4"), _S("unfuse m=(a=4, b=8)")],
     ),
     (
         "do-form",
         "`do` names an instruction, and pairs its axes in parentheses",
-        "as in `do mma_m16n8k16 (m=m, n=n, k=k)`",
+        "write it as in `do mma_m16n8k16 (m=m, n=n, k=k)`",
         [_S("do"), _S("do (m=m)"), _S("do mma m=m"), _S("do mma (m)"), _S("do mma (m=8)"), _S("do mma (m=m n=n)")],
     ),
     (
         "when-form",
         "`when` has the form condition { steps } else { steps }",
-        "as in `when m <= 64 { split k=8 } else { split k=32 }`",
+        "write it as in `when m <= 64 { split k=8 } else { split k=32 }`",
         [_S("when { split k=4 }"), _S("when m <= 64 split k=4"), _S("when m <= 64 { } else split k=4")],
     ),
     (
         "units-form",
         "`units` has the form level = count level",
-        "as in `units block = 8 warp`",
+        "write it as in `units block = 8 warp`",
         [_S("units block"), _S("units block 8 warp"), _S("units block = warp"), _S("units block = 8")],
     ),
     (
         "combiner-form",
         "a combiner has the form name(left: type; right: type) { results identity values }",
-        "as in `combiner most(a: float32; b: float32) { max(a, b) identity 0.0 }`",
+        "write it as in `combiner most(a: float32; b: float32) { max(a, b) identity 0.0 }`",
         [
             "computation f { combiner w { } }", "computation f { combiner w(a: float32) { a identity 0.0 } }",
             "computation f { combiner w(a: float32; b: float32) { a + b } }",
@@ -175,8 +175,8 @@ NAMED = {
 _OPERATORS = {"OR", "AND", "COMPARE", "BAR", "CARET", "AMPERSAND", "SHIFT", "PLUS", "MINUS", "TIMES", "DIVIDE", "MODULO"}
 _VALUES = {"INT", "NUMBER", "LPAR", "NAME", "QUOTED", "TRUE", "FALSE", "INFINITY", "NOT_A_NUMBER"}
 MISSING, OPERATORS = (
-    "a value follows a value, without an operator between them",
-    "as in `a * b`; each definition begins a line of its own",
+    "two values follow each other without an operator between them",
+    "write it as in `a * b`; each definition begins a line of its own",
 )
 MOST_WORDS = 6  # that are listed as what could stand there
 _OF_OTHERS = {  # words of other languages, and what is written here
@@ -191,16 +191,16 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
     slip = _slip(error, text, place)
     at = slip.span if slip is not None and slip.span is not None else span
     if word == "//" or "//" in text.split("\n")[at.line - 1][: at.column - 1]:
-        return ParseError("unknown-word", "this cannot stand here", span=at, mend="`#` begins a comment; `//` divides")
+        return ParseError("unknown-word", "this is not valid here", span=at, mend="`#` begins a comment; `//` divides")
     if slip is not None:
         return slip
     if word in _OF_OTHERS:
-        return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=_OF_OTHERS[word])
+        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, mend=_OF_OTHERS[word])
     if word == "?" and _OPERATORS & _accepted(error):
         return ParseError("unknown-word", "there is no operator `? :`", span=span, mend="where(condition, a, b)")
     keyword = _meant(error, word)
     if keyword is not None:
-        return ParseError("unknown-word", f"`{word}` cannot stand here", span=span, mend=f"did you mean `{keyword}`?")
+        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, mend=f"did you mean `{keyword}`?")
     exact, by_state = _examples()
     state, kind = _place(error)
     known = exact.get((state, kind), by_state.get(state))
@@ -211,7 +211,7 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
         return ParseError(code, message, span=span, mend=mend)
     if getattr(getattr(error, "token", None), "type", "") in _VALUES and _OPERATORS & _accepted(error):
         return ParseError("operator-missing", MISSING, span=span, mend=OPERATORS)
-    found = f"`{word}` cannot stand here" if word else "the text ends too early"
+    found = f"`{word}` is not valid here" if word else "the text ends too early"
     return ParseError("unexpected", found, span=span, mend=f"expected {_expected(error)}")
 
 
@@ -229,7 +229,7 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
         meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # which may follow a definition
         mend = _OF_OTHERS.get(name) or meant and f"did you mean `{meant}`?"
         if mend:
-            return ParseError("unknown-word", f"`{name}` cannot stand here", span=place(first.first), mend=mend)
+            return ParseError("unknown-word", f"`{name}` is not valid here", span=place(first.first), mend=mend)
     before = getattr(stack[done], "children", ())  # of a brace, and of semicolons alone: none
     last = before[-1] if before else None
     if (

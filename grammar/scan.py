@@ -66,14 +66,14 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
         elif word == "\r":
             raise ParseError(
                 "stray-character",
-                "a carriage return alone ends no line",
+                "a carriage return alone does not end a line",
                 span=Span(file, line, column, column + 1),
-                mend="lines end with a line feed, or with both",
+                mend="end lines with a line feed, or with both",
             )
         elif not word[0].isidentifier() and not word.startswith("#"):
             raise ParseError(
                 "stray-character",
-                f"{word!r} means nothing here",
+                f"{word!r} is not valid here",
                 span=Span(file, line, column, column + 1),
                 mend="names are letters, digits and _; `#` begins a comment",
             )
@@ -89,13 +89,13 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
 
 
-_OF_OTHERS = {"**": "as in pow(x, 2.0)", "&&": "`and`", "||": "`or`", "!": "`not`", "=>": "`>=`; before a level, `->`"}
+_OF_OTHERS = {"**": "write it as in pow(x, 2.0)", "&&": "`and`", "||": "`or`", "!": "`not`", "=>": "`>=`; before a level, `->`"}
 
 
 def _foreign(word: str, span: Span) -> ParseError:
     """The error of an operator, or of a number, as other languages write it."""
     if word in _OF_OTHERS:
-        return ParseError("stray-character", f"`{word}` means nothing here", span=span, mend=_OF_OTHERS[word])
+        return ParseError("stray-character", f"`{word}` is not valid here", span=span, mend=_OF_OTHERS[word])
     meant = (
         f"`{'0' + word if word[0] == '.' else word + '0'}`" if "." in word else "as 16, 2.5, 1e-3; a name begins with a letter"
     )
@@ -134,8 +134,8 @@ def _begins_an_item(text: str, at: int, starts: list[Piece]) -> bool:
 
 def _close(bracket: str, open_brackets: list[tuple[str, int, int]], span: Span) -> None:
     if not open_brackets:
-        message = f"`{bracket}` closes nothing"
-        raise ParseError("bracket-not-open", message, span=span, mend=f"leave it out, or add the `{_CLOSING[bracket]}` before it")
+        message = f"`{bracket}` does not close anything"
+        raise ParseError("bracket-not-open", message, span=span, mend=f"remove it, or add the `{_CLOSING[bracket]}` before it")
     wanted, line, column = open_brackets.pop()
     if _OPENING[wanted] != bracket:
         raise ParseError(

@@ -79,7 +79,9 @@ class Steps:
         """A name that the builder takes as an argument, beside arguments of its own."""
         name = name_of(tree)
         if name in _ARGUMENTS:
-            raise self.scope.fail(tree, "axis-name", f"steps cannot cut, name or bind `{name}`", "another name for the axis")
+            raise self.scope.fail(
+                tree, "axis-name", f"steps cannot divide, name or bind `{name}`", "use another name for the axis"
+            )
         return name
 
     def _sizes(self, tree: Any) -> dict[str, int | Hole]:
@@ -88,7 +90,7 @@ class Steps:
             if t.data == "size":
                 axis, size = self._size(t)
                 if axis in found:
-                    raise self.scope.fail(t, "axis-twice", f"`{axis}` is cut twice", "one size for each axis")
+                    raise self.scope.fail(t, "axis-twice", f"`{axis}` appears twice", "give each axis one size")
                 found[axis] = size
         return found
 
@@ -118,7 +120,7 @@ class Steps:
         axis, *parts = tree.children
         extents = {name_of(p.children[0]): self._number(p.children[1], "an extent", _ANY) for p in parts}
         if len(extents) < len(parts):
-            raise self.scope.fail(tree, "axis-twice", "two parts have one name", "name them apart")
+            raise self.scope.fail(tree, "axis-twice", "two parts have the same name", "give them different names")
         return Move().unfuse(**{self._argument(axis): extents}).steps[-1]
 
     def _tile(self, tree: Any) -> Step:
@@ -136,7 +138,7 @@ class Steps:
         how: dict[str, Any] = {}
         for t in (t for t in tree.children if t.data == "how"):
             if str(t.children[0]) in how:
-                raise self.scope.fail(t, "modifier-twice", f"`{t.children[0]}` stands twice", "leave one of them out")
+                raise self.scope.fail(t, "modifier-twice", f"`{t.children[0]}` appears twice", "remove one of them")
             how[str(t.children[0])] = t
         of = self._of(tree, "of")
         named = tuple(name_of(n) for n in of.children) if of is not None else ()
@@ -164,13 +166,15 @@ class Steps:
             return name
         scope = Scope(self.scope.file, {a.name: a for a in self.computation.axes}, self._tensors())
         if name not in scope.tensors:
-            raise self.scope.fail(tree, "unknown-tensor", f"there is no tensor `{name}`", "one of " + ", ".join(scope.tensors))
+            raise self.scope.fail(
+                tree, "unknown-tensor", f"there is no tensor `{name}`", "use one of " + ", ".join(scope.tensors)
+            )
         inner = Values(scope, whole=True)
         wanted = to_text(scope.tensors[name][tuple(inner.value(t) for t in tree.children[1].children)])
         reads = {to_text(r): r for r in self._reads() if r.tensor.name == name}
         if wanted not in reads:
             raise self.scope.fail(
-                tree, "unknown-read", f"{self.computation.name} does not read {wanted}", "one of " + ", ".join(reads)
+                tree, "unknown-read", f"{self.computation.name} does not read {wanted}", "use one of " + ", ".join(reads)
             )
         return reads[wanted]
 
@@ -195,13 +199,13 @@ class Steps:
                 continue
             key, value = self._modifier(t)
             if key in fields:
-                raise self.scope.fail(t, "modifier-twice", f"`{key}` stands twice", "leave one of them out")
+                raise self.scope.fail(t, "modifier-twice", f"`{key}` appears twice", "remove one of them")
             fields[key] = value
         steps = self.steps(braces) if braces is not None else ()
         open = bool(steps) and isinstance(steps[-1], Open)
         if any(isinstance(s, Open) for s in steps[:-1]):
             raise self.scope.fail(
-                braces, "hole", "`...` stands for the rest of the steps, so it comes last", "leave it out, or move it to the end"
+                braces, "hole", "`...` stands for the rest of the steps, so it must come last", "remove it, or move it to the end"
             )
         given = Move(steps[:-1] if open else steps) if steps else None
         arguments = (name_of(memory),) if what is None else (what, name_of(memory))

@@ -103,7 +103,7 @@ class Values:
         found = Values(self.scope, whole=True).value(tree)
         if isinstance(found, bool) or not isinstance(found, int):
             message = f"{what} is `{self.scope.said(tree)}`, not a whole number"
-            raise self.scope.fail(tree, "not-a-number", message, "numbers and parameters")
+            raise self.scope.fail(tree, "not-a-number", message, "use numbers and parameters")
         if found < least:
             raise self.scope.fail(tree, "number-too-small", f"{what} is {found}", f"{least} or more")
         return found
@@ -118,7 +118,7 @@ class Values:
             return int(text)
         if math.isinf(float(text)):
             raise self.scope.fail(
-                tree, "number-out-of-range", f"`{text}` is larger than any number", "write `inf`, or a smaller one"
+                tree, "number-out-of-range", f"`{text}` is larger than any number", "write `inf`, or use a smaller one"
             )
         return float(text)
 
@@ -138,13 +138,16 @@ class Values:
         if name in self.scope.tensors:
             dims = ", ".join(d.name for d in self.scope.tensors[name].dims)
             raise self.scope.fail(
-                tree, "whole-tensor", f"{name} is a whole tensor, which has no value yet", f"read one element: {name}[{dims}]"
+                tree,
+                "whole-tensor",
+                f"{name} is a whole tensor, but an expression reads one element",
+                f"read one element: {name}[{dims}]",
             )
         raise self._unknown(tree, name, "name", (*self.scope.values, *self.scope.tensors))
 
     def _unknown(self, tree: Any, name: str, what: str, known: Any) -> ParseError:
-        mend = meant(name, known, f"there is no {what} here")
-        return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}` here", mend)
+        mend = meant(name, known, f"there is no {what}")
+        return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}`", mend)
 
     def _read(self, tree: Any) -> Any:
         name = name_of(tree.children[0])
@@ -174,7 +177,7 @@ class Values:
                 raise ValueError("no real number")
         except (ArithmeticError, TypeError, ValueError) as error:
             said = "too large" if isinstance(error, OverflowError) else str(error)
-            raise self.scope.fail(tree, "number", f"`{self.scope.said(tree)}`: {said}", "other numbers") from None
+            raise self.scope.fail(tree, "number", f"`{self.scope.said(tree)}`: {said}", "use other numbers") from None
         if isinstance(found, int) and found.bit_length() > MOST_BITS:
             raise self.scope.fail(tree, "number-out-of-range", f"a number of {found.bit_length()} bits", "a smaller one")
         return found
@@ -194,7 +197,7 @@ class Values:
             rank = RANKS[str(op)]
             if rank == RANKS["=="]:
                 if compared:
-                    raise self.scope.fail(op, "chained-comparison", "comparisons are not chained", "as in `0 <= i and i < 4`")
+                    raise self.scope.fail(op, "chained-comparison", "comparisons are not chained", "write `0 <= i and i < 4`")
                 compared = True
             found = self._binary(str(op), found, self._ranked(tree, left, rank + 1), tree)
         self.depth = before
@@ -217,7 +220,12 @@ class Values:
     def _deeper(self, tree: Any) -> None:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise self.scope.fail(tree, "too-deep", f"more than {DEEPEST} operations inside each other", "define parts by names")
+            raise self.scope.fail(
+                tree,
+                "too-deep",
+                f"more than {DEEPEST} operations inside each other",
+                "define parts of it as tensors of their own",
+            )
 
     # ------------------------------------------------------------ functions and reductions
 
@@ -232,7 +240,7 @@ class Values:
             return self._can(tree, arguments)
         if name in REDUCERS and name not in FUNCTIONS:
             mend = f"a reduction names its axes: `{name}[k] A[m, k]`"
-            raise self.scope.fail(function, "unknown-function", f"there is no function `{name}` here", mend)
+            raise self.scope.fail(function, "unknown-function", f"there is no function `{name}`", mend)
         if name not in FUNCTIONS:
             raise self._unknown(function, name, "function", (*FUNCTIONS, "cast"))
         least, most = ARGUMENTS.get(name, (1, 1))
@@ -282,11 +290,11 @@ class Values:
             combine, identity, types = self.scope.combiners[name]
             if len(identity) != len(values):
                 message = f"`{name}` combines {counted(len(identity), 'value')}, not {len(values)}"
-                raise self.scope.fail(tree, "reduce-members", message, "one value per member of its state")
+                raise self.scope.fail(tree, "reduce-members", message, "give one value for each member of its state")
             values = [expr.as_expr(v) for v in values]
             met = [state_type(v.dtype) for v in values]
             if met != types:
-                message = f"the state of `{name}` is of ({listed(types)}), and here it is of ({listed(met)})"
+                message = f"the state of `{name}` has the types ({listed(types)}), but these values have ({listed(met)})"
                 other = "or cast the values"
                 if any(state_type(t) != t for t in types):
                     other = "as conditions and integers of 8 and 16 bits are combined in 32 bits"
@@ -296,14 +304,14 @@ class Values:
             return F.reduce(combine, identity[0], values[0], over, where, name)
         if several:
             message = f"`{reducer.children[0]}` reduces one value, not {len(values)}"
-            raise self.scope.fail(tree, "reduce-members", message, "a combiner of your own: reduce NAME[axes] (a, b)")
+            raise self.scope.fail(tree, "reduce-members", message, "define a combiner: reduce NAME[axes] (a, b)")
         return REDUCERS[str(reducer.children[0])](values[0], over, where)
 
     def _reduction(self, tree: Any) -> Any:
         found = self.reduced(tree)
         if isinstance(found, tuple):
             mend = "define them together: a[i], b[i] = ...; or take one, as in (reduce w[j] (x, y))[0]"
-            raise self.scope.fail(tree, "reduce-members", f"this has {counted(len(found), 'value')} where one is wanted", mend)
+            raise self.scope.fail(tree, "reduce-members", f"this has {counted(len(found), 'value')} where one is needed", mend)
         return found
 
     def _member_of(self, tree: Any) -> Any:
@@ -311,7 +319,7 @@ class Values:
         found = self.reduced(inner) if inner.data == "reduction" else (self.value(inner),)
         if not isinstance(found, tuple) or len(number) > MOST_DIGITS or int(number) >= len(found):
             raise self.scope.fail(
-                tree, "reduce-members", f"there is no member {number}", "0 is the first member of a reduction's state"
+                tree, "reduce-members", f"there is no member {number}", "count the members of a reduction's state from 0"
             )
         return found[int(number)]
 

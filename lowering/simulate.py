@@ -75,7 +75,9 @@ def run(
     Raises ComputationError where an input is missing or has another shape than its buffer.
     """
     if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
-        raise ComputationError("order", f"order={order!r} says not when copies land", mend='order="early", "late", or a seed')
+        raise ComputationError(
+            "order", f"order={order!r} is not a valid order of copies", mend='use order="early", "late", or a seed'
+        )
     device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
     recorder = Recorder(watch, costs)
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
@@ -129,7 +131,7 @@ def check_work(
     """Refuses programs for which `run` executes more statements than the limit, before anything runs. watched: as for `executions`."""
     count, most = executions(program, watched), MOST_EXECUTIONS if limit is None else limit
     if count > most:
-        message = f"{count:,} statements would be simulated, each for some thousand threads; at most {most:,} are"
+        message = f"{count:,} statements would be simulated, each for some thousand threads, but at most {most:,} are allowed"
         raise ComputationError("too-much-to-simulate", message, mend=mend)
 
 

@@ -73,14 +73,16 @@ def check_memory(computation: Computation, evaluated_bytes: int = 0) -> None:
         return
     size = tensor_bytes(*computation.inputs, *computation.outputs)
     if size > most:
-        raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes, the memory here has {most:,}")
+        raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes, but this machine's memory has {most:,}")
     if size + evaluated_bytes > most:
         evaluated = f"the reference holds {evaluated_bytes:,} bytes"
-        raise _no_memory(f"the tensors of {computation.name} take {size:,} bytes and {evaluated}, the memory here has {most:,}")
+        raise _no_memory(
+            f"the tensors of {computation.name} take {size:,} bytes and {evaluated}, but this machine's memory has {most:,}"
+        )
 
 
 def _no_memory(message: str) -> ComputationError:
-    return ComputationError("too-large-to-run", message, mend="smaller sizes")
+    return ComputationError("too-large-to-run", message, mend="use smaller sizes")
 
 
 def share_memory(a: Any, b: Any) -> bool:
@@ -122,7 +124,7 @@ def as_array(name: str, value: Any) -> Any:
     import numpy as np
 
     if isinstance(value, np.ma.MaskedArray):
-        raise wrong(name, "is masked, and a kernel sees no masks", "pass value.filled(...)")
+        raise wrong(name, "is masked, but kernels ignore masks", "pass value.filled(...)")
     if isinstance(value, np.ndarray):
         return value
     try:
@@ -157,10 +159,10 @@ def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, An
             raise ComputationError(
                 "arguments",
                 f"the computation {computation.name} has no input {name}",
-                mend="its inputs are " + ", ".join(names),
+                mend="use one of its inputs " + ", ".join(names),
             )
         if name in found:
-            raise ComputationError("arguments", f"{name} was given twice", mend="by position or by name, not both")
+            raise ComputationError("arguments", f"{name} was given twice", mend="pass it by position or by name, not both")
         found[name] = value
     missing = [n for n in names if n not in found]
     if missing:
@@ -185,7 +187,7 @@ def check_range(tensor: Tensor, array: Any) -> None:
         raise wrong(
             tensor.name,
             f"holds values outside its range, {low} <= value < {high}",
-            f"integers of that range, or state another: range=({min(low, least)}, {max(high, most + 1)})",
+            f"pass integers in that range, or declare another one: range=({min(low, least)}, {max(high, most + 1)})",
             f"{tensor.name}{list(at)} = {array[at]}",
         )
 
@@ -193,6 +195,10 @@ def check_range(tensor: Tensor, array: Any) -> None:
 def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
     """Raises ComputationError where shape or type are not the tensor's. role: input or output."""
     if tuple(array.shape) != tensor.shape:
-        raise wrong(tensor.name, f"has shape {tuple(array.shape)}, the {role} is {tensor.shape}", "pass an array of that shape")
+        raise wrong(
+            tensor.name, f"has shape {tuple(array.shape)}, but the {role} has {tensor.shape}", "pass an array of that shape"
+        )
     if array.dtype != type:
-        raise wrong(tensor.name, f"has type {array.dtype}, the {role} is {tensor.dtype}", f"convert it: .astype({type.name!r})")
+        raise wrong(
+            tensor.name, f"has type {array.dtype}, but the {role} has {tensor.dtype}", f"convert it: .astype({type.name!r})"
+        )

@@ -97,7 +97,7 @@ class Placing:
                 if number < inputs:
                     raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
                 message = f"the arrays for {other.name} and {tensor.name} share memory"
-                raise ComputationError("argument", message, mend="one array for each output")
+                raise ComputationError("argument", message, mend="pass a separate array for each output")
         return placed
 
     def _check_place(self, name: str, value: Any) -> None:
@@ -105,7 +105,9 @@ class Placing:
         driver = drivers.of_array(value)
         if driver is not None:
             here = f"the kernel's is {self.connection.device.driver}"
-            raise wrong(name, f"lives on a device of {driver}, {here}", "an array of the kernel's device, or a copy on the host")
+            raise wrong(
+                name, f"is on a device of {driver}, but {here}", "pass an array on the kernel's device, or a copy on the host"
+            )
 
     def _on_device(self, tensor: Tensor, type: Any, value: Any, role: str) -> Placed:
         array = self.connection.take(tensor.name, value, self.queue)
@@ -213,12 +215,12 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
         unknown = [str(name) for name in out if name not in names]
         if unknown:
             message = f"out= names {', '.join(unknown)}, which is not an output"
-            raise ComputationError("arguments", message, mend="the outputs are " + ", ".join(names))
+            raise ComputationError("arguments", message, mend="use the outputs " + ", ".join(names))
         return [out.get(name) for name in names]
     if not isinstance(out, (tuple, list)) or len(out) != count:
         raise ComputationError(
             "arguments",
             f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
-            mend="one array for each output, in this order: " + ", ".join(names),
+            mend="pass one array for each output, in this order: " + ", ".join(names),
         )
     return list(out)

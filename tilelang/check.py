@@ -74,19 +74,22 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             for axis, _ in sizes:
                 if spec.axis(axis).reduction and level == "cluster":
                     raise refuse_step(
-                        step, "reduction-over-clusters", f"`{step}`", "spread a reduction over blocks, warps or threads"
+                        step,
+                        "reduction-over-clusters",
+                        f"`{step}` maps a reduction to clusters",
+                        "map the reduction to blocks, warps or threads",
                     )
             above = spec.level == "kernel" and level in ("cluster", "block")
             if above and any(r.startswith(f"{spec.title}:") for r in spec.residences):
-                raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: a state that blocks share is accepted by"
-                              " the language, not lowered yet for this target", "accumulate below the blocks")  # fmt: skip
+                raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: an accumulator that blocks share is valid,"
+                              " but not supported yet for this target", "write the accumulator below the blocks")  # fmt: skip
             if above:
                 _check_above_blocks(spec, step)
             return _cut(spec, sizes).replace(level=level)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
             if step.of:
-                later(step, "a walk shared by several reductions")
+                later(step, "a loop shared by several reductions")
             return _cut(spec, sizes)
         case Fuse():
             return _fused(spec, step)
@@ -97,16 +100,23 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Vectorize(axis, lanes):
             _check_axes(spec, step, ((axis, lanes),))
             if isinstance(lanes, int) and (lanes & (lanes - 1) or lanes > MAX_LANES):
-                raise refuse_step(step, "vector-width", f"`{step}`: {lanes} lanes", f"a power of two, at most {MAX_LANES}")
+                raise refuse_step(
+                    step,
+                    "vector-width",
+                    f"`{step}`: {lanes} is not a valid number of lanes",
+                    f"use a power of two, at most {MAX_LANES}",
+                )
             return spec
         case Units(level=level):
             if level not in LEVELS:
-                raise refuse_step(step, "unknown-level", f"`{step}`: no level `{level}`", "one of " + ", ".join(LEVELS))
+                raise refuse_step(
+                    step, "unknown-level", f"`{step}`: there is no level `{level}`", "use one of " + ", ".join(LEVELS)
+                )
             return spec
         case Inline(tensor):
             if inputs.get(tensor) != "definition":
                 known = [n for n, kind in inputs.items() if kind == "definition"]
-                mend = "name a pointwise definition" if tensor in inputs else meant(tensor, known)
+                mend = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
                 raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
             return spec
         case Do() | Open() | When():
@@ -120,9 +130,9 @@ def _fused(spec: Spec, step: Fuse) -> Spec:
     name, axes = step.name, step.axes
     _check_axes(spec, step, tuple((a, 1) for a in axes))
     if name in spec.names:
-        raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "take another name for the fused axis")
+        raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "use another name for the fused axis")
     if len({spec.axis(a).reduction for a in axes}) > 1:
-        raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction's axis with an output's", "fuse axes of one kind")
+        raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction axis with an output axis", "fuse axes of one kind")
     _check_uncut(spec, step, axes)
     return spec.fuse(name, axes)
 
@@ -133,12 +143,12 @@ def _unfused(spec: Spec, step: Unfuse) -> Spec:
     _check_axes(spec, step, ((axis, 1),))
     taken = next((n for n, _ in parts if n in spec.names and n != axis), None)
     if taken is not None:
-        raise refuse_step(step, "axis-exists", f"there is an axis `{taken}` already", "take another name for the part")
+        raise refuse_step(step, "axis-exists", f"there is an axis `{taken}` already", "use another name for the part")
     _check_uncut(spec, step, (axis,))
     product = math.prod(extent for _, extent in parts)
     if product != spec.axis(axis).extent:
-        raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, {axis} has {spec.axis(axis).extent}",
-                      "extents whose product is the axis' extent")  # fmt: skip
+        raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, but {axis} has {spec.axis(axis).extent}",
+                      "use extents whose product is the extent of the axis")  # fmt: skip
     return spec.unfuse(axis, parts)
 
 
@@ -147,27 +157,35 @@ def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
     for a in axes:
         if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
             verb = "fuse" if isinstance(step, Fuse) else "unfuse"
-            raise refuse_step(step, f"{verb}-after-cut", f"`{a}` was cut before `{step}`", f"{verb} before any cut of these axes")
+            raise refuse_step(
+                step,
+                f"{verb}-after-cut",
+                f"`{step}` must be above the steps that divide `{a}`",
+                f"{verb} these axes before you tile or split them",
+            )
 
 
 def _check_above_blocks(spec: Spec, step: Step) -> None:
     """A walk over a reduction around the blocks would keep its state from one block to the next."""
     for axis in spec.axes:
         if axis.reduction and axis.base is not index(0):
-            later(step, f"a walk over the reduction axis {axis.name} around the blocks, whose state outlives them,")
+            later(
+                step,
+                f"a loop over the reduction axis {axis.name} around the blocks, with an accumulator that is kept between them,",
+            )
 
 
 def later(step: Step, what: str) -> None:
     """Refuses what the data model has and no target lowers yet."""
-    raise refuse_step(step, "not-lowered-yet", f"`{step}`: {what} is accepted by the language, not lowered yet for this target",
-                  "write the schedule without it for now")  # fmt: skip
+    raise refuse_step(step, "not-lowered-yet", f"`{step}`: {what} is valid, but not supported yet for this target",
+                  "remove it from the schedule for now")  # fmt: skip
 
 
 def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
     near = nearest(axis, known)
-    names = ", ".join(known) or "which has none"
-    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` in this spec ({names})",
-                       f"did you mean `{near}`?" if near else "name one of the spec's axes")  # fmt: skip
+    names = f"its axes are {', '.join(known)}" if known else "it has no axes"
+    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` at this step ({names})",
+                       f"did you mean `{near}`?" if near else "use one of the axes at this step")  # fmt: skip
 
 
 def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
@@ -176,7 +194,7 @@ def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> 
         if axis not in spec.names:
             raise _unknown_axis(step, axis, spec.names)
         if axis in seen:
-            raise refuse_step(step, "axis-twice", f"`{step}` cuts `{axis}` twice", "one size for each axis")
+            raise refuse_step(step, "axis-twice", f"`{step}` names `{axis}` twice", "name each axis once")
         seen.add(axis)
 
 
@@ -184,11 +202,11 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
     if level not in LEVELS or spec.level not in LEVELS:
         return  # the profile may know them; the lowering asks
     if level == "kernel" or LEVELS.index(level) < LEVELS.index(spec.level):
-        raise refuse_step(step, "level-goes-up", f"`{step}`: this spec is executed by a {spec.level}, a {level} is above it",
-                      "levels go down: block, warpgroup, warp, thread; any may be skipped")  # fmt: skip
+        raise refuse_step(step, "level-goes-up", f"`{step}`: this step is executed by a {spec.level}, and a {level} is a higher level",
+                      "map tiles to levels in the order block, warpgroup, warp, thread; any of them can be skipped")  # fmt: skip
     if level == spec.level == "thread":
         raise refuse_step(
-            step, "level-goes-up", f"`{step}`: this spec is executed by one thread already", "walk with split, or vectorize"
+            step, "level-goes-up", f"`{step}`: this step is already executed by one thread", "use split for a loop, or vectorize"
         )
 
 
@@ -201,9 +219,9 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
         return
     shared = next((a for a, _ in step.sizes if a in reduced), None)
     if shared is not None and step.level != "block":
-        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is accepted"
-                      " by the language, not lowered yet for this target",
-                      "write the axes in the wanted order: neighbouring units differ in the last one")  # fmt: skip
+        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is valid, but"
+                      " not supported yet for this target",
+                      "write the axes of the tile in the order you need: neighbouring units differ in the last one")  # fmt: skip
     sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
     if len(sizes) < len(step.sizes):
         return  # a hole: checked when it is filled
@@ -213,8 +231,9 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
     except Refusal as refusal:
         raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
     if shared is not None and (numbers := math.prod(order_extents(step.order, tiles))) > math.prod(tiles.values()):
-        raise refuse_step(step, "order-term", f"`{step}`: the order leaves numbers without a tile, and blocks that share the reduction"
-                      f" along {shared} must all have a partial result", "let what the terms divide by divide the tiles",
+        raise refuse_step(step, "order-term", f"`{step}`: some numbers of the order have no tile, but every block that shares the"
+                      f" reduction along {shared} must have a partial result", "use divisors in the terms that divide the number of"
+                          " tiles",
                       f"there are {numbers} numbers and {math.prod(tiles.values())} tiles")  # fmt: skip
 
 
@@ -243,7 +262,7 @@ def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spe
     if step.verb == "accumulate":
         if not task.states:
             raise refuse_step(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",
-                          "leave it out; for a pointwise result use via or compute")  # fmt: skip
+                          "remove it; for a pointwise result use via or compute")  # fmt: skip
         return spec.replace(residences=(*spec.residences, f"{spec.title}:{step.memory}"))
     if step.verb == "via":
         if spec.level == "kernel" and step.memory == "shared":
@@ -275,14 +294,15 @@ def _faults_of_stages(step: Place, kinds: Mapping[str, str]) -> Iterator[TileLan
                 _check_named(inner, kinds)
                 if step.verb != "compute":
                     raise refuse_step(inner, "stage-unread", f"`{inner}`: nothing reads {inner.tensor_name} in the braces of"
-                                      f" `{step.replace(steps=None)}`, which say how it moves", "write it above that step")  # fmt: skip
+                                      f" `{step.replace(steps=None)}`, which only describe its"
+                                      " copy", "write it above that step")  # fmt: skip
             yield from (at_step(e, inner) for e in faults)
         yield from _faults_of_stages(inner, kinds)
 
 
 def _above_blocks(step: Place) -> Refusal:
-    message = f"`{step}` stands above the first block, where nobody owns {step.memory} memory"
-    return refuse_step(step, "memory-above-block", message, "first give tiles to blocks: .tile(...).to(tl.block)")
+    message = f"`{step}` is above the first `tile ... -> block`, but {step.memory} memory belongs to a block"
+    return refuse_step(step, "memory-above-block", message, "map tiles to blocks first: .tile(...).to(tl.block)")
 
 
 def tensor_kinds(computation: Computation) -> dict[str, str]:
@@ -366,8 +386,8 @@ def check_cuts(steps: tuple[Step, ...]) -> None:
             counts.update(a for a, _ in step.sizes)
             most, n = counts.most_common(1)[0]
             if n > MOST_CUTS:
-                message = f"`{step}` is cut {n} of `{most}`; an axis is cut at most {MOST_CUTS} times"
-                raise at_step(Refusal("too-many-cuts", message, mend="fewer splits and tiles of one axis"), step)
+                message = f"`{step}` is division {n} of `{most}`; an axis can be divided at most {MOST_CUTS} times"
+                raise at_step(Refusal("too-many-cuts", message, mend="use fewer splits and tiles of one axis"), step)
 
 
 def _axes_of(step: Step) -> set[str]:
@@ -388,11 +408,14 @@ def _axes_of(step: Step) -> set[str]:
 def _check_place_among(step: Step, leaf: Step | None, seen_other: bool, above: tuple[Step, ...]) -> None:
     """The order of steps: a leaf comes last, `inline` and `units` first. above: the steps before `units`."""
     if leaf is not None:
-        raise refuse_step(step, "step-after-leaf", f"`{step}` stands after `{leaf}`, which takes the innermost piece",
-                          "vectorize and do come last")  # fmt: skip
+        raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{leaf}`, which must be the last step",
+                          "write `vectorize` and `do` last")  # fmt: skip
     if isinstance(step, Inline) and seen_other:
         raise refuse_step(
-            step, "inline-late", f"`{step}` stands below steps that were made against another body", "inline at the head"
+            step,
+            "inline-late",
+            f"`{step}` would change the computation that the steps above it schedule",
+            "write inline at the head of the schedule",
         )
     if isinstance(step, Units):
         _check_units(step, above)
@@ -402,12 +425,12 @@ def _check_units(step: Units, above: tuple[Step, ...]) -> None:
     """All that is spread runs on what `units` says, so it stands above everything but `inline`, once for a level."""
     first = next((s for s in above if not isinstance(s, (Inline, Units))), None)
     if first is not None:
-        raise refuse_step(step, "units-late", f"`{step}` stands below `{first}`: what a {step.level} is made of is said before anything"
-                          " is given to it", "write it first")  # fmt: skip
+        raise refuse_step(step, "units-late", f"`{step}` is below `{first}`, but the units of a {step.level} must be declared before"
+                          " tiles are mapped to it", "write it at the head of the schedule")  # fmt: skip
     said = next((s for s in above if isinstance(s, Units) and s.level == step.level), None)
     if said is not None:
-        raise refuse_step(step, "units-twice", f"`{step}`: what a {step.level} is made of was said before: `{said}`",
-                          "write it once, with all its teams")  # fmt: skip
+        raise refuse_step(step, "units-twice", f"`{step}`: the units of a {step.level} were already declared: `{said}`",
+                          "declare all of them in one step")  # fmt: skip
 
 
 def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
@@ -415,8 +438,8 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
     is lowered."""
     own_kernel = step.verb == "compute" and step.memory not in ("register", "shared")
     found: list[TileLangError] = [
-        refuse_step(s, "units-late", f"`{s}` stands in the steps of `{step.replace(steps=None)}`, which run on the units of"
-                    " the spec that they stand in", "write it first in the schedule")
+        refuse_step(s, "units-late", f"`{s}` is in the braces of `{step.replace(steps=None)}`, whose steps run on the units that are"
+                    " already declared", "write it at the head of the schedule")
         for s in step.steps or () if isinstance(s, Units) and not own_kernel
     ]  # fmt: skip
     found += _faults_of_stages(step, tensor_kinds(computation))

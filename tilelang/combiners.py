@@ -80,9 +80,11 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
     members = {*combiner.left, *combiner.right}
     foreign = [e for r in combiner.result for e in r.walk() if isinstance(e, Read | Axis | Var) and e not in members]
     if foreign:
-        message = f"`{foreign[0]}` stands in the combiner `{combiner.name}` and is not a member of its two states"
+        message = f"the combiner `{combiner.name}` uses `{foreign[0]}`, which is not a member of its two states"
         raise ComputationError(
-            "combiner-reads", message, mend="combine the two states alone: what depends on the point is a value"
+            "combiner-reads",
+            message,
+            mend="combine only the two states: move everything that depends on the point into the values",
         )
 
     generator = np.random.default_rng(0)
@@ -119,8 +121,8 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
                     "combiner-refuted",
                     f"{fault} in `{combiner.name}`",
                     counterexample=f"{given}{': ' if given else ''}{left_text} = {_show(left, at)}, {right_text} = {_show(right, at)}",
-                    mend="parallel reductions combine partial states in any order: use an associative, commutative combiner"
-                    " and its identity",
+                    mend="use an associative, commutative combiner and its identity: parallel reductions combine partial states in any"
+                    " order",
                 )
 
 

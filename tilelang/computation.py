@@ -108,7 +108,7 @@ class Tensor:
 
     def __setitem__(self, indices: Any, value: Any) -> NoReturn:
         raise ComputationError(
-            "tensor-assigned", f"{self!r} cannot be assigned to", mend="tl.define makes a tensor of an expression"
+            "tensor-assigned", f"{self!r} cannot be assigned to", mend="use tl.define to make a tensor from an expression"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -122,7 +122,7 @@ class Tensor:
     def _whole(self, *_: Any, **__: Any) -> Any:
         """What a tensor answers where an element is meant."""
         mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
-        raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, which has no value yet", mend=mend)
+        raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, but an expression reads one element", mend=mend)
 
     __iter__ = __array__ = __array_ufunc__ = __array_function__ = __bool__ = __float__ = __int__ = __round__ = _whole
     __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _whole
@@ -178,7 +178,7 @@ def symbol(name: str, multiple_of: int = 1) -> Symbol:
     check_name(name)
     if not isinstance(multiple_of, int) or isinstance(multiple_of, bool) or multiple_of < 1:
         message = f"`{name}` cannot be a multiple of {brief(multiple_of)}"
-        raise ComputationError("symbol", message, span=caller_span(), mend="a whole number, 1 or more")
+        raise ComputationError("symbol", message, span=caller_span(), mend="use a whole number, 1 or more")
     return Symbol(name, multiple_of)
 
 
@@ -188,14 +188,12 @@ _CALLS = itertools.count(1)  # of `axes`
 def _axis(name: str, extent: Any, made: int = 0) -> Axis:
     check_name(name)
     if isinstance(extent, Symbol):
-        message = (
-            f"the extent of `{name}` is the symbol `{extent.name}`: accepted by the language, not lowered yet for this target"
-        )
-        raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="give a number")
+        message = f"the extent of `{name}` is the symbol `{extent.name}`, which is valid, but not supported yet for this target"
+        raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="use a number")
     whole = whole_number(extent)
     if whole is None or not 0 <= whole <= INDEX.highest:
-        message = f"the extent of `{name}` is {brief(extent)}"
-        raise ComputationError("extent", message, span=caller_span(), mend="extents are whole numbers, 0 or more, of 63 bits")
+        message = f"{brief(extent)} is not a valid extent of `{name}`"
+        raise ComputationError("extent", message, span=caller_span(), mend="use a whole number from 0 to 2**63 - 1")
     return Axis(name, whole, made)
 
 
@@ -203,9 +201,9 @@ def check_name(name: Any) -> None:
     """Refuses what cannot name a tensor or an axis, in Python or in a text, whose names have no combining marks."""
     mend = None
     if not isinstance(name, str) or not name.isidentifier() or not re.fullmatch(r"\w+", name):
-        mend = "a letter, then letters, digits and _"
+        mend = "use a letter, then letters, digits and _"
     elif keyword.iskeyword(name):
-        mend = "another name: it is a keyword of Python's"
+        mend = "use another name: it is a keyword of Python"
     elif (normal := normalize("NFKC", name)) != name:  # Python takes names that are one after NFKC for one
         mend = f"`{normal}`, its normal form, which Python takes for the same name"
     if mend is not None:
@@ -238,7 +236,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     for a in made:
         if not isinstance(a, Axis):
             raise ComputationError(
-                "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), mend="tl.axes(m=16)"
+                "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), mend="use an axis, as in tl.axes(m=16)"
             )
     made = tuple(map(by_names, made))
     _check_distinct(name, made)
@@ -248,7 +246,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     if range is not None and not held:
         message = f"{name} cannot have the range {brief(range)}"
         raise ComputationError(
-            "range", message, span=caller_span(), mend="range=(low, high), which an integer type holds: low <= value < high"
+            "range", message, span=caller_span(), mend="write range=(low, high) with low <= value < high, within an integer type"
         )
     _check_bytes(name, element, made, caller_span())
     return Tensor(name, element, made, None if low is None or high is None else (low, high), span=caller_span())
@@ -259,13 +257,13 @@ def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         message = f"{name} has two dimensions named `{twice}`"
-        raise ComputationError("dimension-twice", message, span=caller_span(), mend="name them apart, as in i=16, j=16")
+        raise ComputationError("dimension-twice", message, span=caller_span(), mend="give them different names, as in i=16, j=16")
 
 
 def _check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
     """Refuses more axes than an array of NumPy can have: values are compared with what NumPy gives."""
     if len(dims) > MOST_AXES:
-        raise ComputationError("too-many-axes", said, span=span, mend=f"at most {MOST_AXES}: several of them as one")
+        raise ComputationError("too-many-axes", said, span=span, mend=f"use at most {MOST_AXES} axes: combine several into one")
 
 
 def _check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
@@ -273,7 +271,7 @@ def _check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | N
     size = math.prod(d.extent for d in dims) * dtype.bytes
     if size > INDEX.highest:
         message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
-        raise ComputationError("too-many-bytes", message, span=span, mend=f"smaller extents: at most {INDEX.highest:,} bytes")
+        raise ComputationError("too-many-bytes", message, span=span, mend=f"use smaller extents: at most {INDEX.highest:,} bytes")
 
 
 @overload
@@ -297,11 +295,11 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
         check_name(n)
     if not names or len(names) != len(given):
         message = f"{counted(len(names), 'name')} for {counted(len(given), 'expression')}"
-        raise ComputationError("define-members", message, span=span, mend="one name per expression")
+        raise ComputationError("define-members", message, span=span, mend="pass one name for each expression")
     for licence in several_of(allow):
         if not isinstance(licence, str) or licence not in LICENCES:
             message = f"there is no licence {brief(licence)}"
-            raise ComputationError("licence", message, span=span, mend="one of " + ", ".join(LICENCES))
+            raise ComputationError("licence", message, span=span, mend="use one of " + ", ".join(LICENCES))
     licences = tuple(sorted(set(several_of(allow))))
     part = functools.partial(define, allow=licences)
     written = tuple(with_named_parts(n, as_expr(e), axes, part) for n, e in zip(names, given, strict=True))
@@ -344,8 +342,8 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
         if isinstance(e, Axis):
             known = scope.get(e.name, e)
             if known is not e and known.extent == e.extent:
-                message = f"two axes named `{e.name}` meet in {name}, from two calls of tl.axes: they would be one axis"
-                mend = f"name them apart, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one of them for both"
+                message = f"{name} uses two axes named `{e.name}`, from two calls of tl.axes"
+                mend = f"give them different names, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one for both"
                 raise ComputationError("axes-of-one-name", message, span=caller_span(), mend=mend)
             return
         own = e.axes if isinstance(e, Reduce) else ()
@@ -355,11 +353,11 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
                 visit(c, inside)
 
     visit(expression, {a.name: a for a in axes})
-    _check_hidden(f"the axis `{{}}` of {name} itself, which nothing else of its value uses", axes, (expression,))
+    _check_hidden(f"the axis `{{}}` of {name} itself, which the rest of its value does not use", axes, (expression,))
     for e in expression.walk():
         if isinstance(e, Reduce):
             parts = (*e.values, *(() if e.condition is None else (e.condition,)))
-            _check_hidden("`{}`, as the reduction around it does, which uses it nowhere else", e.axes, parts)
+            _check_hidden("`{}`, like the reduction around it, which does not use it anywhere else", e.axes, parts)
 
 
 def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -> None:
@@ -369,7 +367,7 @@ def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -
     for e in inner:
         for a in axes:
             if a not in used and a.extent > 1 and a.name in {b.name for b in e.axes}:
-                mend = "name the axes apart: one around the reduction, another one that is reduced"
+                mend = "use different axes around the reduction and inside it"
                 message = f"`{e}` reduces over {where.format(a.name)}"
                 raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
 
@@ -468,9 +466,9 @@ class Computation:
         for t in outputs:
             if not isinstance(t, Tensor) or t.definition is None:
                 message = f"{brief(t)} is not a defined tensor, so it cannot be an output of {name}"
-                raise ComputationError("output", message, mend="outputs are what tl.define gave")
+                raise ComputationError("output", message, mend="pass tensors that tl.define returned")
         if not outputs or len(set(outputs)) != len(outputs):
-            raise ComputationError("output", f"{name} needs outputs, each once", mend="outputs=(C, D)")
+            raise ComputationError("output", f"{name} needs at least one output, and each of them once", mend="outputs=(C, D)")
         self.name, self.outputs = name, outputs
         found: dict[Tensor, None] = {}
         stack = list(outputs)
@@ -563,5 +561,7 @@ def as_computation(value: Any) -> Computation:
     if isinstance(value, Tensor):
         return computation(value.name, (value,))
     raise ComputationError(
-        "not-a-computation", f"{brief(value)} is neither a computation nor a tensor", mend="tl.define, tl.computation"
+        "not-a-computation",
+        f"{brief(value)} is neither a computation nor a tensor",
+        mend="pass the result of tl.define or tl.computation",
     )

@@ -206,7 +206,7 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     return folded[near[0]] if near else None
 
 
-def meant(word: str, known: Iterable[str], none: str = "there is none here") -> str:
+def meant(word: str, known: Iterable[str], none: str = "there are none") -> str:
     """The mend of a name that is not there: the one that was probably meant, else those that are known; none: where there are none.
 
     >>> print(meant("lod", ["load", "split"]), meant("q", ["m", "n"]))
@@ -215,7 +215,7 @@ def meant(word: str, known: Iterable[str], none: str = "there is none here") -> 
     names = list(dict.fromkeys(known))
     near = nearest(word, names)
     listed = ", ".join(names[:MOST_NAMES]) + (f", ... ({len(names)} in all)" if len(names) > MOST_NAMES else "")
-    return f"did you mean `{near}`?" if near else f"one of {listed}" if names else none
+    return f"did you mean `{near}`?" if near else f"use one of {listed}" if names else none
 
 
 P = ParamSpec("P")
@@ -231,8 +231,8 @@ def not_too_deep(function: Callable[P, R]) -> Callable[P, R]:
             return function(*arguments, **named)
         except RecursionError:
             mend = (
-                "fewer operations inside each other: compute some of the definitions in global, so that they are not substituted;"
-                " or fewer steps below each other"
+                "nest fewer operations: compute some of the definitions in global, so that they are not substituted; or nest fewer"
+                " steps"
             )
             raise ComputationError("too-deep", "operations are nested too deeply", mend=mend) from None
 

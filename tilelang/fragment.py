@@ -73,8 +73,8 @@ class Fragment(Node):
             found = counted(len(self.coordinates), "coordinate")
             raise ComputationError(
                 "fragment-rank",
-                f"the fragment of `{name}` has {found}, the operand {counted(len(extents), 'dimension')}",
-                mend="one expression per dimension of the operand",
+                f"the fragment of `{name}` has {found}, but the operand has {counted(len(extents), 'dimension')}",
+                mend="give one expression for each dimension of the operand",
             )
         outside = np.argwhere(((table < 0) | (table >= np.array(extents, dtype=np.int64))).any(axis=-1))
         if outside.size:
@@ -101,7 +101,7 @@ class Fragment(Node):
                 "fragment-written-twice",
                 f"`{name}` is written, and its fragment holds one coordinate in two places",
                 counterexample=f"{_tuple(coordinate)} is lane {lane}, slot {slot} and lane {other}, slot {place}",
-                mend="only operands that are read may be replicated",
+                mend="hold each coordinate once: only operands that are read may be replicated",
             )
 
     def __str__(self) -> str:

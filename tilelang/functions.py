@@ -118,15 +118,15 @@ def reduce(
     items = tuple(as_expr(v) for v in ((values,) if single else values))
     neutral = (identity,) if single else tuple(identity)
     if len(neutral) != len(items):
-        message = f"the identity has {counted(len(neutral), 'member')} and the values have {len(items)}"
-        raise ComputationError("reduce-members", message, mend="one identity per value")
+        message = f"the identity has {counted(len(neutral), 'member')}, but the values have {len(items)}"
+        raise ComputationError("reduce-members", message, mend="give one identity per value")
     types = [state_type(v.dtype) for v in items]
     left = tuple(Var(f"left{i}" if len(items) > 1 else "left", t) for i, t in enumerate(types))
     right = tuple(Var(f"right{i}" if len(items) > 1 else "right", t) for i, t in enumerate(types))
     found = _call_combiner(combiner, *((left[0], right[0]) if single else (left, right)))
     results = (found,) if single else tuple(found)
     if len(results) != len(items):
-        message = f"the combiner gives {counted(len(results), 'member')} and the state has {len(items)}"
+        message = f"the combiner returns {counted(len(results), 'member')}, but the state has {len(items)}"
         raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
     results = tuple(_cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
@@ -142,9 +142,9 @@ def reduce(
 
 def _call_combiner(combiner: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """What a user's combiner gives for two states. Raises ComputationError where it cannot be called with two."""
-    mend = "a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
+    mend = "pass a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
     if not callable(combiner):
-        named = f"tl.{combiner}(values, over=k), or " if isinstance(combiner, str) and combiner in SHIPPED else ""
+        named = f"write tl.{combiner}(values, over=k), or " if isinstance(combiner, str) and combiner in SHIPPED else ""
         raise ComputationError("reduce-combiner", f"the combiner {brief(combiner)} is not a function", mend=named + mend)
     try:
         inspect.signature(combiner).bind(left, right)
@@ -203,7 +203,9 @@ def _over(over: Axis | Iterable[Axis]) -> tuple[Axis, ...]:
         if not isinstance(a, Axis):
             raise ComputationError("not-an-axis", f"a reduction runs over axes, not over {a!r}", mend="over=k, or over=(k, l)")
     if not axes or len(set(axes)) != len(axes):
-        raise ComputationError("reduction-axes", "a reduction needs axes, each once", mend="over=k, or over=(k, l)")
+        raise ComputationError(
+            "reduction-axes", "a reduction needs at least one axis, and each of them once", mend="over=k, or over=(k, l)"
+        )
     return axes
 
 
@@ -232,14 +234,16 @@ def pad(read: Any, value: Any = 0) -> Expr:
     """The element that is read, or the constant `value` where its indices lie outside the tensor."""
     if not isinstance(read, Read):
         raise ComputationError("pad-of-what", f"tl.pad takes one read of a tensor, not `{read}`", mend="tl.pad(X[i - 1], 0)")
-    return Pad(read, _constant(value, read.dtype, "the value outside"))
+    return Pad(read, _constant(value, read.dtype, "the padding value"))
 
 
 def _constant(value: Any, type: DType, role: str) -> Const:
     """A number of a type."""
     found = as_expr(value, type)
     if not isinstance(found, Const):
-        raise ComputationError("not-a-constant", f"`{found}` cannot be {role}", mend="a number; tl.where for a value that varies")
+        raise ComputationError(
+            "not-a-constant", f"`{found}` cannot be {role}", mend="use a number, or tl.where for a value that varies"
+        )
     return expr.literal(found.value, type)
 
 

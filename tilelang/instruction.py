@@ -98,10 +98,14 @@ def operand(
     """
     dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
     if len({t.bits for t in dtypes}) != 1:
-        raise ComputationError("operand-types", f"`{name}`: {dtypes} are not types of one size", mend="one instruction per size")
+        raise ComputationError(
+            "operand-types", f"`{name}`: {dtypes} are not types of the same size", mend="define one instruction for each size"
+        )
     for d in dims:
         if not isinstance(d, Axis):
-            raise ComputationError("not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="tl.axes(m=16)")
+            raise ComputationError(
+                "not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="use an axis, as in tl.axes(m=16)"
+            )
     dims = tuple(map(by_names, dims))
     return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
 
@@ -285,8 +289,8 @@ class Instruction(Node):
             if extent != self.shape.get(name) and not 1 <= extent <= limits.get(name, 0):
                 raise Refusal(
                     "instruction-extent",
-                    f"`{self.name}` has no {name} = {extent}",
-                    mend=f"{name} = {self.shape.get(name)}" if name not in limits else f"{name} from 1 to {limits[name]}",
+                    f"`{self.name}` does not support {name} = {extent}",
+                    mend=f"use {name} = {self.shape.get(name)}" if name not in limits else f"use {name} from 1 to {limits[name]}",
                 )
         axes = {a: Axis(a.name, extents.get(a.name, a.extent)) for a in self.means.axes}
         new = {o: dataclasses.replace(o, dims=tuple(axes.get(d, d) for d in o.dims)) for o in self.operands}
@@ -305,7 +309,7 @@ class Instruction(Node):
         if missing:
             return f"profile {profile.name} does not have {', '.join(missing)}"
         if dialect is not None and dialect not in self.dialects:
-            return f"it has no text in {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
+            return f"it has no template for {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None
 
     def render(
@@ -374,30 +378,32 @@ def instruction(
 def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
     for value, allowed, what in ((made.completes, COMPLETES, "completes"), (made.issue, ISSUE, "issue")):
         if value not in allowed:
-            raise _fault(made, f"{what}={value!r}", "one of " + ", ".join(repr(a) for a in allowed))
+            raise _fault(made, f"{what}={value!r}", "use one of " + ", ".join(repr(a) for a in allowed))
     if not made.name.isidentifier():
         raise _fault(made, "its name is not an identifier", "letters, digits and _")
     names = [o.name for o in made.operands]
     if len(set(names)) != len(names):
-        raise _fault(made, "two operands have one name", "distinct names")
+        raise _fault(made, "two operands have one name", "use distinct names")
     _check_shape(made, shape)
     used = {r.tensor for r in (made.means.target, *made.means.reads)}
     for found in made.operands:
         if found not in used:
-            raise _fault(made, f"operand {found.name} does not occur in `{made.means}`", "leave it out, or use it")
+            raise _fault(made, f"operand {found.name} does not occur in `{made.means}`", "remove it, or use it")
     for read in (made.means.target, *made.means.reads):
         if read.tensor not in made.operands:
-            raise _fault(made, f"`{read}` is not an operand as declared", "the meaning reads the operands given, no others")
+            raise _fault(made, f"`{read}` is not an operand as declared", "read only the operands that are declared")
     check_bounds(made.means)
     for found in made.operands:
         _check_operand(made, found)
     if made.multicast and made.completes != BARRIER_BY_BYTES:
-        raise _fault(made, "other blocks would not know when what it brings has come", f"completes={BARRIER_BY_BYTES!r}")
+        raise _fault(
+            made, "other blocks would not know when the data that it copies has arrived", f"completes={BARRIER_BY_BYTES!r}"
+        )
     if made.kind == MOVE:
         moved = made.means.value
         source = (moved.read if isinstance(moved, Pad) else moved).tensor  # type: ignore[attr-defined]
         if source.dtypes != made.means.target.tensor.dtypes:
-            raise _fault(made, "a move between different types", "use computes(D[i], tl.cast(S[i], ...))")
+            raise _fault(made, "it copies between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
         others = {BARRIER_BY_BYTES: ("barrier",), IN_ORDER_GROUP: ("existing",)}.get(made.completes, ())
         more = ("blocks",) * made.multicast
@@ -407,11 +413,11 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
     shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]
     if made.proxy and shared and (made.queue is None or not made.queue.publish):
         raise _fault(
-            made, f"it reads {shared[0]} through a proxy, and nothing publishes what threads wrote", "a queue with `publish`"
+            made, f"it reads {shared[0]} through a proxy, but nothing publishes what threads wrote", "use a queue with `publish`"
         )
     for dialect, _ in made.definitions:
         if dialect not in made.dialects:
-            raise _fault(made, f"it has definitions in {dialect} and no text", "a template that calls them")
+            raise _fault(made, f"it has definitions for {dialect}, but no template", "add a template that calls them")
 
 
 def _check_shape(made: Instruction, shape: Mapping[str, int] | None) -> None:
@@ -420,30 +426,40 @@ def _check_shape(made: Instruction, shape: Mapping[str, int] | None) -> None:
         raise _fault(made, "two axes have one name", "distinct names")
     if shape is not None and dict(shape) != derived:
         raise _fault(
-            made, f"shape {dict(shape)} is not that of its meaning, {derived}", "the axes' extents decide; correct either"
+            made,
+            f"its shape {dict(shape)} differs from the shape of its meaning, {derived}",
+            "correct the shape or the extents of the axes",
         )
     for name, maximum in made.limits:
         if not derived.get(name, maximum + 1) <= maximum:
-            raise _fault(made, f"limit {name}={maximum} does not hold for its own shape {derived}", "an axis and its maximum")
+            raise _fault(
+                made, f"limit {name}={maximum} does not hold for its own shape {derived}", "give an axis and its maximum"
+            )
 
 
 def _check_operand(made: Instruction, found: Operand) -> None:
     if found.dims != made.means.target.indices and found is made.means.target.tensor:
-        raise _fault(made, f"{found.name} is not written whole by `{made.means.target}`", "the target's dimensions are its axes")
+        raise _fault(
+            made, f"{found.name} is not written whole by `{made.means.target}`", "use the axes of the target as its dimensions"
+        )
     if found.neighbours and (found.name != made.writes or found.memory == "register" or made.completes != IN_ORDER_GROUP):
-        raise _fault(made, f"{found.name} has neighbours", "only what a copy in an in-order group writes has them")
+        raise _fault(
+            made,
+            f"{found.name} has neighbours",
+            "remove `neighbours`: only an operand that a copy in an in-order group writes has them",
+        )
     if len(found.dtypes) > 1 and made.kind != MOVE:
-        raise _fault(made, f"{found.name} has several types", "only a move does not look at what it carries")
+        raise _fault(made, f"{found.name} has several types", "use one type: only a copy works for several types")
     held = made.fragment(found.name)
     limited = [a.name for a in found.dims if a.name in dict(made.limits)]
     if found.fragment is not None and limited:
-        raise _fault(made, f"{found.name} has a fragment over the free extent {limited[0]}", "a fragment needs fixed extents")
+        raise _fault(made, f"{found.name} has a fragment over the free extent {limited[0]}", "use fixed extents")
     if held is None:
         return
     if held.lanes != made.width:
         raise _fault(
             made,
-            f"the fragment of {found.name} is for {held.lanes} lanes, {made.width} issue it",
+            f"the fragment of {found.name} is for {held.lanes} lanes, but {made.width} issue it",
             "give the operand a fragment over all lanes" if found.fragment is None else "correct the map or the level",
         )
     held.check(found.name, found.shape, written=found.name == made.writes)
@@ -457,7 +473,7 @@ def _name(value: Any) -> str:
     name = getattr(value, "name", value)
     if not isinstance(name, str):
         raise ComputationError(
-            "not-a-memory", f"{brief(value)} is not a memory or level", mend="tl.register, tl.thread, or such a name"
+            "not-a-memory", f"{brief(value)} is not a memory or level", mend="use tl.register, tl.thread, or such a name"
         )
     return name
 
@@ -472,9 +488,9 @@ def _register(made: Instruction, replace: bool) -> None:
     if old is not None and old != made and not replace:
         raise ComputationError(
             "instruction-name-taken",
-            f"`{made.name}` is an instruction already: {old}",
+            f"there is already an instruction `{made.name}`: {old}",
             span=made.span,
-            mend="take another name, or pass replace=True",
+            mend="use another name, or pass replace=True",
             notes=(f"defined at {old.span}" if old.span else "it comes with the package",),
         )
     _KNOWN[made.name] = made

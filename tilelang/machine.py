@@ -378,7 +378,7 @@ def _load(name: str) -> Profile:
         return read_profile(name)
     if name not in shipped_profiles():
         raise DeviceError(
-            "profile-not-found", f"there is no profile `{name}`", mend=near(name, shipped_profiles()) + " Or a path."
+            "profile-not-found", f"there is no profile `{name}`", mend=near(name, shipped_profiles()) + " Or pass a path."
         )
     text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_profile(text, f"profiles/{name}.toml")
@@ -396,7 +396,7 @@ def read_profile(path: str | Path) -> Profile:
         raise DeviceError("profile-not-found", f"cannot read the profile {path}: {reason}", mend="check the path") from None
     if len(text) > MOST_CHARACTERS:
         message = f"{path} has more than {MOST_CHARACTERS:,} characters"
-        raise DeviceError("profile-syntax", message, mend="the path of a profile")
+        raise DeviceError("profile-syntax", message, mend="pass the path of a profile")
     return parse_profile(text, str(path))
 
 
@@ -422,7 +422,7 @@ def profile_for(architecture: str, device: str = "") -> Profile:
     described = ", ".join(sorted(known))
     message = f"no shipped profile describes {architecture}; there are {described}"
     raise DeviceError(
-        "profile-not-found", message, mend='tl.target("...", profile="my.toml", device=...) with a profile of your own'
+        "profile-not-found", message, mend='use tl.target("...", profile="my.toml", device=...) with a profile of your own'
     )
 
 
@@ -433,10 +433,10 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", mend="mend the line it names") from None
+        raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", mend="correct the line that it names") from None
     except RecursionError:
         raise DeviceError(
-            "profile-syntax", f"{origin} is nested too deeply", mend="lists and tables as in a shipped profile"
+            "profile-syntax", f"{origin} is nested too deeply", mend="use lists and tables as in a shipped profile"
         ) from None
     if raw.get("schema") != SCHEMA:
         said = f"schema = {raw['schema']!r}" if "schema" in raw else "no `schema`"
@@ -459,7 +459,7 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     """The table of measured numbers, by name."""
-    mend = "a table of numbers, their unit in the name; speeds and what a core has are above 0"
+    mend = "write a table of numbers with the unit in each name; speeds and the resources of a core are above 0"
     if not isinstance(raw, Mapping):
         raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend=mend)
     for name, value in raw.items():
@@ -491,7 +491,7 @@ def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
             message = f"{origin}: the points of the curve `{curve.name}` are not pairs of x, above 0 and ascending, and y"
             raise DeviceError("profile-value", message, mend="points = [[1024, 95.5], [2048, 90]]")
     if len({curve.name for curve in curves}) != len(curves):
-        raise DeviceError("profile-value", f"{origin}: two curves of one name", mend="each once")
+        raise DeviceError("profile-value", f"{origin}: two curves have the same name", mend="give them different names")
     return tuple(dataclasses.replace(c, points=tuple((float(x), float(y)) for x, y in c.points)) for c in curves)
 
 
@@ -507,19 +507,29 @@ def _validate(profile: Profile, origin: str) -> None:
             raise refuse(f"there is no level `{required}`", f'add [[levels]] name = "{required}"')
     known = [LEVEL_ORDER.index(n) for n in names if n in LEVEL_ORDER]
     if known != sorted(known) or len(set(names)) != len(names):
-        raise refuse(f"the levels {', '.join(names)} are not in order", "write them from the widest to the narrowest, each once")
+        raise refuse(
+            f"the levels {', '.join(names)} are not in order",
+            "write them from the widest to the narrowest, each once",
+        )
     for required in ("register", "shared", "global"):
         if required not in profile.memory_names:
             raise refuse(f"there is no memory `{required}`", f'add [[memories]] name = "{required}"')
     for memory in profile.memories:
         if memory.owner not in names:
-            raise refuse(f"the memory `{memory.name}` belongs to `{memory.owner}`, no level of it", near(memory.owner, names))
+            raise refuse(
+                f"the memory `{memory.name}` belongs to `{memory.owner}`, which is not one of its levels",
+                near(memory.owner, names),
+            )
         if not memory.bank_bytes:
             raise refuse(f"the banks of the memory `{memory.name}` are 0 bytes wide", "leave an unknown number out")
         if sorted(memory.wide_read_lanes) != list(range(len(memory.wide_read_lanes))):
-            raise refuse(f"wide_read_lanes of the memory `{memory.name}` is not each lane once", "as many numbers from 0 on")
+            raise refuse(
+                f"wide_read_lanes of the memory `{memory.name}` does not list each lane once", "list the numbers from 0 on"
+            )
     if not profile.level("block").max_threads:
-        raise refuse("the level `block` has no `max_threads`", "add the most threads that can meet at a barrier")
+        raise refuse(
+            "the level `block` has no `max_threads`", "add the largest number of threads that can synchronize at a barrier"
+        )
     sizes = [f.threads for f in profile.levels if f.threads is not None]
     if 0 in sizes or any(a % b for a, b in zip(sizes, sizes[1:], strict=False)):
         raise refuse(
@@ -528,11 +538,11 @@ def _validate(profile: Profile, origin: str) -> None:
     for text in profile.processors:
         *vendor, family, model = ["", "", *text.split()][-3:]
         if not any(vendor) or not (family.isdecimal() or family == "*") or not model.isdecimal():
-            raise refuse(f"`{text}` does not name a processor", 'vendor, family and model, as in "AuthenticAMD 25 17"')
+            raise refuse(f"`{text}` does not name a processor", 'write vendor, family and model, as in "AuthenticAMD 25 17"')
     if len(profile.grid_max) != 3:
-        raise refuse(f"grid_max is {list(profile.grid_max)}", "the most blocks along each of three dimensions")
+        raise refuse(f"grid_max is {list(profile.grid_max)}", "list the largest number of blocks along each of three dimensions")
     if list(profile.vector_bytes) != sorted(set(profile.vector_bytes)) or not profile.vector_bytes:
         raise refuse(f"vector_bytes is {list(profile.vector_bytes)}", "list the widths once each, ascending")
     for width in (profile.max_vector_lanes, *profile.vector_bytes):
         if width < 1 or width & (width - 1):
-            raise refuse(f"a vector of {width}", "max_vector_lanes and vector_bytes are powers of two")
+            raise refuse(f"{width} is not a valid vector width", "use powers of two for max_vector_lanes and vector_bytes")

@@ -58,7 +58,7 @@ class Mismatch(Node):
     where: str = ""
 
     def __str__(self) -> str:
-        return f"{self.field}{f' of {self.where}' if self.where else ''}: has {self.has}, the step asks {self.asked}"
+        return f"{self.field}{f' of {self.where}' if self.where else ''}: the instruction has {self.has}, but the step has {self.asked}"
 
 
 @node
@@ -98,8 +98,9 @@ def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | Non
         if mine not in instruction.shape or theirs not in extents:
             raise Refusal(
                 "instruction-binding",
-                f"`{mine}={theirs}`: {instruction.name} has axes {', '.join(instruction.shape)}; here are {', '.join(extents)}",
-                mend="write instruction's axis = the spec's axis",
+                f"`{mine}={theirs}`: {instruction.name} has the axes {', '.join(instruction.shape)}, and this step has"
+                f" {', '.join(extents)}",
+                mend="write the instruction's axis on the left and the step's axis on the right",
             )
     tried: list[Match] = []
     for pairing in itertools.islice(_pairings(instruction.means, leaf.means, binding), 64):
@@ -127,10 +128,10 @@ def refuse(step: str, matches: list[Match], **where: Any) -> Refusal:
     first = matches[0]
     return Refusal(
         "instruction-mismatch",
-        f"`{step}` does not do what is left here",
+        f"`{step}` does not match the innermost body",
         counterexample=str(first.mismatches[0]) if first.mismatches else None,
         notes=tuple(str(m) for m in matches),
-        mend="change what stands above until the piece is the instruction's, or take the nearest that fits",
+        mend="change the steps above until the innermost body matches the instruction, or use the nearest one that fits",
         **where,
     )
 
@@ -262,7 +263,7 @@ def _compare(instruction: Instruction, leaf: Leaf, pairing: _Pairing) -> Match:
         read = reads[operand.name]
         residence = residences.get(read.tensor.name)
         if residence is None:
-            found.append(Mismatch("memory", operand.memory, "a value that is nowhere", read.tensor.name))
+            found.append(Mismatch("memory", operand.memory, "a value that is not in memory", read.tensor.name))
             continue
         if residence.memory != operand.memory:
             found.append(Mismatch("memory", operand.memory, residence.memory, residence.tensor))
@@ -293,7 +294,7 @@ def _compare_shape(instruction: Instruction, axes: Mapping[str, str], extents: M
             has = (
                 f"{mine} = {needed}" if mine not in dict(instruction.limits) else f"{mine} up to {dict(instruction.limits)[mine]}"
             )
-            found.append(Mismatch("shape", has, f"{theirs} = {extents[theirs]}, no multiple of it", theirs))
+            found.append(Mismatch("shape", has, f"{theirs} = {extents[theirs]}, which is not a multiple of it", theirs))
     return found
 
 

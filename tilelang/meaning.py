@@ -62,7 +62,9 @@ class Means(Node):
 
 def _target(target: Any) -> Read:
     if not isinstance(target, Read) or len(set(target.indices)) != len(target.indices):
-        raise ComputationError("means-target", f"`{target}` cannot be assigned to", mend="an operand at distinct axes: C[m, n]")
+        raise ComputationError(
+            "means-target", f"`{target}` cannot be assigned to", mend="assign to an operand at distinct axes: C[m, n]"
+        )
     if not all(isinstance(i, Axis) for i in target.indices):
         raise ComputationError("means-target", f"`{target}` is not read at plain axes", mend="write C[m, n] with m, n axes")
     named: Read = by_names(target)
@@ -98,18 +100,22 @@ def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
     if isinstance(value, Reduce):
         if len(value.values) != 1 or value.condition is not None:
             raise ComputationError(
-                "means-update", "an update reduces one value without a condition", mend="a plain sum, prod, max or min"
+                "means-update", "an update reduces one value without a condition", mend="use a plain sum, prod, max or min"
             )
         found = Means(UPDATE, target, value.values[0], value.combiner.name)
         if set(found.reduced) != set(value.axes):
             names = ", ".join(a.name for a in found.reduced)
-            raise ComputationError("means-update", "the reduction's axes are not those the target lacks", mend=f"over ({names})")
+            raise ComputationError(
+                "means-update", "the reduction's axes differ from the axes that the target lacks", mend=f"reduce over ({names})"
+            )
     else:
         found = Means(UPDATE, target, value, combiner)
     if found.combiner not in COMBINERS:
-        raise ComputationError("means-combiner", f"no update by `{found.combiner}`", mend="one of " + ", ".join(COMBINERS))
+        raise ComputationError(
+            "means-combiner", f"there is no update with `{found.combiner}`", mend="use one of " + ", ".join(COMBINERS)
+        )
     if any(isinstance(e, Reduce) for e in found.value.walk()):
-        raise ComputationError("means-update", "a reduction inside a reduction", mend="one update is one reduction")
+        raise ComputationError("means-update", "a reduction inside a reduction", mend="use one reduction in each update")
     return found
 
 
@@ -136,7 +142,7 @@ def check_bounds(means: Means) -> None:
             raise ComputationError(
                 "means-rank",
                 f"`{to_text(read)}`: {read.tensor.name} has {counted(len(dims), 'dimension')}",
-                mend="one index per dimension",
+                mend="give one index for each dimension",
             )
         if read in guarded:
             continue
@@ -152,7 +158,7 @@ def check_bounds(means: Means) -> None:
                     "means-outside",
                     f"`{to_text(read)}` reads outside {read.tensor.name}, of extent {dim.extent} along {dim.name}",
                     counterexample=f"at {at} the index is {places[tuple(wrong[0])]}",
-                    mend="make the operand as large as the shape asks",
+                    mend="make the operand as large as the shape needs",
                 )
 
 

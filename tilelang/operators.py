@@ -49,8 +49,8 @@ def _refusal(asked: str) -> Callable[[Any], Any]:
         raise ComputationError(
             "expression-as-number",
             f"`{self}` is not known until the kernel runs: {asked}",
-            mend="functions are those of tl, as in tl.exp(x), conversions tl.cast(x, tl.int32); known now are numbers and"
-            " extents, as in axis.extent",
+            mend="use the functions of tl, as in tl.exp(x), and tl.cast(x, tl.int32) for conversions; only numbers and extents, as in"
+            " axis.extent, are known now",
         )
 
     return refuse
@@ -59,8 +59,8 @@ def _refusal(asked: str) -> Callable[[Any], Any]:
 def _numpy_refusal(name: str) -> ComputationError:
     return ComputationError(
         "numpy-function",
-        f"np.{name} computes at once, and an expression is not known until the kernel runs",
-        mend="tl has functions of that kind, as in tl.where(c, a, b) and tl.sum(x, over=k); an array made before is an input",
+        f"np.{name} computes immediately, but an expression is not known until the kernel runs",
+        mend="use the functions of tl, as in tl.where(c, a, b) and tl.sum(x, over=k), and declare an existing array as an input",
     )
 
 
@@ -81,8 +81,8 @@ class Operators(Node):
         raise ComputationError(
             "expression-as-bool",
             f"`{self}` is not known until the kernel runs",
-            mend="choose by tl.where(condition, a, b), tl.maximum, tl.minimum; combine conditions by & | ~;"
-            " `a is b` asks whether two expressions are one, and sets find them",
+            mend="choose with tl.where(condition, a, b), tl.maximum or tl.minimum, and combine conditions with & | ~; to compare"
+            " expressions themselves, use `a is b` or a set",
         )
 
     # Dictionaries and sets hardly ever ask `==`: they try identity first, and expressions that differ have hashes that differ.
@@ -118,7 +118,11 @@ class Operators(Node):
 
     def __round__(self, digits: int | None = None) -> Expr:
         if digits is not None:
-            raise ComputationError("operand-type", f"round of `{self}` to {digits} digits", mend="round(x * 100) / 100")
+            raise ComputationError(
+                "operand-type",
+                f"`round({self}, {digits})`: only rounding to whole numbers is supported",
+                mend="write round(x * 100) / 100",
+            )
         return self.operation("round", self)
 
     def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
@@ -128,7 +132,11 @@ class Operators(Node):
         return self.operation("//", other, self), self.operation("%", other, self)
 
     def __matmul__(self, other: Any) -> NoReturn:
-        raise ComputationError("operand-type", f"`@` of `{self}`, which is one element", mend="tl.sum(A[m, k] * B[k, n], over=k)")
+        raise ComputationError(
+            "operand-type",
+            f"`@` does not apply to `{self}`, which is one element",
+            mend="write tl.sum(A[m, k] * B[k, n], over=k)",
+        )
 
     __rmatmul__ = __matmul__
 
@@ -136,7 +144,7 @@ class Operators(Node):
     __int__ = __index__ = _refusal("int(), range() and positions in a list take numbers")
     __trunc__ = _refusal("math.trunc() takes numbers")
     __len__ = _refusal("it is one element, and has no length")
-    __iter__ = _refusal("it is one element, with none inside")
+    __iter__ = _refusal("it is one element, and contains no others")
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Expr:
         name = ufunc.__name__

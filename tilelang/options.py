@@ -47,9 +47,9 @@ def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
 _VALUES = {  # of what a knob may be, by how it is read: a type, and in words how it is set in Python and in the environment
     _truth: (bool, "True or False", "1 or 0"),
     _count: (int, "a whole number from 1 to 2147483647, or None", "a whole number from 1 to 2147483647"),
-    _text: (str, "a text, or None", "a text"),
+    _text: (str, "a string, or None", "a string"),
     _check: (str, '"simulate", or None', "simulate"),
-    str: (str, "a text, or None", "a text"),
+    str: (str, "a string, or None", "a string"),
 }
 
 
@@ -94,10 +94,12 @@ class Options:
             unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
             unheld = isinstance(value, str) and not is_path(value)
             if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
-                raise TileLangError("option-value", f"{field.name}={value!r} is not a valid value of that option", mend=words)
+                raise TileLangError("option-value", f"{field.name}={value!r} is not a valid value", mend=f"use {words}")
         if self.debug and self.debug != "guards" and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"
-            raise TileLangError("option-value", message, mend='debug="pass:unroll", or TILELANG_DEBUG=pass:unroll; or "guards"')
+            raise TileLangError(
+                "option-value", message, mend='use debug="pass:unroll" or TILELANG_DEBUG=pass:unroll, or "guards"'
+            )
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
@@ -116,7 +118,7 @@ class Options:
                 import difflib
 
                 near = difflib.get_close_matches(name, by_name, 1)
-                mend = f"did you mean {near[0]}?" if near else "one of " + ", ".join(sorted(by_name))
+                mend = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(sorted(by_name))
                 raise TileLangError("unknown-option", f"the environment sets {name}, which is not an option", mend=mend)
             field = by_name[name]
             try:

@@ -187,7 +187,7 @@ def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
             "tile-not-covered",
             f"`{text}` gives two tiles the same unit, so one of them would not be computed",
             counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
-            mend="let every axis appear whole: as n, or as the pair n/8 and n%8",
+            mend="use every axis completely: as n, or as the pair n/8 and n%8",
         )
     if not _takes_each_once(order, rounds):
         raise _takes_some_twice(order, rounds, text)
@@ -205,13 +205,15 @@ def check_order_form(order: Layout, axes: Sequence[str]) -> None:
     if not order.terms or order.padding or order.swizzle_bytes:
         raise Refusal(
             "order-term",
-            f"an order numbers units by terms over {names}; it pads and swizzles nothing",
-            mend=f"as in tl.layout({', '.join(map(repr, reversed(axes)))})",
+            f"an order numbers units by terms over {names}, without padding or swizzle",
+            mend=f"pass only terms, as in tl.layout({', '.join(map(repr, reversed(axes)))})",
         )
     for name in order.dims:
         if name not in axes:
             raise Refusal(
-                "order-axis", f"the order names `{name}`, which is not cut here", mend=f"order the axes of this tile: {names}"
+                "order-axis",
+                f"the order names `{name}`, which this tile does not divide",
+                mend=f"order the axes of this tile: {names}",
             )
 
 
@@ -219,7 +221,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
     """Why an order that gives no two tiles one number still is none: a term that adds nothing, one below zero, one not solved."""
     for k, term in reversed(list(enumerate(order.terms))):
         if not free(term):
-            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="leave it out")
+            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="remove it")
         if _says_nothing(term, rounds):
             continue
         if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
@@ -229,7 +231,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
                 f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
                 counterexample=f"tile ({', '.join(rounds)}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
                 f"{_stride_after(order, k, rounds)}",
-                mend=f"let {name} appear once: as {name}, or as the pair {name}/8 and {name}%8",
+                mend=f"use {name} once: as {name}, or as the pair {name}/8 and {name}%8",
             )
     ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
     for term in order.terms:
@@ -237,14 +239,15 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
         if low is not None and low < 0:
             return Refusal(
                 "order-term",
-                f"`{to_text(term)}` of `{text}` falls to {low}, and numbers begin at 0",
+                f"`{to_text(term)}` in `{text}` can be {low}, but numbers begin at 0",
                 mend=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
             )
     return Refusal(
         "order-term",
-        f"`{text}` numbers the tiles, and no rule finds the tile of a number",
+        f"`{text}` cannot be inverted: no rule computes a tile from its number",
         counterexample=f"the terms are {', '.join(to_text(t) for t in order.terms)}",
-        mend="one axis after the other: n, n/8 and n%8, n xor what is known, (n + what is known) % tiles, or m + 8*n",
+        mend="write one axis after the other: as n, as n/8 and n%8, as n ^ t or (n + t) % tiles with t a term of the other axes, or as"
+        " m + 8*n",
     )
 
 

@@ -48,11 +48,15 @@ _SAYING = threading.Lock()  # what is said once is said by one thread
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
     """What is to be compiled: a schedule, or a computation that has none."""
     if schedule is not None and not isinstance(schedule, Builder):
-        mend = "a Schedule, or a tl.move() with steps"
+        mend = "pass a Schedule, or a tl.move() with steps"
         raise Refusal("bad-steps", f"schedule={brief(schedule)} is not a schedule", mend=mend)
     if isinstance(what, Schedule):
         if schedule is not None:
-            raise Refusal("bad-steps", "a schedule is compiled, and schedule= gives another one", mend="give one of them")
+            raise Refusal(
+                "bad-steps",
+                "the first argument is already a schedule, and schedule= gives another one",
+                mend="pass only one of them",
+            )
         return what
     wanted = as_computation(what)
     if schedule is None:
@@ -60,7 +64,7 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
     plan = schedule if isinstance(schedule, Schedule) else Schedule(wanted, schedule.steps)
     if plan.computation.hash != wanted.hash:
         message = f"the schedule is for {plan.computation.name}, not for this computation"
-        raise Refusal("schedule-of-another", message, mend="schedule the computation that is compiled")
+        raise Refusal("schedule-of-another", message, mend="pass a schedule for the computation that is compiled")
     return plan
 
 
@@ -261,7 +265,7 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
     last = refused[-1]
     if len(refused) == 1:
         return last
-    note = f"{len(refused)} ways to fill the schedule were tried; this is the one that asks least of the device"
+    note = f"{len(refused)} ways to fill the schedule were tried; this error is from the one that needs the fewest resources"
     return Refusal(last.code, last.message, span=last.span, counterexample=last.counterexample, mend=last.mend,
                    proven=last.proven, notes=(*last.notes, note))  # fmt: skip
 

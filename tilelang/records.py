@@ -19,7 +19,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
     known = list(known)
     found = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is no slip for `hopper`
-    return f"did you mean `{found[0]}`?" if found else "one of " + ", ".join(f"`{k}`" for k in known)
+    return f"did you mean `{found[0]}`?" if found else "use one of " + ", ".join(f"`{k}`" for k in known)
 
 
 def unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
@@ -66,11 +66,11 @@ def record(cls: Any, raw: Any, where: str) -> Any:
             raise DeviceError(
                 "profile-value",
                 f"{where}: `{key}` is {value!r}, expected {fields[key].type}",
-                mend='a plain value, or { value = ..., source = "..." }',
+                mend='write a plain value, or { value = ..., source = "..." }',
             )
         numbers = value if isinstance(value, tuple) else (value,)
         if any(isinstance(v, int) and not 0 <= v < 1 << 62 for v in numbers):
-            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="leave an unknown number out")
+            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="remove a number that is unknown")
     missing = [
         n
         for n, f in fields.items()

@@ -102,7 +102,7 @@ def _generator(seed: int) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ComputationError("seed", f"seed={seed!r} is not a valid seed", mend="a whole number, zero or more") from None
+        raise ComputationError("seed", f"seed={seed!r} is not a valid seed", mend="use a whole number, 0 or more") from None
 
 
 def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:
@@ -111,7 +111,9 @@ def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:
     if t.range is not None:
         low, high = t.range
         if low == high and 0 not in t.shape:
-            raise ComputationError("range", f"{t!r} has the empty range {t.range}", mend="range=(low, high) with low < high")
+            raise ComputationError(
+                "range", f"{t!r} has the empty range {t.range}", mend="write range=(low, high) with low < high"
+            )
         return generator.integers(low, max(high, low + 1), t.shape).astype(t.dtype.numpy)
     if t.dtype.is_float and size is None:
         return generator.standard_normal(t.shape).astype(t.dtype.numpy)

@@ -76,7 +76,9 @@ def compile(
     """
     _check_trials(trials)
     if options is not None and not isinstance(options, Options):
-        raise DeviceError("bad-options", f"options={brief(options)} are not options", mend="tl.Options(verify=True), say")
+        raise DeviceError(
+            "bad-options", f"options={brief(options)} is not a tl.Options", mend="pass tl.Options, as in tl.Options(verify=True)"
+        )
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
     plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
@@ -99,7 +101,7 @@ def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> Non
 def _check_trials(trials: int) -> None:
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
         raise Refusal(
-            "bad-size", f"trials={brief(trials)} is not a valid number of candidates", mend="a whole number, zero or more"
+            "bad-size", f"trials={brief(trials)} is not a valid number of candidates", mend="use a whole number, 0 or more"
         )
 
 
@@ -187,8 +189,8 @@ class Kernel:
         architecture = self.target.profile.architecture
         compiler = compilers.load(self.target.dialect)
         if architecture is None:
-            message = f"the profile {self.target.profile.name} does not say for which architecture to compile"
-            raise DeviceError("no-compiler", message, mend='a profile with architecture = "sm_80", say')
+            message = f"the profile {self.target.profile.name} does not name an architecture to compile for"
+            raise DeviceError("no-compiler", message, mend='use a profile that names one, as in architecture = "sm_80"')
         return compiler.compile_source(self.source, architecture, (), BinaryCache(self.options.cache_dir))
 
     @property
@@ -283,7 +285,7 @@ class Kernel:
     @functools.cached_property
     def _connection(self) -> Connection:
         if self.target.device is None:
-            mend = "compile without profile=, or tl.simulate"
+            mend = "compile without profile=, or use tl.simulate"
             raise DeviceError("no-device", f"{self.target} is a profile without a device", mend=mend)
         return self._driver.connect(self.target.device)
 
@@ -342,8 +344,8 @@ class Kernel:
                     given += [self._connection.tensor_map(m, every[n]) for n, m in maps]
                 found.append((function, given))
         except (KeyError, TypeError) as error:
-            mend = "a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
-            raise ComputationError("arguments", f"launch needs buffers by name: {error}", mend=mend) from None
+            mend = "pass a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
+            raise ComputationError("arguments", f"launch needs a device buffer for each name: {error}", mend=mend) from None
         return found
 
     def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
@@ -427,7 +429,7 @@ class Kernel:
 
         if not isinstance(repeats, int) or repeats < 1:
             raise ComputationError(
-                "repeats", f"repeats={repeats!r} is not a valid number of runs", mend="a whole number, one or more"
+                "repeats", f"repeats={repeats!r} is not a valid number of runs", mend="use a whole number, 1 or more"
             )
         connection = self._connection
         buffers = {name: connection.upload(array) for name, array in random_arrays(self.computation, seed).items()}
@@ -461,12 +463,14 @@ def simulate(
     from tilelang.simulated import with_wrong_values
 
     if not isinstance(kernel, Kernel):
-        raise ComputationError("not-a-kernel", f"{brief(kernel)} is not a kernel", mend="tl.simulate(tl.compile(...))")
+        raise ComputationError(
+            "not-a-kernel", f"{brief(kernel)} is not a kernel", mend="pass a kernel, as in tl.simulate(tl.compile(...))"
+        )
     if limit_statements is not None and not isinstance(limit_statements, (int, float)):
         raise ComputationError(
-            "limit", f"limit_statements={brief(limit_statements)} is not a number", mend="a number, or math.inf"
+            "limit", f"limit_statements={brief(limit_statements)} is not a number", mend="pass a number, or math.inf"
         )
-    check_work(kernel.program, limit_statements, mend="smaller sizes, or a larger limit_statements=")
+    check_work(kernel.program, limit_statements, mend="use smaller sizes, or a larger limit_statements=")
     given = random_arrays(kernel.computation)
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
@@ -496,7 +500,7 @@ def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Ca
     if function is None:
         return functools.partial(kernel, trials=trials)
     if not callable(function):
-        raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="@tl.kernel above a def")
+        raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="write @tl.kernel above a def")
     taken = _signature(function)
     kernels: dict[Any, Kernel] = {}
     called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
@@ -542,12 +546,14 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
     for name, p in taken.parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             stars = "*" if p.kind == p.VAR_POSITIONAL else "**"
-            message = f"{function.__name__} takes {stars}{name}, and each array of a kernel has a name"
-            raise ComputationError("not-a-function", message, mend="a parameter for each array, defaults for constants")
+            message = f"{function.__name__} takes {stars}{name}, but each array of a kernel needs a name"
+            raise ComputationError("not-a-function", message, mend="use one parameter for each array, and defaults for constants")
     inside = getattr(function, "__qualname__", "").rpartition(".")[0]
     if inside and not inside.endswith("<locals>") and next(iter(taken.parameters), "") in ("self", "cls"):
-        mend = "a function outside of the class, or @staticmethod above @tl.kernel"
-        raise ComputationError("not-a-function", f"{function.__qualname__} is a method, and takes more than arrays", mend=mend)
+        mend = "use a function outside the class, or write @staticmethod above @tl.kernel"
+        raise ComputationError(
+            "not-a-function", f"{function.__qualname__} is a method, whose first parameter is not an array", mend=mend
+        )
     return taken
 
 
@@ -558,7 +564,7 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
     except TypeError:
         every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
         got = counted(len(arrays), "array") + (f" and {', '.join(named)}" if named else "")
-        mend = "one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
+        mend = "pass one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
         raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
     bound.apply_defaults()
     return bound

@@ -47,16 +47,16 @@ def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) ->
 
 
 def _need_named(verb: str, named: dict[str, Any], what: str, mend: str, span: Span | None) -> None:
-    _need(bool(named), span, "nothing-named", f"`{verb}` names no {what}", mend)
+    _need(bool(named), span, "nothing-named", f"`{verb}` does not name any {what}", mend)
 
 
 def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes:
-    _need(bool(sizes), span, "no-sizes", f"`{verb}` cuts no axis", f"name at least one, as in .{verb}(m=32)")
+    _need(bool(sizes), span, "no-sizes", f"`{verb}` does not name any axis", f"name at least one, as in .{verb}(m=32)")
     for axis, size in sizes.items():
         whole = whole_number(size)
         good = isinstance(size, Hole) or (whole is not None and whole >= 1)
         message = f"`{verb} {axis}={brief(size)}`: {brief(size)} is not a valid size"
-        _need(good, span, "bad-size", message, "a whole number of at least 1, or tl.hole")
+        _need(good, span, "bad-size", message, "use a whole number, 1 or more, or tl.hole")
     return tuple((axis, size if isinstance(size, Hole) else int(size)) for axis, size in sizes.items())
 
 
@@ -67,12 +67,18 @@ def _check_flags(verb: str, span: Span | None, **flags: Any) -> None:
 
 def _check_names(verb: str, names: Any, span: Span | None) -> None:
     good = isinstance(names, (tuple, list)) and all(isinstance(n, str) for n in names)
-    _need(good, span, "bad-axes", f"`{verb}`: {brief(names)} are not names", 'texts, as in ("m", "n")')
+    _need(good, span, "bad-axes", f"`{verb}`: {brief(names)} is not a tuple of names", 'pass names, as in ("m", "n")')
 
 
 def _check_layout(name: str, layout: Any, span: Span | None) -> None:
     good = layout is None or isinstance(layout, Layout)
-    _need(good, span, "bad-layout", f"{name}={brief(layout)} is not a layout", f'{name}=tl.layout("k", "m"), or of one function')
+    _need(
+        good,
+        span,
+        "bad-layout",
+        f"{name}={brief(layout)} is not a layout",
+        f'pass {name}=tl.layout("k", "m"), or tl.layout of one function',
+    )
 
 
 class Builder:
@@ -90,7 +96,7 @@ class Builder:
         for level, team in teams.items():
             members = team if isinstance(team, tuple) else (team,)
             good = bool(members) and all(isinstance(t, Team) for t in members)
-            text = f"`units {level} = {brief(team)}` does not say of what"
+            text = f"`units {level} = {brief(team)}` does not say which units"
             _need(good, span, "bad-units", text, f".units({level}=tl.warps(8))")
             made = made._then(Units(level, members, span))
         return made
@@ -101,7 +107,7 @@ class Builder:
         _need_named("fuse", axes, "axis", '.fuse(mn=("m", "n"))', span)
         for name, parts in axes.items():
             several = isinstance(parts, (tuple, list)) and len(parts) > 0 and all(isinstance(x, str) for x in parts)
-            _need(several, span, "bad-axes", f"`fuse {name}={brief(parts)}` names no axes", f'.fuse({name}=("m", "n"))')
+            _need(several, span, "bad-axes", f"`fuse {name}={brief(parts)}` does not name any axes", f'.fuse({name}=("m", "n"))')
             made = made._then(Fuse(name, tuple(parts), span))
         return made
 
@@ -113,7 +119,7 @@ class Builder:
             whole = isinstance(parts, dict) and bool(parts) and not any(isinstance(e, Hole) for e in parts.values())
             named = whole and all(isinstance(n, str) and n.isidentifier() for n in parts)
             mend = f'.unfuse({name}={{"a": 2, "b": 4}})'
-            _need(named, span, "bad-axes", f"`unfuse {name}={brief(parts)}` does not say each part and its size", mend)
+            _need(named, span, "bad-axes", f"`unfuse {name}={brief(parts)}` does not name the parts and their sizes", mend)
             sizes = tuple((n, int(e)) for n, e in _checked_sizes("unfuse", parts, span) if not isinstance(e, Hole))
             made = made._then(Unfuse(name, sizes, span))
         return made
@@ -152,7 +158,11 @@ class Builder:
         """Substitute a pointwise definition into its readers."""
         span, name = caller_span(), getattr(tensor, "name", tensor)
         _need(
-            isinstance(name, str), span, "inline-unknown", f"`inline {brief(name)}` names no tensor", 'a name, as in .inline("T")'
+            isinstance(name, str),
+            span,
+            "inline-unknown",
+            f"`inline {brief(name)}` does not name a tensor",
+            'pass a name, as in .inline("T")',
         )
         return self._then(Inline(name, span))
 
@@ -160,15 +170,15 @@ class Builder:
         """The innermost piece is one vector access or operation."""
         span = caller_span()
         found = _checked_sizes("vectorize", lanes, span)
-        text = f"`vectorize {sizes_text(found)}` names {counted(len(found), 'axis', 'axes')}"
-        _need(len(found) == 1, span, "vector-of-two-axes", text, "one axis; split the others to 1 before")
+        text = f"`vectorize {sizes_text(found)}` names {counted(len(found), 'axis', 'axes')}, but vectorizes exactly one"
+        _need(len(found) == 1, span, "vector-of-two-axes", text, "vectorize one axis, and split the others to 1 before")
         return self._then(Vectorize(*found[0], span))
 
     def do(self, instruction: Any, **binding: str) -> Self:
         """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
         span, name = caller_span(), getattr(instruction, "name", instruction)
         text = f"`do {brief(instruction)}` is not an instruction"
-        _need(isinstance(name, str), span, "bad-instruction", text, "its name, or what tl.use gave")
+        _need(isinstance(name, str), span, "bad-instruction", text, "pass an instruction's name, or the result of tl.use")
         _check_names("do", [*binding.values()], span)
         return self._then(Do(name, tuple(binding.items()), span))
 
@@ -186,11 +196,17 @@ class Builder:
             span,
             "bad-condition",
             f"`when {brief(condition)}` is not a condition on extents",
-            'tl.extent("m") <= 64, tl.can("async_copy")',
+            'pass a comparison of extents, or tl.can: tl.extent("m") <= 64, tl.can("async_copy")',
         )
         otherwise = Move() if otherwise is None else otherwise
         for part in (then, otherwise):
-            _need(isinstance(part, Builder), span, "bad-steps", f"`when`: {brief(part)} is not a move", "a tl.move() with steps")
+            _need(
+                isinstance(part, Builder),
+                span,
+                "bad-steps",
+                f"`when`: {brief(part)} is not a tl.move()",
+                "pass a tl.move() with steps",
+            )
         return self._then(When(condition, then.steps, otherwise.steps, span))
 
     def rest(self) -> Self:
@@ -211,7 +227,11 @@ class PendingTile(Generic[B]):
         """Give each tile to one unit of `level`; `count` wraps them over that many units; `order` numbers the units."""
         span = caller_span()
         _need(
-            isinstance(level, (str, Level)), span, "bad-level", f".to({level!r}) names no level", "tl.block, tl.warp, tl.thread"
+            isinstance(level, (str, Level)),
+            span,
+            "bad-level",
+            f".to({level!r}) is not a level",
+            "use tl.block, tl.warp or tl.thread",
         )
         _check_layout("order", order, span)
         if count is not None and not isinstance(count, Hole):
@@ -226,7 +246,7 @@ class PendingTile(Generic[B]):
             raise AttributeError(name)
         raise Refusal(
             "tile-without-level",
-            f"`tile {sizes_text(self._sizes)}` does not say which units take the tiles",
+            f"`tile {sizes_text(self._sizes)}` does not say which units its tiles are mapped to",
             span=self._span,
             mend="add .to(tl.block), .to(tl.thread), ...; for a sequential loop use .split(...)",
         )
@@ -255,24 +275,38 @@ def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | Ellipsis
     span = caller_span()
     known = {"layout", "ahead", "behind", "on", "once", "stream"}
     for name in fields:
-        mend = f"one of {', '.join(sorted(known))}, steps"
-        _need(name in known, span, "unknown-argument", f"`{verb}` has no `{name}`", mend)
+        mend = f"use one of {', '.join(sorted(known))}, steps"
+        _need(name in known, span, "unknown-argument", f"`{verb}` has no argument `{name}`", mend)
     for name in ("ahead", "behind"):
         n = fields.get(name, 0)
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
-        _need(whole, span, "bad-size", f"`{name} {n}` is not a valid number of iterations", "a whole number, zero or more")
+        _need(whole, span, "bad-size", f"`{name} {n}` is not a valid number of iterations", "use a whole number, 0 or more")
     stores = verb in ("accumulate", "via")
-    _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can stay behind",
-          f"`ahead`, for what {verb}s before its reader; `behind` on via or accumulate")  # fmt: skip
+    _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can be delayed",
+          f"use `ahead` to {verb} earlier, or `behind` on via or accumulate")  # fmt: skip
     _check_layout("layout", fields.get("layout"), span)
     _check_flags(verb, span, **{name: fields[name] for name in ("once", "stream") if name in fields})
     on = fields.get("on")
-    _need(on is None or isinstance(on, str), span, "bad-role", f"`{verb}` on {on!r}: no role", 'on="producer"')
+    _need(
+        on is None or isinstance(on, str), span, "bad-role", f"`{verb}`: {on!r} is not a role", 'pass a name, as in on="producer"'
+    )
     what = what.name if isinstance(what, Tensor) else by_names(what) if isinstance(what, Read) else what
     given = steps.steps or None if isinstance(steps, Move) else None
     good = isinstance(steps, Move) or steps is None or steps is ...
-    _need(good, span, "bad-steps", f"`{verb}`: steps={brief(steps)} is not a move", "a tl.move() with steps, or ... for a hole")
-    _need(isinstance(memory, (str, Memory)), span, "bad-memory", f"`{verb}` in {memory!r}: no memory", "tl.register, tl.shared")
+    _need(
+        good,
+        span,
+        "bad-steps",
+        f"`{verb}`: steps={brief(steps)} is not a tl.move()",
+        "pass a tl.move() with steps, or ... for a hole",
+    )
+    _need(
+        isinstance(memory, (str, Memory)),
+        span,
+        "bad-memory",
+        f"`{verb}`: {memory!r} is not a memory",
+        "use tl.register or tl.shared",
+    )
     memory_name = str(getattr(memory, "name", memory))
     return Place(verb, what, memory_name, steps=given, open=steps is ..., span=span, **fields)
 
@@ -292,7 +326,7 @@ class Schedule(Builder):
     def prefix(self, n: int) -> Schedule:
         """The schedule of the first n steps; it runs: what is left is done by plain loops."""
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
-        _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is not a valid number of steps", "zero or more steps")
+        _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is not a valid number of steps", "use 0 or more steps")
         return Schedule(self.computation, self.steps[:n])
 
     @property
@@ -351,7 +385,13 @@ def schedule(computation: Computation | Tensor) -> Schedule:
 def _team(level: str) -> Any:
     def team(count: int) -> Team:
         whole = isinstance(count, int) and not isinstance(count, bool) and count >= 1
-        _need(whole, caller_span(), "bad-size", f"`{count} {level}`: nothing is made of {count} units", "at least 1")
+        _need(
+            whole,
+            caller_span(),
+            "bad-size",
+            f"`{count} {level}`: {count} is not a valid number of units",
+            "use a whole number, 1 or more",
+        )
         return Team(count, level)
 
     team.__doc__ = f"""`count` units of level {level}, for Schedule.units.
@@ -371,7 +411,7 @@ def extent(axis: str) -> Expr:
     >>> print(extent("m") <= 64)
     m <= 64
     """
-    _need(isinstance(axis, str), caller_span(), "bad-axes", f"tl.extent({axis!r}) names no axis", 'tl.extent("m")')
+    _need(isinstance(axis, str), caller_span(), "bad-axes", f"tl.extent({axis!r}) does not name an axis", 'tl.extent("m")')
     return Var(axis, INDEX)
 
 
@@ -382,7 +422,7 @@ def can(name: str) -> Expr:
     can(async_copy)
     """
     good = isinstance(name, str) and name.isidentifier()
-    _need(good, caller_span(), "bad-capability", f"tl.can({name!r}) names nothing that a device can do", 'tl.can("async_copy")')
+    _need(good, caller_span(), "bad-capability", f"tl.can({name!r}) does not name a feature of devices", 'tl.can("async_copy")')
     return Var(f"can({name})", dt.bool_)
 
 

@@ -74,7 +74,7 @@ class Verdict:
 def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refusal:
     """The error for a schedule whose simulation has a fault: lowered, it would not compute what is defined."""
     message = f"the kernel of {name} does not compute what is defined, as its simulation at {_words(found.extents)} shows"
-    mend = "another schedule; and report this one, the fault lies in the compiler"
+    mend = "use another schedule, and report this one: the fault is in the compiler"
     return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], mend=mend)
 
 

@@ -269,8 +269,8 @@ class _Completion:
         """A written accumulator below an implied one: there is one state, where the implied one stands, with the written braces."""
         k, outer = [(k, s) for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate"][-1]
         if not outer.implied:
-            raise refuse_step(step, "accumulate-twice", f"`{step}` stands inside an accumulator in register",
-                          "one accumulator in register is enough: keep the outer one")  # fmt: skip
+            raise refuse_step(step, "accumulate-twice", f"`{step}` is inside another accumulator in register",
+                          "keep only the outer one: one accumulator in register is enough")  # fmt: skip
         self.out[k] = step
 
     def walk(self, axis: str, piece: int) -> None:

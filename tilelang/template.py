@@ -94,7 +94,7 @@ def fault_of_template(
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
     except ValueError as error:
-        return f"its {dialect} text: {error}", "write {{ and }} for braces of the dialect"
+        return f"its {dialect} template: {error}", "write {{ and }} for braces of the dialect"
     operands = {o.name: o for o in made.operands}
     seen = set()
     for field in fields:
@@ -102,26 +102,31 @@ def fault_of_template(
             continue
         match = _PLACEHOLDER.fullmatch(field)
         if match is None or match["name"] not in operands:
-            return f"its {dialect} text has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
+            return f"its {dialect} template has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
         found = operands[match["name"]]
         held = made.fragment(found.name)
         if match["slot"] and (held is None or int(match["slot"]) >= held.slots):
-            return f"its {dialect} text has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
+            return f"its {dialect} template has {{{field}}}", f"{found.name} has {held.slots if held else 0} slots a lane"
         if match["part"] == "address" and found.memory == "register" and dialect not in WITH_ARRAYS:
-            return f"its {dialect} text has {{{field}}}", "a register has no address"
+            return f"its {dialect} template has {{{field}}}", "a register has no address"
         if match["part"] == "words" and not _fills_words(found, held):
             return (
-                f"its {dialect} text has {{{field}}}",
+                f"its {dialect} template has {{{field}}}",
                 f"the slots of {found.name} do not fill registers of 32 bits that a lane has",
             )
         if match["part"] in ("swizzle", "base", "chunks", "map", "coordinates") and held is not None:
-            return f"its {dialect} text has {{{field}}}", f"lanes hold {found.name}; only an operand without a fragment has that"
+            return (
+                f"its {dialect} template has {{{field}}}",
+                f"lanes hold {found.name}; only an operand without a fragment has that",
+            )
         seen.add(found.name)
     for name in operands:
         if name not in seen:
-            return f"its {dialect} text does not mention {name}", f"{{{name}}} must occur"
+            return f"its {dialect} template does not mention {name}", f"add {{{name}}} to it"
     wrappers = [name for definition in definitions for name in functions_defined(definition)]
     unknown = [name for name in _called(text) if name not in wrappers]
     if wrappers and unknown:
-        return f"its {dialect} text calls {unknown[0]}, which its definitions do not define", "call one of " + ", ".join(wrappers)
+        return f"its {dialect} template calls {unknown[0]}, which its definitions do not define", "call one of " + ", ".join(
+            wrappers
+        )
     return None

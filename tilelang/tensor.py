@@ -46,15 +46,15 @@ class Layout(Node):
     def pad(self, elements: int) -> Layout:
         """The same order with `elements` more places in the innermost dimension."""
         if not isinstance(elements, int) or isinstance(elements, bool) or elements < 0:
-            message = f"`pad {elements}` is not a valid number of places to add"
-            raise Refusal("negative-padding", message, span=caller_span(), mend="a whole number of elements, zero or more")
+            message = f"`pad {elements}` is not a valid number of elements to add"
+            raise Refusal("negative-padding", message, span=caller_span(), mend="use a whole number of elements, 0 or more")
         return self.replace(padding=elements)
 
     def swizzle(self, width_bytes: int) -> Layout:
         """The same order with the 32-, 64- or 128-byte swizzle."""
         if whole_number(width_bytes) not in (32, 64, 128):
             raise Refusal(
-                "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="32, 64 or 128 bytes"
+                "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="use 32, 64 or 128 bytes"
             )
         return self.replace(swizzle_bytes=width_bytes)
 
@@ -80,7 +80,7 @@ class Layout(Node):
             if name not in extents:
                 raise Refusal(
                     "layout-dimension",
-                    f"the layout names `{name}`, the region has {', '.join(extents)}",
+                    f"the layout names `{name}`, but the region has {', '.join(extents)}",
                     mend="use the region's own dimensions",
                 )
         bound = [simplify(substitute(t, {Var(name, INDEX): v for name, v in variables.items()})) for t in terms]
@@ -92,8 +92,8 @@ class Layout(Node):
             if high is None or not all(isinstance(e, (Var, Const, Binary)) for e in term.walk()):
                 raise Refusal(
                     "layout-unbounded",
-                    f"how far `{written}` in a layout reaches is not known",
-                    mend="sums, products, quotients, remainders, min and max of dimensions are bounded",
+                    f"`{written}` in a layout has no known bound",
+                    mend="use only sums, products, quotients, remainders, min and max of dimensions",
                 )
             shape.append(high + 1)
         shape[-1] += self.padding
@@ -134,7 +134,7 @@ class Placement(Node):
                     "layout-negative",
                     f"`{to_text(term)}` in a layout is negative for some element",
                     counterexample=f"({', '.join(self.dims)}) = {tuple(int(g.ravel()[below[0]]) for g in grids)}",
-                    mend="count places from zero",
+                    mend="use terms that begin at 0",
                 )
             linear_place = linear_place * n + place
         order = np.argsort(linear_place, kind="stable")
@@ -144,9 +144,9 @@ class Placement(Node):
             names = ", ".join(self.dims)
             raise Refusal(
                 "layout-not-injective",
-                f"the layout ({', '.join(to_text(t) for t in self.terms)}) puts two elements in one place",
+                f"the layout ({', '.join(to_text(t) for t in self.terms)}) puts two elements in the same place",
                 counterexample=f"({names}) = {a} and {b}",
-                mend="give each coordinate one place: every dimension's quotient and remainder must both appear",
+                mend="use every dimension completely: as itself, or as both its quotient and its remainder",
             )
 
 
@@ -232,8 +232,8 @@ def _swizzled(terms: list[Expr], width_bytes: int, element_bytes: int) -> list[E
     if high is None or (high + 1) % run:
         raise Refusal(
             "swizzle-run",
-            f"`swizzle {width_bytes}` needs innermost runs of {run} elements, the region has {(high or 0) + 1}",
-            mend=f"make the innermost extent a multiple of {run}, or take a smaller swizzle",
+            f"`swizzle {width_bytes}` needs innermost runs of {run} elements, but the region has {(high or 0) + 1}",
+            mend=f"make the innermost extent a multiple of {run}, or use a smaller swizzle",
         )
     outer = terms[:-1]
     line = outer[-1] if outer else index(0)
@@ -257,7 +257,10 @@ def layout(*terms: Any) -> Layout:
         try:
             names = list(inspect.signature(terms[0]).parameters)
         except ValueError:  # what is written in C may not tell its parameters
-            message, mend = f"{brief(terms[0])} does not say what its parameters are", "a function, as in lambda m, k: (k, m)"
+            message, mend = (
+                f"{brief(terms[0])} does not say what its parameters are",
+                "pass a function, as in lambda m, k: (k, m)",
+            )
             raise Refusal("layout-term", message, span=caller_span(), mend=mend) from None
         made = terms[0](*[Var(n, INDEX) for n in names])
         return Layout(tuple(map(_term, made if isinstance(made, (tuple, list)) else (made,))))
@@ -265,9 +268,9 @@ def layout(*terms: Any) -> Layout:
         if not isinstance(term, str) or not term.isidentifier():
             raise Refusal(
                 "layout-term",
-                f"{term!r} is not a dimension's name",
+                f"{term!r} is not the name of a dimension",
                 span=caller_span(),
-                mend='names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
+                mend='pass names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
             )
     return Layout(tuple(Var(t, INDEX) for t in terms))
 
@@ -286,7 +289,7 @@ def _term(value: Any) -> Expr:
     if fault is not None:
         raise Refusal(
             "layout-term",
-            f"a layout's terms are whole numbers made of the function's parameters: {fault}",
+            f"a layout's terms must be whole numbers computed from the function's parameters: {fault}",
             span=caller_span(),
             mend=f"use {' '.join(_ARITHMETIC)} of the parameters and whole numbers, as in lambda m, k: (m, k // 8, k % 8)",
         )

@@ -117,7 +117,7 @@ def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
     profile = read_profile(path)
     if profile.description != str(bench.device):
         message = f"{path} is the profile of {profile.description}, not of {bench.device}"
-        raise DeviceError("other-device", message, mend="another path for --output")
+        raise DeviceError("other-device", message, mend="use another path for --output")
     table = path.with_suffix(".csv")
     return profile, read_rows(table.read_text(encoding="utf-8", errors="replace")) if table.exists() else {}
 

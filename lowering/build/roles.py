@@ -114,7 +114,7 @@ def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) ->
             if inner.on is not None and inner.on not in roles:
                 near = difflib.get_close_matches(inner.on, roles, 1)
                 raise refuse(inner, "unknown-role", f"`{inner}`: there is no role `{inner.on}`",
-                             f"did you mean `{near[0]}`?" if near else "one of " + ", ".join(roles))  # fmt: skip
+                             f"did you mean `{near[0]}`?" if near else "use one of " + ", ".join(roles))  # fmt: skip
             if inner.on in (None, plan.main.name):
                 continue
             what = None

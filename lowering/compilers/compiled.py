@@ -78,7 +78,11 @@ def compile_failed(compiler: str, architecture: str, log: str) -> DeviceError:
     lines = [line for line in log.splitlines() if line.strip() and "warning" not in line]
     shown = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else [])]
     message = f"{compiler} does not compile the kernel for {architecture}\n" + "\n".join(shown)
-    return DeviceError("compile-failed", message, mend="an instruction that the architecture has; or report it: the text is ours")
+    return DeviceError(
+        "compile-failed",
+        message,
+        mend="use an instruction that the architecture has; otherwise report it, since the source is generated",
+    )
 
 
 def kept(cache: BinaryCache | None, name: str) -> Compiled | None:

@@ -32,6 +32,6 @@ def disassemble(compiled: Compiled) -> str:
             if done.returncode == 0 and done.stdout:
                 return done.stdout
             said.append(f"{path}: {done.stderr.strip()}")
-    message = f"no disassembler here takes the machine code for {compiled.architecture}\n" + "\n".join(said)
-    mend = "the bin folder of a CUDA toolkit that knows the architecture on the search path: 13.0 or earlier for sm_70"
+    message = f"no installed disassembler accepts the machine code for {compiled.architecture}\n" + "\n".join(said)
+    mend = "add the bin folder of a CUDA toolkit that supports the architecture to the search path: 13.0 or earlier for sm_70"
     raise DeviceError("no-assembly", message, mend=mend)

@@ -53,10 +53,12 @@ def load(dialect: str) -> Compiler:
     """The compiler of a dialect. Raises DeviceError `no-compiler` where only a driver compiles it."""
     if dialect not in COMPILERS:
         message = (
-            f"{dialect} is compiled by the device's driver alone, which tells neither what a kernel uses nor its machine code"
+            f"{dialect} is compiled only by the device's driver, which reports neither a kernel's resources nor its machine code"
         )
         raise DeviceError(
-            "no-compiler", message, mend="read kernel.source; compilers are here for " + ", ".join(sorted(COMPILERS))
+            "no-compiler",
+            message,
+            mend="read kernel.source, or use a target that has a compiler: " + ", ".join(sorted(COMPILERS)),
         )
     return cast(Compiler, importlib.import_module(f"tilelang.lowering.compilers.{COMPILERS[dialect]}"))
 

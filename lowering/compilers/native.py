@@ -93,8 +93,8 @@ def system_of(architecture: str) -> System:
         return System(cpu, *_this_system())
     machine, _, name = system.partition("-")
     if machine not in ("x86_64", "aarch64") or name not in ("linux", "macos", "windows") or not re.fullmatch(r"[\w.+-]+", cpu):
-        mend = "a processor, or one with its system: neoverse-v2@aarch64-linux, apple-m1@aarch64-macos, x86-64-v3@x86_64-windows"
-        raise DeviceError("unknown-architecture", f"`{architecture}` does not name a processor and a system", mend=mend)
+        mend = "use a CPU, or one with its system: neoverse-v2@aarch64-linux, apple-m1@aarch64-macos, x86-64-v3@x86_64-windows"
+        raise DeviceError("unknown-architecture", f"`{architecture}` does not name a CPU and a system", mend=mend)
     return System(cpu, machine, name)
 
 
@@ -113,7 +113,7 @@ def toolchain() -> Toolchain:
     for name in ("clang", *(f"clang-{n}" for n in range(30, OLDEST_CLANG - 1, -1))):
         if (path := shutil.which(name)) is not None and _major(_version((path,))) >= OLDEST_CLANG:
             return _system_clang(path)
-    raise DeviceError("no-compiler", "kernels for the processor need clang, which is not installed", mend=_INSTALL)
+    raise DeviceError("no-compiler", "CPU kernels need clang, which is not installed", mend=_INSTALL)
 
 
 @functools.cache
@@ -177,7 +177,9 @@ def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subp
             process.kill()
             said = "\n".join(text.decode(errors="replace").strip() for text in reversed(process.communicate()) if text).strip()
             message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
-            raise DeviceError("compile-timeout", message, mend="smaller tiles, or another compiler (TILELANG_CLANG)") from None
+            raise DeviceError(
+                "compile-timeout", message, mend="use smaller tiles, or another compiler (TILELANG_CLANG)"
+            ) from None
         except BaseException:
             process.kill()
             raise
@@ -220,7 +222,7 @@ def resolved(architecture: str) -> tuple[str, ...]:
 
 def _unknown(architecture: str, words: str) -> DeviceError:
     said = next((line for line in words.splitlines() if "error" in line), words.strip())
-    return DeviceError("unknown-architecture", f"{version()} has no `{architecture}`: {said}", mend="a processor that LLVM names")
+    return DeviceError("unknown-architecture", f"{version()} has no `{architecture}`: {said}", mend="use a CPU that LLVM names")
 
 
 def processor(architecture: str) -> str:
@@ -346,7 +348,7 @@ def working_folder() -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="tilelang-")
     except OSError as error:
         message = f"a kernel is linked in a temporary folder, and none can be made: {error.strerror}"
-        raise DeviceError("no-room", message, mend="TMPDIR=a folder that can be written") from None
+        raise DeviceError("no-room", message, mend="set TMPDIR to a folder that can be written") from None
 
 
 def linker_command(system: System) -> tuple[str, ...]:

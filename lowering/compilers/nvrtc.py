@@ -91,7 +91,7 @@ def library_for(architecture: str) -> Library:
             return library
     known = " ".join(f"sm_{n}" for n in sorted({n for one in libraries() for n in one.architectures}))
     names = " and ".join(map(str, libraries()))
-    mend = f"one of {known}; {wheels.INSTALL} brings NVRTC 12, which knows sm_50 to sm_121"
+    mend = f"use one of {known}; {wheels.INSTALL} installs NVRTC 12, which knows sm_50 to sm_121"
     raise DeviceError("unknown-architecture", f"{names} has no `{architecture}`", mend=mend)
 
 

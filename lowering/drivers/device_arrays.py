@@ -80,7 +80,7 @@ def find(name: str, value: Any, stream: int) -> Found:
             return _by_interface(value)
         return _by_dlpack(value.__dlpack__(stream=stream), kind)
     except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-        raise wrong(name, f"cannot be shared by its library: {error}", "a plain array, detached") from None
+        raise wrong(name, f"cannot be shared by its library: {error}", "pass a plain array, detached") from None
 
 
 def _by_dlpack(capsule: Any, kind: type) -> Found:
@@ -161,5 +161,7 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
             case "jax":
                 return sys.modules["jax"].numpy.empty(shape, dtype, device=like.device)
     except (AttributeError, TypeError, ValueError) as error:
-        raise DeviceError("no-array", f"{name} makes no array of {dtype} for the result: {error}", mend="pass out=") from None
-    raise DeviceError("no-array", f"arrays of {name} are not made here for the result", mend="pass out=")
+        raise DeviceError(
+            "no-array", f"{name} cannot allocate an array of {dtype} for the result: {error}", mend="pass out="
+        ) from None
+    raise DeviceError("no-array", f"{name} cannot allocate an array for the result", mend="pass out=")

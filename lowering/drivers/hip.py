@@ -124,7 +124,7 @@ class Connection(streams.Connection):
         self.hip.hipModuleLaunchKernel(kernel, *grid, threads, 1, 1, shared_bytes, queue, laid)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "HIP has no copies of boxes", mend="loads without them")
+        raise DeviceError("tensor-map", "HIP has no TMA copies", mend="use loads without TMA")
 
     def fresh(self, size_bytes: int) -> Any:
         try:

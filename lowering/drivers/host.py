@@ -50,7 +50,7 @@ def devices() -> tuple[Device, ...]:
     found = processor()
     if found.machine not in (X86_64, ARM64):
         message = f"kernels run on x86-64 and arm64 processors, this one is {found.machine or 'unknown'}"
-        raise DeviceError("no-device", message, mend="another device, or a profile alone: tl.target(profile=...)")
+        raise DeviceError("no-device", message, mend="use another device, or only a profile: tl.target(profile=...)")
     return (describe_processor(found, Options.from_environment().threads or usable_cores()),)
 
 
@@ -137,7 +137,7 @@ class Connection:
         return aligned_memory(size_bytes)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "the processor has no copies of boxes", mend="loads without them")
+        raise DeviceError("tensor-map", "a CPU has no TMA copies", mend="use loads without TMA")
 
     def upload(self, array: Any) -> Memory:
         """Memory of its own with what a contiguous NumPy array holds."""
@@ -233,7 +233,7 @@ class Function:
         except (struct.error, TypeError):
             given = next((b for b in buffers if not isinstance(b, int)), None)
             error = "an address does not fit 64 bits" if given is None else f"got {type(given).__name__}, not an address"
-            mend = "addresses: host_array(...).buffer, or what upload and allocate give"
+            mend = "pass addresses: host_array(...).buffer, or the results of upload and allocate"
             raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", mend=mend) from None
 
     def timed(self, buffers: Sequence[int], queue: Any = None) -> Ran | None:
@@ -303,5 +303,5 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
 
 def as_queue(queue: Any) -> None:
     """Raises DeviceError: the processor has no queues."""
-    message = f"queue={brief(queue)}: the processor has no queues, and a call is over when it returns"
-    raise DeviceError("bad-queue", message, mend="leave out queue=")
+    message = f"queue={brief(queue)}: a CPU has no queues; a call has finished when it returns"
+    raise DeviceError("bad-queue", message, mend="remove queue=")

@@ -217,7 +217,7 @@ def fitting(found: Sequence[Device], what: str, platform: str | None, device: st
     if not found:
         raise DeviceError("no-device", f"no {what} was found", mend=mend)
     asked = " and ".join(f"{kind} {part!r}" for kind, part in (("platform", platform), ("device", device)) if part)
-    raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="there are " + "; ".join(map(str, found)))
+    raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="use one of " + "; ".join(map(str, found)))
 
 
 def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> None:
@@ -226,19 +226,21 @@ def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, s
     if any(blocks > most for blocks, most in zip(grid, device.grid_max, strict=False)):
         of, most = (" x ".join(map(str, numbers)) for numbers in (grid, device.grid_max))
         raise DeviceError(
-            "too-many-blocks", f"{name} has {of} blocks, {device} takes {most}", mend="larger tiles, or a number of blocks"
+            "too-many-blocks",
+            f"{name} needs {of} blocks, but {device} allows at most {most}",
+            mend="use larger tiles, or limit the number of blocks",
         )
     if threads > device.max_threads:
         raise DeviceError(
             "too-many-threads",
-            f"{name} has {threads} threads a block, {device} takes {device.max_threads}",
-            mend="larger pieces for each thread, or smaller blocks",
+            f"{name} needs {threads} threads per block, but {device} allows at most {device.max_threads}",
+            mend="use larger tiles for each thread, or smaller blocks",
         )
     if shared_bytes > device.shared_bytes:
         raise DeviceError(
             "shared-memory",
-            f"{name} needs {shared_bytes} bytes of shared memory a block, {device} has {device.shared_bytes}",
-            mend="smaller tiles, or fewer of them ahead",
+            f"{name} needs {shared_bytes} bytes of shared memory per block, but {device} has {device.shared_bytes}",
+            mend="use smaller tiles, or a smaller `ahead`",
         )
 
 
@@ -258,8 +260,8 @@ class OpenedBy:
             parent = f"this process was forked from process {self._process}"
             raise DeviceError(
                 "forked",
-                f"{parent}, whose {self.name} driver does not work here: its threads stayed there",
-                mend='multiprocessing.get_context("spawn"); or fork before tilelang is asked for a device',
+                f"{parent}, whose {self.name} driver does not work in a forked process: its threads do not exist there",
+                mend='use multiprocessing.get_context("spawn"), or fork before using a device',
             )
 
 

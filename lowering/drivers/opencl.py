@@ -133,7 +133,7 @@ def _first_lines(text: str, count: int = 3, most: int = 300) -> str:
 def _cannot_compile(unusable: Sequence[tuple[Device, str]]) -> DeviceError:
     said = "; ".join(f"{device} cannot compile an empty kernel: {why}" for device, why in unusable)
     return DeviceError(
-        "no-device", f"no OpenCL device can be used: {said}", mend="another OpenCL driver for the device, or a newer one"
+        "no-device", f"no OpenCL device can be used: {said}", mend="use another OpenCL driver for the device, or a newer one"
     )
 
 
@@ -174,8 +174,8 @@ def compile_program(context: Any, handle: Any, source: str, options: Sequence[st
             raise _not_built(program, handle, error) from None
     if names or "__kernel" not in source:
         return program
-    message = f"{handle.name.strip()} gives a program without kernels, as PoCL does of a file in its cache that it cannot read"
-    raise DeviceError("build-failed", message, mend="POCL_KERNEL_CACHE=0, or an empty directory as POCL_CACHE_DIR")
+    message = f"{handle.name.strip()} returns a program without kernels, as PoCL does for a file in its cache that it cannot read"
+    raise DeviceError("build-failed", message, mend="set POCL_KERNEL_CACHE=0, or POCL_CACHE_DIR to an empty directory")
 
 
 def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
@@ -187,11 +187,15 @@ def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
         with contextlib.suppress(cl.Error):
             said = program.get_build_info(handle, cl.program_build_info.LOG).strip() or said
     if of_text:
-        return DeviceError("compile-failed", f"{device} does not compile the kernel\n{said}", mend="report it: the text is ours")
+        return DeviceError(
+            "compile-failed", f"{device} does not compile the kernel\n{said}", mend="report it, since the source is generated"
+        )
     if error.code == code.INVALID_BUILD_OPTIONS:
-        mend = "look at PYOPENCL_BUILD_OPTIONS and the driver's own variables"
+        mend = "check PYOPENCL_BUILD_OPTIONS and the driver's own environment variables"
         return DeviceError("build-options", f"{device} refuses an option of the build\n{said}", mend=mend)
-    return DeviceError("build-failed", f"{device} cannot build the kernel\n{said}", mend="free memory, or another OpenCL driver")
+    return DeviceError(
+        "build-failed", f"{device} cannot build the kernel\n{said}", mend="free memory, or use another OpenCL driver"
+    )
 
 
 class Connection:
@@ -243,7 +247,7 @@ class Connection:
         return program
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "OpenCL has no copies of boxes", mend="loads without them")
+        raise DeviceError("tensor-map", "OpenCL has no TMA copies", mend="use loads without TMA")
 
     def allocate(self, size_bytes: int) -> Any:
         """Device memory, for workspace. Raises DeviceError where there is not enough."""
@@ -303,7 +307,7 @@ class Connection:
 
 
 def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceError:
-    return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="smaller tensors")
+    return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="use smaller tensors")
 
 
 @functools.cache
@@ -355,7 +359,7 @@ class Function:
                 return cl.enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
             except (cl.Error, TypeError) as error:
                 said = str(error).splitlines()[0].split(" - ")[0]
-                mend = "device buffers, and a queue, of kernel.queue's context"
+                mend = "pass device buffers and a queue of kernel.queue's context"
                 raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", mend=mend) from None
 
     timed = __call__  # every launch has an event
@@ -395,6 +399,8 @@ def as_queue(queue: Any) -> Any:
     """The queue itself. Raises DeviceError where it is none of pyopencl's."""
     if not isinstance(queue, _cl().CommandQueue):
         raise DeviceError(
-            "bad-queue", f"queue={brief(queue)} is not a queue", mend="kernel.queue, or a pyopencl.CommandQueue of its context"
+            "bad-queue",
+            f"queue={brief(queue)} is not a queue",
+            mend="pass kernel.queue, or a pyopencl.CommandQueue of its context",
         )
     return queue

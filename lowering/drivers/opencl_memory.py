@@ -31,7 +31,7 @@ def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: in
     if base.context != connection.context:
         raise DeviceError(
             "other-context",
-            "the array lives in another OpenCL context than the kernel",
+            "the array is in another OpenCL context than the kernel",
             mend="make it with kernel.queue, as in pyopencl.array.to_device(kernel.queue, x)",
         )
     if not offset:
@@ -50,7 +50,7 @@ def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: in
 
 def failed(error: Exception) -> DeviceError:
     """What a driver tells where it is waited for a kernel that ran out of the device's resources, say."""
-    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="smaller blocks, or another schedule")
+    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="use smaller blocks, or another schedule")
 
 
 class HostArray:

@@ -153,7 +153,7 @@ class Connection(abc.ABC):
         """Device memory, given back with the object. Raises DeviceError where there is not enough."""
         found = self._pool.take(size_bytes)
         if found is None:
-            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", mend="smaller tensors")
+            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", mend="use smaller tensors")
         return found
 
     def upload(self, array: Any, queue: Any = None) -> pool.Memory:
@@ -175,12 +175,12 @@ class Connection(abc.ABC):
         found = device_arrays.find(name, array, self.dlpack_stream(queue))
         if found.ordinal is not None and found.ordinal != self.device.handle:
             mend = f"move it to device {self.device.handle}"
-            raise DeviceError("other-context", f"the array for {name} lives on another device than {self.device}", mend=mend)
+            raise DeviceError("other-context", f"the array for {name} is on another device than {self.device}", mend=mend)
         if found.stream is not None and (found.stream or 1) != (self.handle(queue) or 1):  # 0 and 1 are the default one
             self.finish()  # another library's stream, which is not waited for in any other way
         size = math.prod(found.shape) * found.dtype.itemsize
         if size and found.address % ARGUMENT_ALIGNMENT:
-            message = f"the array for {name} begins at {found.address:#x}, no multiple of {ARGUMENT_ALIGNMENT}"
+            message = f"the array for {name} begins at {found.address:#x}, which is not a multiple of {ARGUMENT_ALIGNMENT}"
             raise ComputationError("argument", message, mend="pass a copy, or a view that begins at a multiple of 16 bytes")
         base, begin = self.device.handle, found.address
         return DeviceArray(found.shape, found.dtype, found.contiguous, found.writeable, begin, base, begin, size)
@@ -235,7 +235,7 @@ class Current:
 
     def _refused(self, error: BaseException) -> DeviceError:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        mend = "`make gpu-check` looks for faults with the device's checkers; report it with the schedule"
+        mend = "run `make gpu-check`, which uses the device's checkers; report the result with the schedule"
         return DeviceError(self.what, f"{self.connection.device}: {reason}", mend=mend)
 
 
@@ -297,7 +297,7 @@ def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
         queue = next((getattr(queue, name) for name in _HANDLES if hasattr(queue, name)), queue)
         queue = getattr(queue, "value", queue)  # a pointer of ctypes
     if type(queue) is not int or queue < 0:
-        mend = "a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
+        mend = "pass a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
         raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", mend=mend)
     return queue or None
 

@@ -37,7 +37,7 @@ class TensorMap:
     def __post_init__(self) -> None:
         fault = self._fault()
         if fault is not None:
-            raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="another box, layout or padding; or plain loads")
+            raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="use another tile, layout or padding, or plain loads")
 
     def of_one_element(self) -> TensorMap:
         """The same boxes of a tensor of one element: if that is zero, they read as those of a tensor without elements would.
@@ -56,18 +56,18 @@ class TensorMap:
         if not 1 <= len(self.shape) <= 5 or not len(self.shape) == len(self.strides_bytes) == len(self.box):
             return f"{counted(len(self.shape), 'dimension')}; there may be one to five"
         if self.strides_bytes[-1] != size:
-            return "elements of the innermost dimension do not lie side by side"
+            return "elements of the innermost dimension are not contiguous"
         if any(s % 16 or s >= 1 << 40 for s in self.strides_bytes[:-1]):
             return f"rows begin {self.strides_bytes[0]} bytes apart, which must be a multiple of 16"
         if any(e > 1 << 32 for e in self.shape):
             return f"a tensor of {' x '.join(map(str, self.shape))}; each side is at most {1 << 32}"
         if any(not 1 <= b <= 256 for b in self.box):
-            return f"a box of {' x '.join(map(str, self.box))}; each side is 1 to 256"
+            return f"a TMA tile of {' x '.join(map(str, self.box))}; each side is 1 to 256"
         inner = self.box[-1] * size
         if inner % 16:
-            return f"the box has {inner} bytes in a row, which must be a multiple of 16"
+            return f"the TMA tile has {inner} bytes in a row, which must be a multiple of 16"
         if self.swizzle_bytes not in _SWIZZLES or 0 < self.swizzle_bytes < inner:
-            return f"a row of the box has {inner} bytes, more than its swizzle of {self.swizzle_bytes}"
+            return f"a row of the TMA tile has {inner} bytes, more than its swizzle of {self.swizzle_bytes}"
         return None
 
 
@@ -79,7 +79,7 @@ def encode(driver: Any, map: TensorMap, address: int) -> bytes:
     The context of the tensor's device must be current.
     """
     if address % 16:
-        raise DeviceError("tensor-map", f"the array begins at {address:#x}, no multiple of 16", mend="copy it")
+        raise DeviceError("tensor-map", f"the array begins at {address:#x}, which is not a multiple of 16", mend="copy it")
     rank = len(map.shape)
     status, made = driver.cuTensorMapEncodeTiled(
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[map.dtype.name]}"),

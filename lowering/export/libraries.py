@@ -44,7 +44,7 @@ def libraries(made: Signature, source: str, header: str, launcher: str, architec
     system = native.system_of(architecture)
     if not native.toolchain().zig and not system.here:
         message = f"libraries for {system.name} on {system.machine} need headers that {native.version()} does not bring along"
-        raise DeviceError("export-toolchain", message, mend="pip install ziglang, or leave out the target")
+        raise DeviceError("export-toolchain", message, mend="pip install ziglang, or remove the target")
     kernels = native.object_code(source, system, definitions(made))
     with native.working_folder() as place:
         folder = Path(place)

@@ -58,7 +58,7 @@ class Instructions:
         if self.dialect.name not in semantics.dialects:
             raise DeviceError(
                 "no-template",
-                f"the instruction {semantics.name} has no text in {self.dialect.name}",
+                f"the instruction {semantics.name} has no template for {self.dialect.name}",
                 span=stmt.span,
                 mend="give it a template, or run the kernel in the simulator",
             )

@@ -299,7 +299,7 @@ def test_without_a_source_the_page_says_why(only_shipped_instructions: None) -> 
     kernel = simulated(start.accumulate(tl.register).split(m=1).split(k=1).load("X", tl.register).do("add4"))
     text = Checked(page(kernel)).text
     assert "for k in 0..4:" in text
-    assert "There is no source to show: the instruction add4 has no text in opencl." in text
+    assert "There is no source to show: the instruction add4 has no template for opencl." in text
 
 
 # ---------------------------------------------------------------- loops and lines

@@ -94,7 +94,7 @@ def test_what_does_not_fit_the_memory_is_not_made(tmp_path: Path) -> None:
 
 def test_what_ends_a_command_early_is_told(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tilelang.reference.random_arrays", raising(MemoryError))
-    assert "error[too-large-to-run]: the memory does not suffice" in tilelang("run", gemm, "-s", "simt").stderr
+    assert "error[too-large-to-run]: there is not enough memory" in tilelang("run", gemm, "-s", "simt").stderr
     monkeypatch.setattr("tilelang.reference.random_arrays", raising(KeyboardInterrupt))
     plain, told = tilelang("simulate", gemm, "-s", "simt"), tilelang("simulate", gemm, "-s", "simt", "--json")
     assert plain.exit_code == 1 and "Aborted!" in plain.stderr

@@ -181,7 +181,7 @@ MEANING = [
     (body("output Y[i] = cast(X[i, 0], flaot32)"), "unknown-type", 31, "did you mean `float32`?"),
     (body("output Y[i] = cast(X[i, 0], 2)"), "arguments", 17, "cast(A[m, k], float32)"),
     (body("output Y[i] = where(X[i, 0], 1.0)"), "arguments", 17, "where(x > 0, x, 0.0)"),
-    (body("output Y[i] = where(0 <= i < 4, 1.0, 0.0)"), "chained-comparison", 30, "as in `0 <= i and i < 4`"),
+    (body("output Y[i] = where(0 <= i < 4, 1.0, 0.0)"), "chained-comparison", 30, "write `0 <= i and i < 4`"),
     (body("output Y[i] = can(fly)"), "unknown-function", 17, ""),
     (body("output Y[i] = X * 2.0"), "whole-tensor", 17, "read one element: X[i, j]"),
     (body("output Y[i] = X[i]"), "rank", 17, "X[i, j]"),
@@ -223,7 +223,7 @@ MEANING = [
     (body("input W: int8[w: 4] in 0 .. 999 output a[w] = 1.0"), "range", 3, ""),
     (body("input W: float32[w: Q] input V: int8[w] output a[w] = 1.0"), "unknown-name", 23, ""),
     (body("output a[i], b[j] = 1.0, 2.0"), "define-members", 3, ""),
-    (body("output a[i], b[i] = 1.0"), "define-members", 3, "one name per expression"),
+    (body("output a[i], b[i] = 1.0"), "define-members", 3, "one name for each expression"),
     (body("output X[i] = 1.0"), "name-twice", 10, "another name"),
     (body("output a[i] = 1.0 allow speed"), "licence", 3, "tf32"),
     (body("output a[i], b[i] = 1.0, 2.0 only c"), "unknown-tensor", 37, "one of a, b"),
@@ -238,16 +238,16 @@ MEANING = [
     (lowered("output Y[i] = sum[j] cast(X[i, j], int4)"), "not-lowered-yet", 10, ""),
     (body("output Y[i] = sum(X[i, j], j)"), "unknown-function", 17, "`sum[k] A[m, k]`"),
     (body("input W: float[w: 4] output a[w] = W[w]"), "unknown-type", 12, "did you mean `float32`?"),
-    (body("output class[i] = 1.0"), "name", 10, "a keyword of Python's"),
+    (body("output class[i] = 1.0"), "name", 10, "a keyword of Python"),
     (body("output \u00b5[i] = 1.0"), "name", 10, "its normal form"),
-    (body("input W: float32[global: 4] output a[i] = 1.0"), "name", 20, "a keyword of Python's"),
+    (body("input W: float32[global: 4] output a[i] = 1.0"), "name", 20, "a keyword of Python"),
     (steps("do mma (m=i)"), "unknown-instruction", 3, "did you mean mma_"),
     (steps("inline Z"), "inline-unknown", 3, "one of Y"),
     (steps("tile q=4 -> block"), "unknown-axis", 3, ""),
     (steps("tile i=4 -> blok"), "level-not-here", 3, "did you mean `block`?"),
     (steps("tile i=2.5 -> block"), "not-a-number", 10, ""),
     (steps("tile i=0 -> block"), "bad-size", 3, ""),
-    (steps("split i=4 unroll unroll"), "modifier-twice", 20, "leave one"),
+    (steps("split i=4 unroll unroll"), "modifier-twice", 20, "remove one"),
     (steps("tile i=4 i=2 -> block"), "axis-twice", 12, ""),
     (steps("load X[i, 0] in shared"), "unknown-read", 8, "one of X[i, j]"),
     (steps("load Z[i] in shared"), "unknown-tensor", 8, "one of X, Y"),
@@ -287,13 +287,13 @@ WORDS = [
     (steps("tile i=true -> block"), "the size along i is `true`, not"),
     (steps("when N { split j=2 }"), "`N` is not a condition"),
     (steps("tile i=4 -> block 0"), "`tile ... -> block 0`: 0 is not a valid size"),
-    (steps("split i=0"), "a whole number of at least 1, or `?`"),
+    (steps("split i=0"), "use a whole number, 1 or more, or `?`"),
     (steps("load X in shared layout (1.5)"), "of the dimensions' names and whole numbers, as in layout (m, k // 8, k % 8)"),
     (body("output Y[i] = sum[j, j] X[i, j]"), "help: as in sum[k], or sum[k, l]"),
     (body("input V: int8[i] in 9 .. 3 output Y[i] = 1.0"), "V cannot have the range 9 .. 3"),
-    (body("input V: int8[i] in 9 .. 3 output Y[i] = 1.0"), "help: in low .. high, which an integer type holds"),
-    (body("input V: int32[i] output Y[i] = X[V[i], 0]"), "help: state their range: input V: ... in 0 .. 8"),
-    (body("output a[i] = 1.0 outputs a, a"), "`a` stands twice among the outputs"),
+    (body("input V: int8[i] in 9 .. 3 output Y[i] = 1.0"), "help: write in low .. high with low <= value < high"),
+    (body("input V: int32[i] output Y[i] = X[V[i], 0]"), "help: declare their range: input V: ... in 0 .. 8"),
+    (body("output a[i] = 1.0 outputs a, a"), "`a` appears twice among the outputs"),
 ]
 
 
@@ -409,7 +409,7 @@ def test_a_value_at_launch_is_a_multiple_of_its_divisor() -> None:
     assert [document.computation(N=n).inputs[0].shape for n in (0, 8, 24)] == [(0,), (8,), (24,)]
     with pytest.raises(ParseError, match="`N` is 12, which is not a multiple of 8") as found:
         document.computation(N=12)
-    assert found.value.mend == "as in --size N=16"
+    assert found.value.mend == "give a multiple, as in --size N=16"
 
 
 def test_independent_faults_of_a_computation_are_told_together() -> None:

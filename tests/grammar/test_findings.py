@@ -119,7 +119,7 @@ def test_the_line_shown_is_the_line_counted(between: str) -> None:
 
 
 def test_a_carriage_return_alone_is_refused() -> None:
-    with pytest.raises(TileLangError, match="a carriage return alone ends no line"):
+    with pytest.raises(TileLangError, match="a carriage return alone does not end a line"):
         parse("computation f { # of an old file\r output Y[] = 1.0\r}")
     assert parse("computation f {\r\n output Y[] = 1.0 # one\r\n}\r\n").computation()
 

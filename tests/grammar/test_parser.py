@@ -33,11 +33,11 @@ def failure(text: str) -> str:
 
 def test_a_caret_shows_the_word() -> None:
     assert failure("schedule s for f {\n  tile m=8, n=8 -> block\n}") == (
-        "error[comma-between-sizes]: sizes are parted by spaces, not by commas\n"
+        "error[comma-between-sizes]: sizes are separated by spaces, not by commas\n"
         "  --> gemm.tile:2:11\n"
         "2 |   tile m=8, n=8 -> block\n"
         "  |           ^\n"
-        "  = help: as in `tile m=8 n=8 -> block`"
+        "  = help: write it as in `tile m=8 n=8 -> block`"
     )
 
 

@@ -176,7 +176,7 @@ def reporting(command: Command) -> Command:
         except TileLangError as error:
             fail(error)
         except MemoryError:
-            fail(ComputationError("too-large-to-run", "the memory does not suffice", mend="smaller sizes: --size NAME=VALUE"))
+            fail(ComputationError("too-large-to-run", "there is not enough memory", mend="use smaller sizes: --size NAME=VALUE"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(WRONG)

@@ -45,7 +45,7 @@ def resized(what: Any, sizes: Mapping[str, int]) -> Any:
             raise ComputationError("unknown-axis", f"there is no axis {brief(axis)} to resize", mend=meant(str(axis), known))
         whole = whole_number(n)
         if whole is None or whole < 0:
-            raise ComputationError("bad-size", f"{axis}={brief(n)} is not a valid extent", mend="a whole number, zero or more")
+            raise ComputationError("bad-size", f"{axis}={brief(n)} is not a valid extent", mend="use a whole number, 0 or more")
     return resize_schedule(made, sizes) if isinstance(made, Schedule) else resize(made, sizes)
 
 

@@ -94,7 +94,7 @@ def run(
     """
     reason = absent()
     if reason is not None:
-        raise DeviceError("no-emulation", reason, mend="the simulator needs none of this: tl.simulate(kernel)")
+        raise DeviceError("no-emulation", reason, mend="use the simulator, which needs none of this: tl.simulate(kernel)")
     names = sorted({launch.kernel for launch in launches})
     library = _compiled(translation_unit(source, names, shared_bytes, emulations))
     plan: dict[str, Any] = {"arrays": [], "launches": []}
@@ -152,7 +152,7 @@ def _run_process(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        raise EmulationFault("emulation", f"the kernels did not end in {timeout_s:g} s", mend="smaller sizes") from None
+        raise EmulationFault("emulation", f"the kernels did not end in {timeout_s:g} s", mend="use smaller sizes") from None
     if done.returncode == _FAULT:
         raise EmulationFault("emulation", done.stderr.strip(), mend="the text does what no device would do")
     if done.returncode:
