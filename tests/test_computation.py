@@ -590,7 +590,7 @@ def test_the_whole_text_of_a_refusal() -> None:
     assert str(caught.value) == (
         "error[read-outside]: `X[i + 1, j]` in y reads outside X: float32[i: 4, j: 8]\n"
         "  = counterexample: at i = 3: i + 1 = 4, `i + 1` must lie in 0 .. 3 for dimension `i`\n"
-        "  = help: tl.pad(..., value) gives the value outside; or put it under tl.where, or choose other extents"
+        "  = help: use tl.pad(..., value) for the value outside, or put the read under tl.where, or choose other extents"
     )
 
 

@@ -93,7 +93,7 @@ def test_long_chains_are_kept_in_memory_now_and_then(name: str) -> None:
 def test_a_given_schedule_of_a_long_chain_is_refused_with_the_depth_and_what_mends_it() -> None:
     value = chain(300, lambda t, i: t[i] * 0.5 + 1.0)
     made = tl.schedule(value)
-    with pytest.raises(tl.Refusal, match="operations inside each other once .* at most 256") as refused:
+    with pytest.raises(tl.Refusal, match="nested operations once .* at most 256") as refused:
         tl.compile(made, TARGET)
     assert refused.value.code == "value-too-deep" and refused.value.mend == (
         "compute one of these in memory, as in `compute A126 in global`"

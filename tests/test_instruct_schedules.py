@@ -104,7 +104,7 @@ def test_their_specs_print(plan: Schedule, last: str) -> None:
 def test_ampere_is_refused_where_nothing_copies_by_itself() -> None:
     assert refusal(AMPERE, "sapphire_rapids") == (
         "error[instruction-not-here]: `do cp_async_16`: profile sapphire_rapids does not have cp_async\n"
-        "  = help: without the `do`, plain loops do the same"
+        "  = help: remove the `do` to use plain loops"
     )
 
 
@@ -115,7 +115,7 @@ def test_ampere_is_lowered_for_its_own_device() -> None:
 def test_hopper_is_refused_for_its_roles_where_no_barrier_has_phases() -> None:
     assert refusal(HOPPER, "sapphire_rapids") == (
         "error[not-lowered-yet]: `units block = 1 warpgroup as producer (40 registers) + 2 warpgroup as consumer (232 registers)`:"
-        " roles and register budgets are accepted by the language, not lowered yet for this target\n"
+        " roles and register budgets are valid, but not supported yet for this target\n"
         "  = help: units block = N warp"
     )
 
@@ -132,7 +132,7 @@ def test_hopper_is_lowered_for_its_own_device() -> None:
 
 def test_without_roles_hopper_s_next_contradiction_is_named() -> None:
     plain = Schedule(HOPPER.computation, HOPPER.steps[1:])
-    assert "`units` says of no role producer" in refusal(plain, "hopper")
+    assert "`units` has no role producer" in refusal(plain, "hopper")
 
 
 def test_an_instructions_error_widens_the_bound() -> None:

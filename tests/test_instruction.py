@@ -264,7 +264,7 @@ def other_target() -> Means:
     [
         ({"completes": "tomorrow"}, "completes='tomorrow'"),
         ({"issue": "nobody"}, "issue='nobody'"),
-        ({"shape": {"n": 8}}, "shape {'n': 8} is not that of its meaning, {'n': 4}"),
+        ({"shape": {"n": 8}}, "its shape {'n': 8} differs from the shape of its meaning, {'n': 4}"),
         ({"means": other_target()}, "operand A does not occur"),
         ({"level": "warp"}, "the fragment of A is for 1 lanes, 32 issue it"),
         ({"limits": {"n": 2}}, "limit n=2 does not hold"),
@@ -277,7 +277,7 @@ def other_target() -> Means:
             {"template": {"opencl": "two({C}, {A}, {B});"}, "definitions": {"opencl": "void one(float x) { two(x); }"}},
             "its opencl text calls two, which its definitions do not define",
         ),
-        ({"definitions": {"opencl": "void one(float x) {}"}}, "it has definitions in opencl and no text"),
+        ({"definitions": {"opencl": "void one(float x) {}"}}, "it has definitions for opencl, but no template"),
         ({"name": "not a name"}, "its name is not an identifier"),
     ],
 )
@@ -317,7 +317,7 @@ def test_meanings_that_are_none() -> None:
 def test_a_move_does_not_convert() -> None:
     n = Axis("n", 4)
     D, S = operand("D", float16, "register", n), operand("S", float32, "register", n)
-    assert "a move between different types" in fault(means=moves(D[n], S[n]), operands=(D, S))
+    assert "it copies between different types" in fault(means=moves(D[n], S[n]), operands=(D, S))
 
 
 # ---------------------------------------------------------------- names, availability, text
@@ -327,7 +327,7 @@ def test_names() -> None:
     made = define("test_names")
     assert use("test_names") is made
     assert define("test_names", replace=False) == made  # the same definition again
-    with pytest.raises(ComputationError, match="is an instruction already"):
+    with pytest.raises(ComputationError, match="there is already an instruction"):
         define("test_names", replace=False, error_ulps=3)
     with pytest.raises(Refusal, match=r"did you mean .*mma_m16n8k16"):
         use("mma_m16n8k15")
@@ -341,11 +341,11 @@ def test_definitions_are_deterministic_values() -> None:
 def test_availability_is_the_profiles() -> None:
     pocl = load_profile("sapphire_rapids")
     assert use("opencl_mad16").unavailable(pocl, "opencl") is None
-    assert use("opencl_mad16").unavailable(pocl, "cuda") == "it has no text in cuda, only in cpu, opencl"
+    assert use("opencl_mad16").unavailable(pocl, "cuda") == "it has no template for cuda, only in cpu, opencl"
     assert use("mma_m16n8k16").unavailable(pocl, "opencl") == "profile sapphire_rapids does not have mma_m16n8k16"
     simulated = load_profile("simulated")
     assert use("simulated_mma_m16n8k8").unavailable(simulated) is None
-    assert use("simulated_mma_m16n8k8").unavailable(simulated, "opencl") == "it has no text in opencl"
+    assert use("simulated_mma_m16n8k8").unavailable(simulated, "opencl") == "it has no template for opencl"
     assert use("wgmma_m64n256k16").unavailable(load_profile("hopper")) is None
     assert use("wgmma_m64n256k16").unavailable(load_profile("ampere")) == "profile ampere does not have wgmma"
     for made in SHIPPED:

@@ -262,7 +262,7 @@ def test_of_one_architecture_the_device_s_name_decides() -> None:
 def test_missing_profiles() -> None:
     with pytest.raises(DeviceError) as caught:
         load_profile("hoper")
-    assert (caught.value.code, caught.value.mend) == ("profile-not-found", "did you mean `hopper`? Or a path.")
+    assert (caught.value.code, caught.value.mend) == ("profile-not-found", "did you mean `hopper`? Or pass a path.")
     with pytest.raises(DeviceError) as caught:
         load_profile("/nowhere/mine.toml")
     assert "No such file" in caught.value.message

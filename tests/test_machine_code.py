@@ -84,7 +84,7 @@ def test_opencl_has_no_compiler_of_its_own() -> None:
 
 
 def test_a_profile_without_an_architecture() -> None:
-    with pytest.raises(DeviceError, match="does not say for which architecture") as caught:
+    with pytest.raises(DeviceError, match="does not name an architecture") as caught:
         transpose("cuda", dataclasses.replace(tl.load_profile("ampere"), architecture=None)).compiled  # noqa: B018
     assert "sm_80" in str(caught.value.mend)
 

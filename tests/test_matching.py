@@ -95,7 +95,11 @@ def test_a_vector_operation_leaves_axes_to_walks() -> None:
 @pytest.mark.parametrize(
     "leaf, wrong, text",
     [
-        ({"extents": (16, 8, 4)}, ["shape"], "shape of k: has k = 8, the step asks k = 4, no multiple of it"),
+        (
+            {"extents": (16, 8, 4)},
+            ["shape"],
+            "shape of k: the instruction has k = 8, but the step has k = 4, which is not a multiple of it",
+        ),
         ({"level": "thread"}, ["level"], "level: has warp, the step asks thread"),
         ({"memory": "shared"}, ["memory", "memory"], "memory of A: has register, the step asks shared"),
         ({"type": float16}, ["dtype", "dtype"], "dtype of A: has float32, the step asks float16"),

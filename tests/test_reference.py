@@ -444,6 +444,6 @@ def test_a_reference_beyond_the_memory_is_refused(monkeypatch: pytest.MonkeyPatc
     product = tl.computation("c", tl.define("Y", tl.input("X", tl.float16, i)[i] + 1.0, i))
     monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 1000}.__getitem__)
     with pytest.raises(
-        ComputationError, match=r"take 4,000 bytes and the reference holds 16,000 bytes, the memory here has 10,000"
+        ComputationError, match=r"take 4,000 bytes and the reference holds 16,000 bytes, but this machine's memory has 10,000"
     ):
         product.evaluate(X=np.zeros(1000, np.float16))

@@ -79,7 +79,7 @@ def test_what_would_be_simulated_for_minutes_is_refused() -> None:
         tl.simulate(walk)
     assert "limit_statements" in str(refused.value.mend)
     kernel = tl.compile(copy(4, 4), simulated)
-    with pytest.raises(tl.ComputationError, match="statements would be simulated, .*at most 0 are"):
+    with pytest.raises(tl.ComputationError, match="statements would be simulated, .*at most 0 are allowed"):
         tl.simulate(kernel, limit_statements=0)
     assert not tl.simulate(kernel, limit_statements=math.inf).findings
     with pytest.raises(tl.ComputationError, match="is not a number") as wrong:
@@ -149,7 +149,7 @@ def test_parameters_with_defaults_are_constants_or_arrays() -> None:
     assert made == [2, 3, 5, 7, 3]
     with pytest.raises(ComputationError, match="scaled takes x, factor=2.0, bias=None, got 0 arrays and factor") as caught:
         scaled(factor=1.0)
-    assert caught.value.mend == "one array for each parameter without a default"
+    assert caught.value.mend == "pass one array for each parameter without a default"
 
 
 def test_defaults_that_are_tuples_or_types_are_constants() -> None:

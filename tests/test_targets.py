@@ -120,5 +120,5 @@ def test_options_win_over_the_environment_and_arguments_over_both(monkeypatch: p
     options = tl.Options(target="cuda", profile="ampere")
     assert tl.compile(copy(4, 4), tl.target(profile="simulated"), options=options).target.profile.name == "simulated"
     assert str(tl.compile(copy(4, 4), "hip", options=tl.Options(target="cuda", profile="cdna2")).target) == "hip for cdna2"
-    with pytest.raises(tl.DeviceError, match="are not options"):
+    with pytest.raises(tl.DeviceError, match="is not a tl.Options"):
         tl.compile(copy(4, 4), options={"target": "cuda"})  # type: ignore[arg-type]

@@ -72,7 +72,7 @@ def test_an_unknown_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TILELANG_WITHOUT_RULES", "x")
     with pytest.raises(TileLangError) as caught:
         tl.compile(computation)
-    assert caught.value.mend == "one of " + ", ".join(RULES)
+    assert caught.value.mend == "use one of " + ", ".join(RULES)
 
 
 def test_what_other_rules_found_is_neither_recalled_nor_kept(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_over_capacity_shows_the_table() -> None:
     error = caught.value
     assert error.code == "memory-over-capacity"
     assert error.render().replace(f"  --> {error.span}\n", "") == (
-        "error[memory-over-capacity]: the kernel `k` needs 33024 bytes of shared memory for a block, the device has 32768\n"
+        "error[memory-over-capacity]: the kernel `k` needs 33024 bytes of shared memory for a block, but the device has 32768\n"
         "  = counterexample:\n"
         "    buffer  shape  type     bytes     at\n"
         "    tile_A  8192   float32  32768      0\n"

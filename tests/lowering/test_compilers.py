@@ -165,7 +165,7 @@ def test_an_absent_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.skipif(not disassembly.disassemblers(), reason=f"nvdisasm is not installed: {wheels.INSTALL}")
 def test_what_is_no_cubin_is_told() -> None:
-    with pytest.raises(DeviceError, match="no disassembler here takes the machine code for sm_80") as caught:
+    with pytest.raises(DeviceError, match="no installed disassembler accepts the machine code for sm_80") as caught:
         disassembly.disassemble(Compiled("sm_80", "NVRTC 12.9", b"no code", ()))
     assert caught.value.code == "no-assembly"
 

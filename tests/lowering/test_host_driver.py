@@ -145,9 +145,9 @@ def test_a_text_that_does_not_compile_and_a_kernel_that_is_missing(made: host_ke
 def test_limits_of_a_block(made: host_kernels.Connection) -> None:
     module, device = made.build(SOURCE), made.device
     module.function("nothing", (1,), device.max_threads, device.shared_bytes)
-    with pytest.raises(DeviceError, match="threads a block"):
+    with pytest.raises(DeviceError, match="threads per block"):
         module.function("nothing", (1,), device.max_threads + 1, 0)
-    with pytest.raises(DeviceError, match="bytes of shared memory a block"):
+    with pytest.raises(DeviceError, match="bytes of shared memory per block"):
         module.function("nothing", (1,), 1, host.MOST_SCRATCH_BYTES + 1)
 
 
@@ -220,10 +220,10 @@ def test_what_is_no_address_is_refused(made: host_kernels.Connection) -> None:
 def test_there_are_no_queues(made: host_kernels.Connection) -> None:
     assert made.queue is None
     function = made.build(SOURCE).function("nothing", (1,), 1, 0)
-    with pytest.raises(DeviceError, match="the processor has no queues") as caught:
+    with pytest.raises(DeviceError, match="a CPU has no queues") as caught:
         host.as_queue("stream")
     assert caught.value.code == "bad-queue"
-    with pytest.raises(DeviceError, match="the processor has no queues"):
+    with pytest.raises(DeviceError, match="a CPU has no queues"):
         function([], "stream")
     with pytest.raises(DeviceError):
         made.tensor_map(None, 0)  # type: ignore[arg-type]
@@ -343,7 +343,7 @@ def test_tensors_by_dlpack_are_used_where_they_lie(made: host_kernels.Connection
 
 def test_tensors_by_dlpack_that_are_refused() -> None:
     x = np.zeros(4, np.float32)
-    for value, why in ((Shared(x, device=2), "lives on a device"), (Shared(x, refuses="needs a gradient"), "needs a gradient")):
+    for value, why in ((Shared(x, device=2), "is on a device"), (Shared(x, refuses="needs a gradient"), "needs a gradient")):
         with pytest.raises(ComputationError, match=f"the array for X is not an array: .*{why}"):
             arguments.as_array("X", value)
     with pytest.raises(ComputationError, match="128 bits"):

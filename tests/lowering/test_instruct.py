@@ -197,7 +197,7 @@ def test_overlapping_rows_do_not_share_fragments() -> None:
                     .to(tl.warp).load("X", tl.register).load("W", tl.register).split(r=1, c=8)
                     .do(MMA, m="p", n="f", k="c"))  # fmt: skip
     assert error.code == "fragment-between-tiles"
-    assert error.counterexample == "at r = 1, a piece begins at element 1 of the region"
+    assert error.counterexample == "at r = 1, a tile begins at element 1 of the region"
 
 
 def convolution(batch: int, channels: int, side: int, filters: int, stride: int, pad: int) -> Any:
@@ -357,7 +357,7 @@ def test_fragments_loaded_the_wrong_way_round_are_refused() -> None:
     wrong[k] = wrong[k].replace(steps=tl.move().do("ldmatrix_x4").steps)
     error = refused(lambda: Schedule(plan.computation, tuple(wrong)))
     assert error.code == "reader-is-not-owner"
-    assert error.counterexample == "(k, n) = (0, 1) of a tile comes to lane 0 and is wanted by lane 4"
+    assert error.counterexample == "(k, n) = (0, 1) of a tile ends up in lane 0, but lane 4 needs it"
 
 
 # ---------------------------------------------------------------- refusals
@@ -376,7 +376,7 @@ def test_an_operand_that_is_nowhere_near() -> None:
 
 def test_a_piece_that_is_too_small() -> None:
     error = refused(lambda: operands(start(matmul(32, 32, 16)).accumulate(tl.register).split(k=4).tile(m=16, n=16).to(tl.warp)))
-    assert error.counterexample == "shape of k: has k = 8, the step asks k = 4, no multiple of it"
+    assert error.counterexample == "shape of k: the instruction has k = 8, but the step has k = 4, which is not a multiple of it"
 
 
 def test_a_level_that_is_too_narrow_names_what_fits() -> None:
@@ -415,8 +415,8 @@ def test_do_with_a_tail_that_does_not_fold() -> None:
     assert check_schedule(unfoldable(16), arrays(unfoldable(16).computation), profile=POCL) == []
     error = refused(lambda: unfoldable(10), POCL)
     assert error.code == "unguardable-do"
-    assert "what its operands hold there gives exp(0.0), not the identity 0.0" in error.message
-    assert error.counterexample == "k = 10 does not exist, and the piece of 4 that begins at k = 8 takes it in"
+    assert "its operands give exp(0.0) there, not the identity 0.0" in error.message
+    assert error.counterexample == "k = 10 is past the end, but the tile of 4 that begins at k = 8 includes it"
 
 
 def test_do_with_a_tail_that_nothing_fills() -> None:
@@ -442,7 +442,7 @@ def test_two_reductions_are_no_instruction() -> None:
     X = tl.input("X", tl.float32, i, j)
     c = tl.computation("spread", outputs=(tl.define("Y", tl.max(X[i, j], over=j) - tl.min(X[i, j], over=j), i),))
     error = refused(lambda: tl.schedule(c).tile(i=1).to(tl.block).do("opencl_dot4"), POCL)
-    assert error.code == "instruction-mismatch" and "2 reductions that walk together" in str(error.counterexample)
+    assert error.code == "instruction-mismatch" and "2 reductions that share a loop" in str(error.counterexample)
 
 
 def test_a_reduction_under_a_condition_is_no_instruction() -> None:

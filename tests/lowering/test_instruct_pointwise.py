@@ -97,7 +97,7 @@ def test_the_text_is_the_template_s() -> None:
 def test_a_piece_that_exists_in_part_is_refused(form: str) -> None:
     error = refused(lambda: FORMS[form](scaled(5, 36)), POCL)
     assert error.code == "unguardable-do" and "it would store Y there" in error.message
-    assert error.counterexample == "j = 36 does not exist, and the piece of 8 that begins at j = 32 takes it in"
+    assert error.counterexample == "j = 36 is past the end, but the tile of 8 that begins at j = 32 includes it"
 
 
 def test_a_piece_that_does_not_exist_is_left_out() -> None:

@@ -185,8 +185,8 @@ def test_what_is_shared_out_comes_to_all_and_by_an_instruction_that_can() -> Non
     error = refused(small(made, b=brought(n=32)))
     assert error.code == "multicast" and "all blocks of the cluster read all of B" in error.message
     assert error.mend == "do tma_load_2d_multicast"
-    assert "as many whole parts" in refused(small(made, b=brought("tma_load_2d_multicast", n=64))).message
-    assert "nothing says what each" in refused(small(made, b=tl.move().do("tma_load_2d_multicast"))).message
+    assert "the same number of whole parts" in refused(small(made, b=brought("tma_load_2d_multicast", n=64))).message
+    assert "no tile says which part each" in refused(small(made, b=tl.move().do("tma_load_2d_multicast"))).message
     assert "only some blocks" in refused(small(made, a=brought("tma_load_2d_multicast", m=128))).message
     assert "only some blocks" in refused(small(made, a=brought(m=64))).message
     assert refused(small(made), "blackwell_rtx").code == "instruction-not-here"
@@ -249,5 +249,5 @@ def test_a_tile_for_blocks_along_an_axis_that_the_load_has_not_is_refused() -> N
         " tile m=256 n=64 -> cluster; accumulate in register; split k=64;"
         " load A in shared swizzle 128 ahead 2 on producer { tile n=2 -> block; do tma_load_2d }; tile m=128 -> block }"
     ).schedule()
-    with pytest.raises(Refusal, match="a move of A has the dimensions m, k"):
+    with pytest.raises(Refusal, match="its dimensions are m, k"):
         testing.lowered(made, tl.load_profile("hopper"))

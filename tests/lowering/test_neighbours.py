@@ -57,7 +57,7 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
     without_end = Var("k", INDEX, 0, None)
     with pytest.raises(Refusal) as caught:
         check(THREAD * (without_end + 1))
-    assert caught.value.counterexample == "where they write cannot be enumerated"
+    assert caught.value.counterexample == "the elements that they write cannot be enumerated"
     assert _points([THREAD + without_end], 8) is None
     assert _points([THREAD + BLOCK], 8) is None
     found = _points([THREAD + WALK * 8], 8)

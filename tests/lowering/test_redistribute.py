@@ -247,6 +247,6 @@ def test_a_redistribution_that_does_not_cover_its_reader_is_refused() -> None:
     plan = start.load("X", tl.register, steps=by_threads(i=1, j=8)).tile(i=2, j=8).to(tl.thread)
     with pytest.raises(tl.Refusal, match="reader-is-not-owner") as caught:
         lower(plan.computation, plan.steps, POCL)
-    assert "(i, j) = (1, 0)" in str(caught.value) and "is read by thread 0 and stands in the registers of thread 1" in str(
+    assert "(i, j) = (1, 0)" in str(caught.value) and "is read by thread 0 but is in the registers of thread 1" in str(
         caught.value
     )

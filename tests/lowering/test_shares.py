@@ -156,7 +156,7 @@ def test_a_vector_wider_than_a_tile_gives_a_thread_no_elements_of_its_neighbour(
         return made.tile(j=tile).to("thread")
 
     assert not faults(read(alone))
-    with pytest.raises(Refusal, match="stands in another thread's registers"):
+    with pytest.raises(Refusal, match="is in another thread's registers"):
         faults(read(beside))
 
 
@@ -235,5 +235,5 @@ def test_a_walk_whose_index_reads_a_register_of_another_thread_is_refused() -> N
         " output Y[b] = max[t] table[cast(ids[b, t], int64)] }"
     )
     steps = "schedule for f { tile b=8 -> block; accumulate in register; split t=4; load ids in register { tile b=1 -> thread };"
-    with pytest.raises(Refusal, match="stands in another thread's registers"):
+    with pytest.raises(Refusal, match="is in another thread's registers"):
         faults(tl.parse(f"{computation} {steps} split t=2; tile b=2 -> thread; split t=1 }}").schedule())

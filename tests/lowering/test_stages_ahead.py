@@ -72,5 +72,5 @@ def test_a_stage_of_two_tensors() -> None:
 
 def test_a_stage_reads_a_tensor_that_a_load_brings_for_its_round() -> None:
     made = pointwise(16, 16, 16).split(k=4).load("A", "shared").compute("S", "shared", ahead=1)
-    with pytest.raises(tl.Refusal, match="brings what it reads for one round only"):
+    with pytest.raises(tl.Refusal, match="loads its source for one iteration only"):
         testing.lowered(made)

@@ -55,9 +55,9 @@ def test_a_walk_is_not_written_out_as_thousands_of_statements() -> None:
         start = start.split(n=4, i=2, peel=True).split(p=16, i=16, n=16).tile(p=8).to(tl.thread)
         return start.split(i=16, n=1, peel=True).compute("Y", tl.global_)
 
-    with pytest.raises(tl.Refusal, match="the walk over p is written out 8 times, .* more than 2,048 statements") as refused:
+    with pytest.raises(tl.Refusal, match="the loop over p is unrolled 8 times, .* more than 2,048 statements") as refused:
         tl.compile(made(True), tl.target("cpu"))
-    assert refused.value.code == "unrolled-too-long" and "leave `unroll` out" in str(refused.value)
+    assert refused.value.code == "unrolled-too-long" and "remove `unroll`" in str(refused.value)
     assert len(tl.compile(made(False), tl.target("cpu")).source) < 100_000
 
 
@@ -66,7 +66,7 @@ def test_a_walk_that_nobody_asked_to_unroll_says_why_it_is_written_out() -> None
     X = tl.input("X", tl.float32, n, p)
     plan = tl.schedule(tl.define("Y", tl.argmax(X[n, p], over=p), n)).tile(n=700).to(tl.block).accumulate(tl.register)
     plan = plan.split(n=350).split(p=1).split(n=1)
-    with pytest.raises(tl.Refusal, match="the walk over n addresses registers and is written out 2 times") as refused:
+    with pytest.raises(tl.Refusal, match="the loop over n indexes registers and is unrolled 2 times") as refused:
         plan.check("sapphire_rapids")
     assert refused.value.code == "unrolled-too-long" and "keep fewer values in registers" in str(refused.value)
 
