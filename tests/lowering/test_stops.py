@@ -120,8 +120,8 @@ def test_steps_before_a_stop_or_its_own_move_states_in_shared_memory_there() -> 
     assert refused.value.code == "via-steps"
 
 
-@pytest.mark.parametrize(("memory", "stops", "way"), [("register", 1, "register"), ("shared", 2, "registers")])
-def test_registers_are_a_stop_on_the_way_to_shared_memory_alone(memory: str, stops: int, way: str) -> None:
+@pytest.mark.parametrize(("memory", "stops"), [("register", 1), ("shared", 2)])
+def test_registers_are_a_stop_on_the_way_to_shared_memory_alone(memory: str, stops: int) -> None:
     braces = tl.move()
     for _ in range(stops):
         braces = braces.via("register")
