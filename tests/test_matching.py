@@ -100,10 +100,10 @@ def test_a_vector_operation_leaves_axes_to_walks() -> None:
             ["shape"],
             "shape of k: the instruction has k = 8, but the step has k = 4, which is not a multiple of it",
         ),
-        ({"level": "thread"}, ["level"], "level: has warp, the step asks thread"),
-        ({"memory": "shared"}, ["memory", "memory"], "memory of A: has register, the step asks shared"),
-        ({"type": float16}, ["dtype", "dtype"], "dtype of A: has float32, the step asks float16"),
-        ({"combine": "max"}, ["means"], "means: has C[m, n] += sum[k] A[m, k] * B[k, n], the step asks"),
+        ({"level": "thread"}, ["level"], "level: the instruction has warp, but the step has thread"),
+        ({"memory": "shared"}, ["memory", "memory"], "memory of A: the instruction has register, but the step has shared"),
+        ({"type": float16}, ["dtype", "dtype"], "dtype of A: the instruction has float32, but the step has float16"),
+        ({"combine": "max"}, ["means"], "means: the instruction has C[m, n] += sum[k] A[m, k] * B[k, n], the step asks"),
     ],
 )
 def test_what_differs_is_named(leaf: dict[str, Any], wrong: list[str], text: str) -> None:
@@ -144,7 +144,7 @@ def test_the_nearest_are_explained() -> None:
     assert [m.distance for m in found] == sorted(m.distance for m in found)
     error = refuse("do mma_m16n8k16", found)
     assert error.code == "instruction-mismatch"
-    assert error.counterexample == "dtype of A: has float32, the step asks float16"
+    assert error.counterexample == "dtype of A: the instruction has float32, but the step has float16"
     assert "mma_m16n8k16" in error.render()
 
 
@@ -206,7 +206,7 @@ def test_asynchronous_copies_need_aligned_rows() -> None:
     assert match(use("cp_async_16"), good).fits
     odd = copy_leaf(piece, region("X", "global", {"m": 100, "k": 1001}), region("Y", "shared", TILE, SWIZZLED))
     (wrong,) = match(use("cp_async_16"), odd).mismatches
-    assert str(wrong) == "alignment of X: has 16 bytes, the step asks element (1, 0) at byte 2002"
+    assert str(wrong) == "alignment of X: the instruction has 16 bytes, but the step has element (1, 0) at byte 2002"
 
 
 def test_boxes_take_the_extents_left() -> None:

@@ -248,11 +248,11 @@ def test_a_user_s_instruction_reads_shared_memory() -> None:
 
     check(plan(16), POCL, opencl=True)
     error = refused(lambda: plan(20), POCL)
-    assert error.code == "instruction-mismatch" and "shape of n: has j = 8, the step asks n = 20" in str(error)
+    assert error.code == "instruction-mismatch" and "shape of n: the instruction has j = 8, but the step has n = 20" in str(error)
     error = refused(lambda: Schedule(plan(16).computation, tuple(
         s.replace(layout=tl.layout().pad(1)) if getattr(s, "memory", "") == "shared" else s
         for s in plan(16).steps)), POCL)  # fmt: skip
-    assert "alignment of B: has 32 bytes, the step asks element (1, 0) at byte 68" in str(error)
+    assert "alignment of B: the instruction has 32 bytes, but the step has element (1, 0) at byte 68" in str(error)
 
 
 TOGETHER = "static inline float together(float x, float y) { return x * y; }"
@@ -340,13 +340,13 @@ def test_an_asynchronous_copy_waits_no_longer_than_it_must() -> None:
 
 def test_a_copy_whose_rows_begin_between_16_bytes_is_refused() -> None:
     error = refused(lambda: ampere(matmul(64, 32, 36, tl.float16)))
-    assert "alignment of A: has 16 bytes, the step asks element (1, 0) at byte 72" in str(error)
+    assert "alignment of A: the instruction has 16 bytes, but the step has element (1, 0) at byte 72" in str(error)
 
 
 def test_a_copy_of_another_size_is_refused_with_the_one_that_fits() -> None:
     error = refused(lambda: ampere(matmul(64, 32, 32, tl.float16), copy="cp_async_16_of_4_bytes"))
     assert error.code == "instruction-mismatch"
-    assert "dtype of A: has float32 or int32 or uint32, the step asks float16" in error.notes[0]
+    assert "dtype of A: the instruction has float32 or int32 or uint32, but the step has float16" in error.notes[0]
     assert error.notes[1].startswith("cp_async_16:") and error.notes[1].endswith(": fits")
 
 
@@ -371,7 +371,7 @@ def test_on_another_device() -> None:
 
 def test_an_operand_that_is_nowhere_near() -> None:
     error = refused(lambda: start(matmul(32, 32, 16)).accumulate(tl.register).split(k=8).tile(m=16, n=16).to(tl.warp).do(MMA))
-    assert error.counterexample == "memory of A: has register, the step asks global"
+    assert error.counterexample == "memory of A: the instruction has register, but the step has global"
 
 
 def test_a_piece_that_is_too_small() -> None:
@@ -382,7 +382,7 @@ def test_a_piece_that_is_too_small() -> None:
 def test_a_level_that_is_too_narrow_names_what_fits() -> None:
     error = refused(lambda: start(matmul(32, 32, 16)).accumulate(tl.register).split(k=8).tile(m=16, n=8).to(tl.thread)
                     .load("A", tl.register).load("B", tl.register).do(MMA))  # fmt: skip
-    assert error.counterexample == "level: has warp, the step asks thread"
+    assert error.counterexample == "level: the instruction has warp, but the step has thread"
     assert error.notes[1].endswith(": fits")
 
 
@@ -391,7 +391,9 @@ def test_another_meaning() -> None:
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     c = tl.define("C", tl.max(A[m, k] * B[k, n], over=k), m, n)
     error = refused(lambda: operands(start(c).accumulate(tl.register).split(k=8).tile(m=16, n=16).to(tl.warp)))
-    assert error.counterexample is not None and error.counterexample.startswith("means: has C[m, n] += sum[k] A[m, k] * B[k, n]")
+    assert error.counterexample is not None and error.counterexample.startswith(
+        "means: the instruction has C[m, n] += sum[k] A[m, k] * B[k, n]"
+    )
 
 
 def test_a_store_wider_than_a_lane_s_run() -> None:

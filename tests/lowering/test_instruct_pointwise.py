@@ -255,7 +255,7 @@ def test_storing_in_a_narrower_type_is_part_of_the_meaning() -> None:
     X = tl.input("X", tl.float32, i)
     check(tl.schedule(tl.define("Y", tl.cast(X[i] + 1, tl.bfloat16), i)).tile(i=8).to(tl.block).do("narrow"), POCL)
     error = refused(lambda: tl.schedule(tl.define("Y", X[i] + 1, i)).tile(i=8).to(tl.block).do("narrow"), POCL)
-    assert error.counterexample == "dtype of Y: has bfloat16, the step asks float32"
+    assert error.counterexample == "dtype of Y: the instruction has bfloat16, but the step has float32"
 
 
 def test_rows_that_are_not_neighbours() -> None:
