@@ -103,7 +103,7 @@ def test_a_vector_operation_leaves_axes_to_walks() -> None:
         ({"level": "thread"}, ["level"], "level: the instruction has warp, but the step has thread"),
         ({"memory": "shared"}, ["memory", "memory"], "memory of A: the instruction has register, but the step has shared"),
         ({"type": float16}, ["dtype", "dtype"], "dtype of A: the instruction has float32, but the step has float16"),
-        ({"combine": "max"}, ["means"], "means: the instruction has C[m, n] += sum[k] A[m, k] * B[k, n], the step asks"),
+        ({"combine": "max"}, ["means"], "means: the instruction has C[m, n] += sum[k] A[m, k] * B[k, n], but the step has"),
     ],
 )
 def test_what_differs_is_named(leaf: dict[str, Any], wrong: list[str], text: str) -> None:
@@ -196,7 +196,7 @@ def test_a_layout_mismatch_shows_two_elements() -> None:
     (wrong,) = match(use("ldmatrix_x4"), leaf, {"r": "m", "c": "k"}).mismatches
     assert str(wrong) == (
         "layout of X: has runs of 8 consecutive elements, "
-        "the step asks layout (k, m), where elements (0, 0) and (0, 1) are 32 apart"
+        "but the step has layout (k, m), where elements (0, 0) and (0, 1) are 32 apart"
     )
 
 

@@ -121,7 +121,7 @@ def test_rows_that_are_handed_out_begin_at_multiples_of_16_bytes(type: Any, made
 
     test_instruct.check(padded(2 * padding), HOPPER)
     error = refused(lambda: padded(padding), HOPPER)
-    assert "has 16 bytes, the step asks" in str(error)
+    assert "has 16 bytes, but the step has" in str(error)
 
 
 @pytest.mark.parametrize(
