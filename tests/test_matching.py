@@ -195,7 +195,7 @@ def test_a_layout_mismatch_shows_two_elements() -> None:
     leaf = copy_leaf(TILE, region("X", "shared", TILE, layout("k", "m")), region("Y", "register", TILE), "warp")
     (wrong,) = match(use("ldmatrix_x4"), leaf, {"r": "m", "c": "k"}).mismatches
     assert str(wrong) == (
-        "layout of X: has runs of 8 consecutive elements, "
+        "layout of X: the instruction has runs of 8 consecutive elements, "
         "but the step has layout (k, m), where elements (0, 0) and (0, 1) are 32 apart"
     )
 
