@@ -349,7 +349,7 @@ def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int])
     begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == access.name), strict=True)
     spans = [n + max(b) - min(b) for n, b in zip(access.spans(left), begins, strict=True)]
     if layout is None:
-        return math.prod(spans) * access.element_bytes
+        return int(math.prod(spans)) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
 
 

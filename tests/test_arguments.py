@@ -144,17 +144,17 @@ def test_arguments_that_do_not_fit(product: tl.Kernel, arrays: Any, named: Any, 
 @pytest.mark.parametrize(
     ("a", "out", "said"),
     [
-        (small(7, 5), None, "has shape (7, 5), the input is (5, 7)"),
+        (small(7, 5), None, "has shape (7, 5), but the input has (5, 7)"),
         (small(5, 7, 1), None, "has shape (5, 7, 1)"),
-        (small(5, 7, dtype=np.float64), None, "has type float64, the input is float32"),
+        (small(5, 7, dtype=np.float64), None, "has type float64, but the input has float32"),
         (small(5, 7, dtype=np.int32), None, "has type int32"),
         (None, None, "is not an array: it is a NoneType"),
         (Exported(small(5, 7)), None, "is on a device of cuda, but the kernel's is cpu"),
         (Interfaced(small(5, 7)), None, "is on a device of cuda, but the kernel's is cpu"),
         (Exported(small(5, 7), (ROCM, 0)), None, "is on a device of hip, but the kernel's is cpu"),
         (small(5, 7), Exported(small(5, 6)), "is on a device of cuda, but the kernel's is cpu"),
-        (small(5, 7), small(6, 5), "has shape (6, 5), the output is (5, 6)"),
-        (small(5, 7), small(5, 6, dtype=np.float64), "has type float64, the output is float32"),
+        (small(5, 7), small(6, 5), "has shape (6, 5), but the output has (5, 6)"),
+        (small(5, 7), small(5, 6, dtype=np.float64), "has type float64, but the output has float32"),
         (small(5, 7), np.broadcast_to(np.float32(0), (5, 6)), "cannot be written"),
     ],
 )
@@ -280,7 +280,7 @@ def test_floats_of_8_bits_of_torch(name: str) -> None:
 
 
 def test_bytes_are_no_floats_of_8_bits() -> None:
-    with pytest.raises(ComputationError, match="has type uint8, the input is float8_e4m3"):
+    with pytest.raises(ComputationError, match="has type uint8, but the input has float8_e4m3"):
         tl.compile(copy(4, 8, tl.float8_e4m3))(np.zeros((4, 8), np.uint8))
 
 

@@ -266,16 +266,16 @@ def other_target() -> Means:
         ({"issue": "nobody"}, "issue='nobody'"),
         ({"shape": {"n": 8}}, "its shape {'n': 8} differs from the shape of its meaning, {'n': 4}"),
         ({"means": other_target()}, "operand A does not occur"),
-        ({"level": "warp"}, "the fragment of A is for 1 lanes, 32 issue it"),
+        ({"level": "warp"}, "the fragment of A is for 1 lanes, but 32 issue it"),
         ({"limits": {"n": 2}}, "limit n=2 does not hold"),
-        ({"template": {"opencl": "{C} += {A} * {X};"}}, "its opencl text has {X}"),
-        ({"template": {"opencl": "{C} += {A};"}}, "its opencl text does not mention B"),
-        ({"template": {"opencl": "{C} += {A} * {B[4]};"}}, "its opencl text has {B[4]}"),
-        ({"template": {"opencl": "{C} += {A} * {B.address};"}}, "its opencl text has {B.address}"),
-        ({"template": {"opencl": "{C} += {A} * {B"}}, "its opencl text: "),
+        ({"template": {"opencl": "{C} += {A} * {X};"}}, "its opencl template has {X}"),
+        ({"template": {"opencl": "{C} += {A};"}}, "its opencl template does not mention B"),
+        ({"template": {"opencl": "{C} += {A} * {B[4]};"}}, "its opencl template has {B[4]}"),
+        ({"template": {"opencl": "{C} += {A} * {B.address};"}}, "its opencl template has {B.address}"),
+        ({"template": {"opencl": "{C} += {A} * {B"}}, "its opencl template: "),
         (
             {"template": {"opencl": "two({C}, {A}, {B});"}, "definitions": {"opencl": "void one(float x) { two(x); }"}},
-            "its opencl text calls two, which its definitions do not define",
+            "its opencl template calls two, which its definitions do not define",
         ),
         ({"definitions": {"opencl": "void one(float x) {}"}}, "it has definitions for opencl, but no template"),
         ({"name": "not a name"}, "its name is not an identifier"),
@@ -290,7 +290,7 @@ def test_faulty_definitions_are_refused(changes: dict[str, Any], message: str) -
 def test_a_proxy_that_nothing_publishes_to_is_refused() -> None:
     n = Axis("n", 4)
     S, D = operand("S", float32, "shared", n), operand("D", float32, "register", n)
-    assert "it reads S through a proxy, and nothing publishes" in fault(means=computes(D[n], S[n]), operands=(S, D), proxy="own")
+    assert "it reads S through a proxy, but nothing publishes" in fault(means=computes(D[n], S[n]), operands=(S, D), proxy="own")
 
 
 def test_a_read_outside_its_operand_is_refused() -> None:
@@ -405,9 +405,9 @@ def test_free_extents() -> None:
     assert small.operand("S").shape == (128, 64)
     values = np.arange(128 * 64).reshape(128, 64).astype(np.int16)
     assert np.array_equal(small.simulate({"S": values})["D"], values)
-    with pytest.raises(Refusal, match="has no r = 512"):
+    with pytest.raises(Refusal, match="does not support r = 512"):
         box.resized(r=512)
-    with pytest.raises(Refusal, match="mma_m16n8k16. has no m = 32"):
+    with pytest.raises(Refusal, match="mma_m16n8k16. does not support m = 32"):
         use("mma_m16n8k16").resized(m=32)
 
 

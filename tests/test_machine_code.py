@@ -77,9 +77,9 @@ def test_without_a_compiler_nothing_is_known(dialect: str, profile: str, needed:
 def test_opencl_has_no_compiler_of_its_own() -> None:
     made = tl.compile(copy(4, 4), target=tl.target(profile="simulated"))
     (used,) = made.resources
-    assert used.registers is None and "opencl is compiled by the device's driver alone" in str(used)
+    assert used.registers is None and "opencl is compiled only by the device's driver" in str(used)
     assert "registers" not in made.explain()
-    with pytest.raises(DeviceError, match="opencl is compiled by the device's driver alone"):
+    with pytest.raises(DeviceError, match="opencl is compiled only by the device's driver"):
         made.compiled  # noqa: B018
 
 

@@ -81,7 +81,7 @@ def test_the_order_of_factors_and_dimensions_does_not_matter() -> None:
 def test_a_binding_is_kept() -> None:
     found = match(use("simulated_mma_m16n8k8"), product_leaf((8, 16, 8)), {"m": "m"})
     assert fields(found) == ["shape"]
-    with pytest.raises(Refusal, match="has axes m, n, k; here are m, n, k"):
+    with pytest.raises(Refusal, match="has the axes m, n, k, and this step has m, n, k"):
         match(use("simulated_mma_m16n8k8"), product_leaf((8, 16, 8)), {"m": "q"})
 
 

@@ -210,7 +210,7 @@ def meant(word: str, known: Iterable[str], none: str = "there are none") -> str:
     """The mend of a name that is not there: the one that was probably meant, else those that are known; none: where there are none.
 
     >>> print(meant("lod", ["load", "split"]), meant("q", ["m", "n"]))
-    did you mean `load`? one of m, n
+    did you mean `load`? use one of m, n
     """
     names = list(dict.fromkeys(known))
     near = nearest(word, names)

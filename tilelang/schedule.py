@@ -427,7 +427,11 @@ def can(name: str) -> Expr:
 
 
 def instructions_of(steps: Iterable[Step]) -> Iterator[str]:
-    """The names of the instructions in `do` steps."""
+    """The names of the instructions in `do` steps.
+
+    >>> list(instructions_of([Do("simulated_mma_m16n8k8")]))
+    ['simulated_mma_m16n8k8']
+    """
     for step in steps:
         if isinstance(step, Do):
             yield step.instruction

@@ -79,7 +79,7 @@ class Campaign:
         self.kept: dict[Entry, set[Branch]] = {}
         self.reached: dict[bool, set[Branch]] = {False: set(), True: set()}  # by accepted cases, and by refused ones
         self.program: tuple[Any, Any] = (None, None)
-        self.native: list[tuple[Entry, Any, Any]] = []
+        self.native: list[tuple[Entry, str, Any, Any]] = []
         self.seen: set[str] = set()  # digests of what was simulated
         folder.mkdir(parents=True, exist_ok=True)
         log.mkdir(parents=True, exist_ok=True)

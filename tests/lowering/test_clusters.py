@@ -137,7 +137,7 @@ def test_a_device_without_clusters() -> None:
 
 def test_too_many_blocks() -> None:
     assert refused(product(blocks=9)).code == "too-many-units"
-    assert "a cluster of 32 blocks" in refused(product(blocks=None, inner={"m": 4, "n": 4})).message
+    assert "a cluster has 32 blocks" in refused(product(blocks=None, inner={"m": 4, "n": 4})).message
 
 
 def test_what_all_blocks_of_a_cluster_would_do_together() -> None:

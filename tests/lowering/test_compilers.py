@@ -189,7 +189,7 @@ def test_tools_say_what_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_dialects_that_only_a_driver_compiles() -> None:
     assert interface.load("cuda") is nvrtc and interface.load("hip") is clang
-    with pytest.raises(DeviceError, match="opencl is compiled by the device's driver alone") as caught:
+    with pytest.raises(DeviceError, match="opencl is compiled only by the device's driver") as caught:
         interface.load("opencl")
     assert caught.value.code in interface.ABSENT
 

@@ -223,7 +223,7 @@ def test_a_role_fills_its_ring_from_the_first_round_on() -> None:
 
     causal = on_roles("causal")
     assert check_schedule(causal, arrays(causal.computation, "integers"), profile=SIMULATED, exactly=True) == []
-    with pytest.raises(tl.Refusal, match="its walk over j has fewer rounds") as caught:
+    with pytest.raises(tl.Refusal, match="its loop over j has fewer iterations") as caught:
         lower(on_roles("late").computation, on_roles("late").steps, SIMULATED)
     assert caught.value.code == "not-lowered-yet"
 

@@ -343,7 +343,7 @@ def test_tensors_by_dlpack_are_used_where_they_lie(made: host_kernels.Connection
 
 def test_tensors_by_dlpack_that_are_refused() -> None:
     x = np.zeros(4, np.float32)
-    for value, why in ((Shared(x, device=2), "is on a device"), (Shared(x, refuses="needs a gradient"), "needs a gradient")):
+    for value, why in ((Shared(x, device=2), "lives on a device"), (Shared(x, refuses="needs a gradient"), "needs a gradient")):
         with pytest.raises(ComputationError, match=f"the array for X is not an array: .*{why}"):
             arguments.as_array("X", value)
     with pytest.raises(ComputationError, match="128 bits"):

@@ -227,7 +227,7 @@ def test_registers_that_are_not_in_a_row() -> None:
     scaled_relu(8, tl.register, tl.global_)
     start = tl.schedule(c).tile(i=16, j=2).to(tl.block).load("B", tl.register)
     error = refused(lambda: start.compute("T", tl.register).do("scaled_relu"), POCL)
-    assert error.code == "instruction-mismatch" and "8 registers in a row" in error.message
+    assert error.code == "instruction-mismatch" and "8 consecutive registers" in error.message
 
 
 # ---------------------------------------------------------------- meaning
@@ -299,7 +299,7 @@ def test_padding_that_nothing_fills() -> None:
     i = tl.axes(i=8)
     X = tl.input("X", tl.float32, tl.axes(k=8))
     error = refused(lambda: tl.schedule(tl.define("Y", -tl.pad(X[i - 1], 0), i)).tile(i=4).to(tl.block).do("padded"), POCL)
-    assert error.code == "unguardable-do" and "nothing fills what lies outside X" in error.message
+    assert error.code == "unguardable-do" and "nothing fills the elements outside X" in error.message
 
 
 def test_two_outputs_are_no_instruction() -> None:

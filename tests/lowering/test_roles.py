@@ -365,8 +365,8 @@ def test_rows_that_are_wider_than_their_swizzle_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("producer", "consumer", "refused"),
-    [(24, 240, None), (40, 232, None), (16, 240, "24 to 256"), (40, 264, "24 to 256"), (36, 232, "a multiple of 8"),
-     (256, 256, "a block has 65536 registers")],
+    [(24, 240, None), (40, 232, None), (16, 240, "24 to 256"), (40, 264, "24 to 256"), (36, 232, "in multiples of 8"),
+     (256, 256, "more than the 65536 registers of a block")],
 )  # fmt: skip
 def test_a_role_can_have_as_many_registers_as_the_device_gives(producer: int, consumer: int, refused: str | None) -> None:
     roles = tl.warpgroups(1).as_role("producer", producer) + tl.warpgroups(2).as_role("consumer", consumer)
