@@ -275,10 +275,21 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " output F[n, m] = A[n, 0] + A[m * 2, 0] | tile n=4 -> block; split m=4; load A in shared; tile n=1 -> thread",
     "sums over several axes, of which others need some whole": "input X: float32[n: 6, q: 8] input Z: float32[l: 5, q: 8] axis i: 3"
     " output F[q] = cast(sum[n] X[n, q], float16) output Y[q] = min[i] (X[i, q] * F[q]) output G[q] = 0.0 - (max[l] Z[l, q])"
-    " | tile l=2 -> block; accumulate in register",
+    " | tile i=2 -> block; accumulate in register",
     "what a warp without tiles puts in shared memory": "input A: float32[p: 5, l: 5] input B: float32[p: 5, n: 16]"
     " output C[l, n] = sum[p] A[p, l] * B[p, n] | units block = 4 warp; split n=12; tile l=4 n=5 -> warp 3; accumulate in register;"
     " split l=4 p=5 n=3; load B in shared; split l=4 p=5 n=3",
+    "a block behind the end of a sum, whose part is the identity": "input A: float32[m: 2, k: 7] output Y[k] = sum[m] A[m, k]"
+    " | split m=7; tile m=5 -> block; accumulate in register; tile k=1 -> thread",
+    "a sum that another one needs whole, beside which the other has no need of a kernel": "axis p: 3 axis m: 12"
+    " input B: uint16[m: 12, p: 3] D[] = sum[p, m] B[m, p] output C[] = D[] + 1 output E[] = min(argmax[m] D[], 2)"
+    " | accumulate in register; split m=4",
+    "registers for what is read at remainders through a definition": "input A: float32[m: 24] axis p: 32 Z[m] = abs(A[m])"
+    " output C[p] = Z[p % 24] + pad(Z[p + 1], 0.0) | tile p=32 -> block; load A in register; tile p=1 -> thread",
+    "registers for what is read at quotients through a definition": "input A: float32[m: 34] axis p: 32 Z[m] = abs(A[m])"
+    " output C[p] = Z[p // 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
+    "registers for reads that move apart through a definition": "input A: float32[m: 90] axis p: 32 Z[m] = abs(A[m])"
+    " output C[p] = Z[p * 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
 }
 
 

@@ -173,6 +173,7 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
     assert first is not None
     inlined = _Inlined(first.axes, keep)
     values = tuple(inlined.value_of(root) for root in roots)
+    inlined.check()
     return Task(roots[0].name, roots, first.axes, values, tuple(inlined.states.values()))
 
 
@@ -225,13 +226,21 @@ class _Inlined:
             return
         reduction = definition.reduction
         assert reduction is not None
-        shared_names = {a.name for a in self.axes} & {a.name for a in reduction.axes}
-        if shared_names or any(s.reduce.axes != reduction.axes for s in self.states.values()):
-            raise Unplaced(definition.tensors[0])  # steps go by names: an axis of the task must not have that of a reduction's
         renamed = substitute(reduction, dict(zip(definition.axes, indices, strict=True)))
         values = tuple(self._resolve(v, inside=True) for v in renamed.values)
         condition = None if renamed.condition is None else self._resolve(renamed.condition, inside=True)
         self.states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
+
+    def check(self) -> None:
+        """Raises Unplaced for the first reduction that cannot share the loops of those before it.
+
+        Only now: what another one needs whole is made before, and is then no state that it could be unlike to.
+        """
+        states = list(self.states.values())
+        for state in states:
+            axes = state.reduce.axes  # steps go by names: an axis of the task must not have that of a reduction's
+            if {a.name for a in self.axes} & {a.name for a in axes} or axes != states[0].reduce.axes:
+                raise Unplaced(state.tensors[0])
 
 
 class Unplaced(Exception):

@@ -53,7 +53,9 @@ def read(
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     ours = {m.name for t in main for m in together_with(t)} | here
-    early |= made(computation, {t.name for t in main}, here | early) - ours
+    at: Places = {}
+    for t in main:  # each may be written into the others
+        early |= made(computation, {t.name}, here | early, at) - ours
     while (other := unlike(main, here | early)) is not None:
         early |= made(computation, {other.name})
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -234,11 +236,11 @@ class Spec:
     def _region(self, k: int, step: Place, tensor: Tensor) -> Region | None:
         """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
         t = self.table
-        later, here = _computed(self.world, self.steps[k + 1 :]), self._placed(k + 1)
-        later -= {*_computed(self.world, self.steps[: k + 1]), tensor.name}
+        stops, later = self._followed(k, tensor)
         _, piece = ranked(t.number)
         only = step.what if isinstance(step.what, Read) else None
-        found = self._reach(piece, here - later, later, within=t.within(), only=only)
+        inside = t.within()
+        found = self._reach(piece, stops, later, within=inside, only=only)
         members = (tensor,) if step.verb == "load" else together_with(tensor)
         rows = [found[t] for t in members if t in found]
         if not rows:
@@ -246,11 +248,16 @@ class Spec:
         which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
-        longer, wraps = self._quotients(tensor, ("//",)), self._quotients(tensor, ("%",))
-        apart = self._apart(
-            self._reads(tensor) if only is None else [],
+        longer = self._through(tensor, stops, lambda t: self._quotients(t, "//"))
+        wraps = self._through(tensor, stops, lambda t: self._quotients(t, "%"))
+        apart = self._through(
             tensor,
-            lambda e: self._reach(piece, here - later, later, within=t.within(), only=e),
+            stops,
+            lambda t: self._apart(
+                self._reads(t) if only is None or t is not tensor else [],
+                t,
+                lambda e: self._reach(piece, {*stops, t.name}, later, within=inside, only=e),
+            ),
         )
         shape = shape + 2 * longer
         low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
@@ -258,8 +265,13 @@ class Spec:
             low.max(axis=1, initial=0) + tensor.shape
         )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
-        sure = not self._quotients(tensor, ("//", "%")).any() and not apart.any()
+        sure = not (longer | wraps | apart).any()
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
+
+    def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
+        """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
+        later = _computed(self.world, self.steps[k + 1 :]) - {*_computed(self.world, self.steps[: k + 1]), tensor.name}
+        return self._placed(k + 1) - later, later
 
     def _load(self, k: int, step: Place) -> None:
         tensor = self.world.computation.tensor(step.tensor_name)
@@ -278,7 +290,8 @@ class Spec:
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
         # Else nobody says what a thread's share is.
-        alike = sure and not self.table.wraps and len({e.indices for e in self._reads(tensor)}) == 1
+        several = self._through(tensor, self._followed(k, tensor)[0], lambda t: np.full(len(t.shape), self._ways(t) > 1))
+        alike = sure and not self.table.wraps and not several.any() and self._ways(tensor) == 1
         if alike and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
             if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
                 self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
@@ -326,7 +339,7 @@ class Spec:
                 found[d] |= not any(((begin == n) | (end == n)).all() for n in (*begin[:1], *end[:1])) and begin.size > 0
         return found
 
-    def _quotients(self, tensor: Tensor, ops: Collection[str]) -> Array:
+    def _quotients(self, tensor: Tensor, op: str) -> Array:
         """The dimensions of a tensor that are read at quotients, or at remainders: how many, or which of them, one piece reads differs.
 
         The axes of a fused one are such: the first a quotient, the others remainders.
@@ -336,9 +349,33 @@ class Spec:
         for e in self._reads(tensor):
             for k, i in enumerate(e.indices):
                 nodes = list(i.walk())
-                found[k] |= any(isinstance(n, Binary) and n.op in ops for n in nodes)
-                found[k] |= any(isinstance(n, Axis) and fused.get(n.name) in ops for n in nodes)
+                found[k] |= any(isinstance(n, Binary) and n.op == op for n in nodes)
+                found[k] |= any(isinstance(n, Axis) and fused.get(n.name) == op for n in nodes)
         return found
+
+    def _ways(self, tensor: Tensor) -> int:
+        """How many reads of a tensor differ."""
+        return len({e.indices for e in self._reads(tensor)})
+
+    def _through(self, tensor: Tensor, stops: Collection[str], own: Callable[[Tensor], Array]) -> Array:
+        """The dimensions of a tensor with a property, or whose indices have it in a definition that is written into its readers: there
+        an axis has the property of the dimension that it is."""
+        found: dict[Tensor, Array] = {}
+        inlined = [
+            t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and t not in self.tensors
+        ]
+        leading = {tensor}  # what is written in, and reads the tensor at last
+        for t in inlined:
+            if any(e.tensor in leading for e in definition_of(t).values[t.member].walk() if isinstance(e, Read)):
+                leading.add(t)
+        for t in (*(t for t in reversed(inlined) if t in leading and t is not tensor), tensor):  # readers first
+            found[t] = own(t)
+            for reader in [r for r in found if r is not t and found[r].any()]:
+                axes = {a for a, has in zip(definition_of(reader).axes, found[reader], strict=True) if has}
+                for e in definition_of(reader).values[reader.member].walk():
+                    if isinstance(e, Read) and e.tensor is t:
+                        found[t] |= np.array([any(n in axes for n in i.walk() if isinstance(n, Axis)) for i in e.indices], bool)
+        return found[tensor]
 
     def _reads(self, tensor: Tensor) -> list[Read]:
         definitions = self.world.computation.definitions
@@ -457,13 +494,13 @@ class Spec:
         claims.setdefault(("global", tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
     def _partial(self, tensor: Tensor, table: Table) -> None:
-        """The blocks' parts of a reduction: in a workspace, one after the other."""
+        """The blocks' parts of a reduction: in a workspace, one after the other. A block without points stores the identity."""
         every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
         order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), definition_of(tensor).axes)
         names = [e.name for e in order if isinstance(e, Axis)]
-        rows = np.stack([np.arange(table.exists.size), *(table.at[a] for a in names)])[:, table.exists]
+        rows = np.stack([np.arange(table.kept.size), *(table.at[a] for a in names)])[:, table.kept]
         unit, element = flat(rows, tensor.shape)
-        element = element + np.broadcast_to(self.part, table.exists.shape)[unit] * math.prod(tensor.shape)
+        element = element + np.broadcast_to(self.part, table.kept.shape)[unit] * math.prod(tensor.shape)
         width = table.width if self.stored is None else table.block_of.threads
         first = table.first[unit] if self.stored is None else table.first[unit] * 0 + table.block_of.first
         self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(

@@ -82,6 +82,7 @@ class Table:
         columns = iter(np.indices(tuple(radices)).reshape(len(radices), count))
         self.digits: dict[str, list[tuple[Array, int]]] = {}
         self.exists: Array = np.ones(count * many, bool)
+        self.kept: Array = np.ones(count * many, bool)  # whether it exists along the axes that are not reduced
         self.local: dict[str, Array] = {}
         self.left: dict[str, int] = dict(self.roots)
         self.walked: dict[str, int] = {}  # how long the pieces are that a walk goes over
@@ -93,6 +94,7 @@ class Table:
             for (digit, _), size, around in reversed(list(zip(every, self.sizes[root], [n, *sizes[root]], strict=True))):
                 rest = rest + digit * size
                 self.exists &= rest < around
+                self.kept &= (rest < around) | (root in self.reduced)
             self.digits[root], self.local[root] = every, rest
         self.base: dict[str, Array] = {root: np.zeros(count * many, np.int64) for root in self.roots}
         self.number = np.repeat(np.arange(many), count)
