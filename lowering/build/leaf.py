@@ -306,8 +306,12 @@ class Leaf(Accesses):
         found = self.residence_here(frame, whole)
         if found is not None:
             return found
-        name = (whole.read if isinstance(whole, Pad) else whole).tensor.name
-        step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name == name), None)
+        tensor = (whole.read if isinstance(whole, Pad) else whole).tensor
+        name, together = (
+            tensor.name,
+            [t.name for t in tensor.definition.tensors] if tensor.definition is not None else [tensor.name],
+        )
+        step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in together), None)
         assert frame.finishing and step is not None, f"{whole} is nowhere"
         raise refuse(step, "stage-in-walk", f"`{step}` is inside the accumulator's reduction loop, but {name} is read after that loop"
                      " by the finished results", "write it above the reduction loop, or above the accumulator")  # fmt: skip

@@ -91,7 +91,7 @@ def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:
 
 
 class _Mixed(Exception):
-    pass
+    """What has no form in which only the first lanes exist."""
 
 
 class _Widening:
@@ -127,7 +127,9 @@ class _Widening:
         return any(self.depends(e) for s in ir.statements(stmt) for e in ir.expressions(s))
 
     def by_lane(self, stmt: ir.Stmt) -> ir.Stmt:
-        """One copy of a statement per lane."""
+        """One copy of a statement per lane. Raises _Mixed where only some of the lanes exist: the caller guards each lane."""
+        if self.count is not None:
+            raise _Mixed
         return ir.seq(*[_at(stmt, {self.lane: index(j)}) for j in range(self.width)])
 
     # ------------------------------------------------------------ conditions

@@ -210,3 +210,13 @@ def test_the_reads_of_each_stage_are_found_once(monkeypatch: pytest.MonkeyPatch)
         s = s.compute(stage, tl.shared)
     build_program(s.computation, s.tile(i=1).to(tl.thread).steps, tl.load_profile("ampere"))
     assert sorted(asked) == sorted(t.name for t in stages[1:-1])  # nobody asks what the first one reads
+
+
+def test_a_member_of_a_reduction_below_the_accumulator_that_reads_another_one() -> None:
+    q, p = tl.axes(q=2, p=8)
+    B = tl.input("B", tl.int8, q, p)
+    best = tl.define("C", tl.argmin(B[q, p], over=p) * 2, q)
+    with pytest.raises(tl.Refusal) as refused:
+        made = tl.schedule(tl.computation("c", (tl.define("Z", tl.sum(B[q, p], over=p), q), best))).tile(q=1).to(tl.block)
+        tl.compile(made.accumulate(tl.register).compute("C_argmin_0", tl.register), CUDA)
+    assert refused.value.code == "stage-in-walk" and refused.value.message.startswith("`compute C_argmin_0 in register`")

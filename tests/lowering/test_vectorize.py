@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -112,6 +113,26 @@ def test_a_loop_wider_than_vectors_ends_where_its_buffer_does(width: int, lanes:
     assert [ir.lanes(s.value) for s in stores if s.buffer is z] == lanes
     assert kinds(run(made, {"x": stored(range(width), x)})) == set()
     assert [s.buffer is z for s in stores] == [False] * len(lanes) + [True] * len(lanes)  # all values first
+
+
+@pytest.mark.parametrize("inner", [">", "<"])
+def test_a_condition_on_lanes_within_another_one(inner: str) -> None:
+    """Lanes that the outer condition leaves out stay out, whatever form the inner one takes."""
+    x, z, v = array("x", 40), array("z", 40, role="output"), Var("v", dt.int64, 0, 15)
+    own = v > 2 if inner == ">" else THREAD * 8 + v < 20
+    loop = ir.For(v, index(16), ir.If(v < 8, ir.If(own, ir.Store(z, (THREAD * 8 + v,), ir.Load(x, (THREAD * 8 + v,))))), "vector")
+    before = program(loop, x, z, threads=3)
+    made = before.replace(kernels=(vectorize(before.kernels[0]),))
+    found, expected = (run(each, {"x": stored(range(1, 41), x)}) for each in (made, before))
+    assert kinds(found) == kinds(expected) and found.counts == expected.counts
+    assert stored_once(made) == stored_once(before)
+
+
+def stored_once(whole: ir.Program) -> list[int]:
+    """The elements of the last buffer that are written when only the first thread runs."""
+    alone = whole.replace(kernels=(whole.kernels[0].replace(threads=1),))
+    values = run(alone, {"x": np.arange(1, 41, dtype=np.float32)}).outputs["z"]
+    return [int(n) for n in np.flatnonzero(values == np.arange(1, 41))]
 
 
 def test_vectors_that_read_what_they_store_are_stored_one_by_one() -> None:
