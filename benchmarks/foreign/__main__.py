@@ -5,7 +5,8 @@
 `--profile`.
 
 Cases run in a child process, which is replaced when a case exceeds its time or takes the process down. Prints what the cases used, then
-every fault with the program's text; the exit status is 1 where there are faults.
+every fault with the program's text; the exit status is 1 where there are faults. `benchmarks/results/findings/` has the texts of faults
+that are not settled yet, each with what was said of it.
 """
 
 import argparse
