@@ -113,9 +113,9 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
 
 
 def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) -> Iterator[tuple[Counted, T]]:
-    """What takes less than so many seconds, the shortest first; those that take as long in the order given.
+    """The candidates that take less than `below` seconds, fastest first; equally fast ones in the order given.
 
-    Of each no more is counted than shows that it takes longer than another one that is left.
+    Each is counted only as far as it takes to show that another remaining candidate is faster.
     """
     queue = [(c.least_seconds, c.whole, n, c, what) for n, (c, what) in enumerate(counted)]
     heapq.heapify(queue)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
@@ -24,6 +24,7 @@ from tilelang.task import Task, placed_names, prefix_of, task_of, tasks_of
 from tilelang.tensor import Layout
 
 WALK = "walk"
+PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -202,7 +203,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     computation = schedule.computation
     steps = resolve_when(schedule.steps, axis_extents(computation), profile)
     tasks = tasks_of(computation, steps)
-    caches = {m.name for m in profile.memories if m.cache} if profile is not None else {l1.name, l2.name}
+    caches = {m.name for m in profile.memories if m.cache} if profile is not None else PREFETCHED
     prefix = prefix_of(steps)
     own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
     placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
@@ -224,7 +225,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
 
 def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
     """The loops of steps that only cut and place, for a nest whose axes are fused already."""
-    return _Reading(nest.task, None, None, {l1.name, l2.name}, nest).read(steps)
+    return _Reading(nest.task, None, None, PREFETCHED, nest).read(steps)
 
 
 class _Reading:
@@ -235,7 +236,7 @@ class _Reading:
         task: Task,
         computation: Computation | None,
         stage: Callable[[Place], Task] | None,
-        caches: set[str],
+        caches: Collection[str],
         nest: Nest | None = None,
     ) -> None:
         self.task, self.computation, self.stage_task, self.caches = task, computation, stage, caches

@@ -31,10 +31,9 @@ class RTile:
     reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
     copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
     the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
-    go past the caches. ahead: rounds that the vectors' operands are fetched before; of chunks, those
-    that are copied. gathers: sums of chunks wait in shared memory, not
-    where the results lie. square: of that many lanes are squares that moves turn in registers, where they change rows and columns (1:
-    such moves go by elements).
+    go past the caches. ahead: rounds that the vectors' operands are fetched before; of chunks, those that are copied. gathers: sums of
+    chunks wait in shared memory, not where the results lie. square: of that many lanes are squares that moves turn in registers, where
+    they change rows and columns (1: such moves go by elements).
     """
 
     fusions: Fusions

@@ -13,11 +13,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule.loops import Loops, Placed
+from tilelang.autoschedule.loops import PREFETCHED, Loops, Placed
 from tilelang.autoschedule.nest import Access, Tile
-from tilelang.machine import l1, l2
 
-PREFETCHED = (l1.name, l2.name)  # a load into one of these is a prefetch
 LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
 
 
@@ -292,9 +290,8 @@ def streams(loops: Loops) -> Iterator[Stream]:
     staged = staged_places(loops)
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
-    for access in (
-        access.flat for access in loops.nest.accesses if 0 not in access.tensor.shape
-    ):  # an empty tensor is never touched
+    touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # an empty tensor never is
+    for access in (access.flat for access in touched):
         place = staged.get(access.name) if not access.store else None
         if access.store and waiting is not None:
             yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)

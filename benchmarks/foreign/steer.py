@@ -50,10 +50,10 @@ SHRINK_SECONDS = 2.0
 POINTS = 500
 MOST_STATEMENTS = 5_000  # of a simulation: a few seconds
 USUAL_STATEMENTS, USUAL_POINTS = 800, 4_000  # the longest twentieth of the cases would take half of the time:
-LONG = 4  # of so many that exceed these, one is simulated
+LONG = 4  # one in LONG of the cases that exceed these limits is simulated
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
 NATIVE = 48  # programs that are compiled together
-TRACED = 8  # of so many cases one is traced; after one that reached a new branch, the next one is too
+TRACED = 8  # one in TRACED cases is traced, and every case that follows one which reached a new branch
 
 Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
 

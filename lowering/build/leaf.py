@@ -307,14 +307,11 @@ class Leaf(Accesses):
         if found is not None:
             return found
         tensor = (whole.read if isinstance(whole, Pad) else whole).tensor
-        name, together = (
-            tensor.name,
-            [t.name for t in tensor.definition.tensors] if tensor.definition is not None else [tensor.name],
-        )
-        step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in together), None)
+        members = (tensor,) if tensor.definition is None else tensor.definition.tensors  # which one step places together
+        step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in {m.name for m in members}), None)
         assert frame.finishing and step is not None, f"{whole} is nowhere"
-        raise refuse(step, "stage-in-walk", f"`{step}` is inside the accumulator's reduction loop, but {name} is read after that loop"
-                     " by the finished results", "write it above the reduction loop, or above the accumulator")  # fmt: skip
+        raise refuse(step, "stage-in-walk", f"`{step}` is inside the accumulator's reduction loop, but {tensor.name} is read after that"
+                     " loop by the finished results", "write it above the reduction loop, or above the accumulator")  # fmt: skip
 
     def residence_here(self, frame: Frame, whole: Read | Pad) -> Residence | None:
         """Where a read finds its tensor, if it is resident already: a step below may still place it."""
