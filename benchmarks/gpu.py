@@ -217,7 +217,7 @@ def plan(cases: Sequence[Case], profile: str) -> str:
     target, lines = tl.target(dialect, profile=profile), []
     for case in cases:
         y, accepted, refused = case.make(None), [], []
-        for name, build in case.schedules(y, target.profile).items():
+        for name, build in case.contestants(y, target.profile).items():
             try:
                 tl.compile(build(), target)
                 accepted.append(name)

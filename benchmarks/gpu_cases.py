@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ("products", "convolutions", "memory")
 SQUARES = (8192, 4096, 2048, 1024, 16384)  # the most telling first
 Candidates = dict[str, Callable[[], tl.Schedule]]
+Contestants = dict[str, Callable[[], tl.Schedule | tl.Tensor]]  # a tensor: with the schedule that is constructed for it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +46,10 @@ class Case:
     facts: tuple[int, ...] = ()
     exact: bool = True
     set: str = ""
+
+    def contestants(self, y: tl.Tensor, profile: Profile) -> Contestants:
+        """What may compute it: the schedule that is constructed, and those of the case."""
+        return {"constructed": lambda: y, **self.schedules(y, profile)}
 
     @property
     def id(self) -> str:

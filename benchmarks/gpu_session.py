@@ -253,10 +253,10 @@ class Session:
                 if not isinstance(error, Refusal):  # what only shows where it is compiled
                     print(f"    {name}: {error}", flush=True)
 
-        def compiled(name: str, build: Callable[[], tl.Schedule]) -> None:
+        def compiled(name: str, build: Callable[[], tl.Schedule | tl.Tensor]) -> None:
             kernels[name] = tl.compile(build(), self.target)
 
-        for name, build in case.schedules(y, self.target.profile).items():
+        for name, build in case.contestants(y, self.target.profile).items():
             if name not in without:
                 attempt(name, functools.partial(compiled, name, build))
         self.stage("the compiler")

@@ -33,7 +33,7 @@ def summary(found: Iterable[dict[str, Any]]) -> str:
         lines.append(
             f"{profile}: {n['cases']} cases, {n['tried']} texts tried, {accepted} accepted ({share:.0f} %),"
             f" {n['simulated']} simulated, {len(distinct[profile])} of them distinct, {n['too_long']} too long to simulate,"
-            f" {n['native']} on this processor, {n['new']} branches new, {n['faults']} cases with faults,"
+            f" {n['native']} natively, {n['new']} branches new, {n['faults']} cases with faults,"
             f" {n['took'] / max(1, n['tried']):.2f} s a text"
         )
     return "\n".join([*lines, "used: " + ", ".join(f"{name} {n}" for name, n in sorted(used.items()))])

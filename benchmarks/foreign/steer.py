@@ -53,6 +53,7 @@ USUAL_STATEMENTS, USUAL_POINTS = 800, 4_000  # the longest twentieth of the case
 LONG = 4  # one in LONG of the cases that exceed these limits is simulated
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
 NATIVE = 48  # programs that are compiled together
+DEAD = ("kernel-failed", "launch-failed")  # after which a GPU's context does nothing more
 TRACED = 8  # one in TRACED cases is traced, and every case that follows one which reached a new branch
 
 Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
@@ -61,7 +62,8 @@ Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
 class Campaign:
     """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted.
 
-    done: whether earlier campaigns simulated an accepted text of this digest, and ran it natively if it can be.
+    done: whether earlier campaigns simulated an accepted text of this digest, and ran it natively if it can be. Texts for the processor
+    run natively everywhere, those for CUDA or HIP where TILELANG_TARGET names a GPU of theirs.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Campaign:
         self.beat()
         report["tried"] += 1
         digest = canonical(device, text)
-        if not only_new and (digest in self.seen or self.done(digest, device[0] == "cpu")):
+        if not only_new and (digest in self.seen or self.done(digest, runs_here(device))):
             report["again"] += 1
             return True
         self.running.write_text(Entry(device, text).whole, encoding="utf-8")
@@ -200,31 +202,37 @@ class Campaign:
         if found:
             report["faults"] += found
             report.setdefault("text", entry.whole)
-        if entry.device[0] == "cpu" and not found:
-            self.on_processor(entry, digest, report)
+        if runs_here(entry.device) and not found:
+            self.on_device(entry, digest, report)
         return not found
 
-    def on_processor(self, entry: Entry, digest: str, report: dict[str, Any]) -> None:
-        """Runs accepted texts on this processor, many together."""
+    def on_device(self, entry: Entry, digest: str, report: dict[str, Any]) -> None:
+        """Runs accepted texts on the device here, many together."""
         self.native.append((entry, digest, *self.program))
         if len(self.native) >= NATIVE:
             self.run_together(report)
 
     def finish(self, report: dict[str, Any]) -> None:
-        """Runs what `on_processor` still holds, after the last case."""
+        """Runs what `on_device` still holds, after the last case."""
         try:
             self.run_together(report)
         except Exception:
-            report["faults"].append("on this processor: " + traceback.format_exc()[-2000:])
+            report["faults"].append("on the device here: " + traceback.format_exc()[-2000:])
 
     def run_together(self, report: dict[str, Any]) -> None:
-        """Runs what `on_processor` holds."""
+        """Runs what `on_device` holds."""
         held = [
             (entry, digest, item) for entry, digest, *made in self.native if (item := native(entry.device, *made)) is not None
         ]
         self.native.clear()
         self.beat()
-        for (entry, digest, _), found in zip(held, together([item for *_, item in held]), strict=True):
+        try:
+            outcomes = together([item for *_, item in held])
+        except tl.TileLangError as error:  # one of them took the device's context with it
+            report |= {"lost": True, "text": "\n".join(entry.whole for entry, *_ in held)}
+            report["faults"].append(f"on the device here: one of {len(held)} texts: {error}")
+            return
+        for (entry, digest, _), found in zip(held, outcomes, strict=True):
             if found is None:
                 continue
             report["native"] += 1
@@ -358,6 +366,11 @@ class Campaign:
         yield joined(computation, steps)
 
 
+def runs_here(device: Device) -> bool:
+    """Whether texts for a device run natively here."""
+    return device[0] in ("cpu", local_target().dialect)
+
+
 def is_long(computation: Any, program: Any) -> bool:
     """Whether it takes long to simulate a program, or to read its steps naively."""
     points = [(d.axes, d.reduction.axes if d.reduction is not None else ()) for d in computation.definitions]
@@ -385,16 +398,21 @@ def native(device: Device, schedule: Any, program: Any) -> Item | None:
 
 
 def together(items: list[Item]) -> list[list[str] | None]:
-    """The faults of each program on this processor, all compiled together; None of one whose data or text are not for it."""
+    """The faults of each program on the device here, all compiled together; None of one whose data or text are not for it.
+
+    Raises the error after which a GPU does nothing more.
+    """
     if not items:
         return []
     try:
         return list(testing.check_device(items))
     except tl.TileLangError as error:  # of one of them
+        if corpus.code_of(error) in DEAD:
+            raise
         if len(items) > 1:
             half = len(items) // 2
             return together(items[:half]) + together(items[half:])
-        return [None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on this processor: {error}"]]
+        return [None if corpus.code_of(error) in (*NO_DATA, "no-template") else [f"on the device here: {error}"]]
 
 
 def campaign(profile: str, beat: Callable[[], None], resumed: bool = False) -> Campaign:

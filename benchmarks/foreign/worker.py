@@ -271,10 +271,12 @@ def main() -> None:
         except Exception:
             report = {"seed": seed, "kind": kind, "faults": ["case: " + traceback.format_exc()[-2000:]]}
         last = seed + 1 == first + count or time.monotonic() > end
-        if last and finish is not None:
+        if last and finish is not None and not report.get("lost"):
             finish(report)
         report["took"] = round(time.monotonic() - began, 2)
         print(json.dumps(report, default=str), flush=True)
+        if report.get("lost"):
+            sys.exit(1)  # another process goes on
         seed += 1
 
 

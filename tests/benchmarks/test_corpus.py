@@ -107,6 +107,17 @@ def test_programs_that_do_not_fill_a_batch_run_at_the_end(empty: steer.Campaign)
     assert empty.native == [] and report["native"] == 1 and report["faults"] == []
 
 
+def test_texts_after_which_a_device_does_nothing_more_are_told(empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(items: object) -> None:
+        raise tl.DeviceError("kernel-failed", "illegal address", mend="none")
+
+    monkeypatch.setattr(tl.testing, "check_device", fails)
+    report = empty.report(0, None)
+    assert empty.attempt(("cpu", "zen5"), PRODUCT + "schedule for C {\n}\n", report, only_new=True)
+    empty.finish(report)
+    assert report["lost"] and "illegal address" in report["faults"][0] and "schedule for C" in report["text"]
+
+
 def test_what_cannot_be_simulated_is_not_taken_as_smaller(empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     found, branches = empty.measured(ENTRY.device, ENTRY.text)
     some = {min(branches)}

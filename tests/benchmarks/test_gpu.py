@@ -136,6 +136,9 @@ def stub(recorder: stub_cuda.Recorder) -> Iterator[stub_cuda.Recorder]:
     devices_of.cache_clear()
 
 
+RELU = ("constructed", "1024 a block", "2048 a block")  # its schedules
+
+
 def relu_of(count: int) -> Any:
     """What the kernel `Y` of a ReLU does."""
 
@@ -195,7 +198,7 @@ def test_a_run_is_kept_and_goes_on(
     assert row["right"] is right and ("us" in row) is right and set(row["peers_us"]) == {"PyTorch", "torch.compile"}
     assert row["device"] == "Stub (gpu, CUDA)" and row["driver_version"] == "13.0" and row["date"] and row["versions"]["torch"]
     assert row["sets"] == 2 and row["copy_gb_per_s"] > 0 and row["copied_by"] in ("PyTorch", "1024 a block", "2048 a block")
-    assert ("wrong" in row and set(row["wrong"]) == {"1024 a block", "2048 a block"}) is not right
+    assert ("wrong" in row and set(row["wrong"]) == set(RELU)) is not right
     capsys.readouterr()
     assert measured(results, "--only", "relu/float32/96") == (0 if right else 1)
     shown = capsys.readouterr().out
@@ -214,14 +217,14 @@ def test_a_kernel_that_fails_is_left_out_and_the_next_worker_goes_on(
     monkeypatch.setattr(gpu_session.Session, "copy_gb_per_s", lambda self: (4000.0, "nobody"))
     stub.kernels["Y"] = fault
     results = tmp_path / "gpu.jsonl"
-    for name in ("1024 a block", "2048 a block"):
+    for name in RELU:
         assert measured(results) == LOST
         shown = capsys.readouterr().out
         assert f"{name}: " in shown and "an illegal memory access" in shown and "tried without it" in shown
         assert last(results)["again"] and name in last(results)["failed"]
     assert measured(results) == 1  # all that is left are the peers
     row = last(results)
-    assert "again" not in row and set(row["failed"]) == {"1024 a block", "2048 a block"} and len(row["peers_us"]) == 2
+    assert "again" not in row and set(row["failed"]) == set(RELU) and len(row["peers_us"]) == 2
     shown = capsys.readouterr().out
     assert "FAILED: memory/ours/relu/float32/96: 1024 a block: " in shown
     assert measured(results) == 1 and "0 of 1 cases" in capsys.readouterr().out

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tilelang as tl
-from benchmarks.foreign import corpus, data
+from benchmarks.foreign import corpus, data, steer
 from benchmarks.foreign.corpus import Entry
 from benchmarks.foreign.draw import Drawer
 from benchmarks.foreign.program import program_text
@@ -52,3 +54,23 @@ def test_drawn_programs(seed: int) -> None:
         result = kernel(**given)
         got = result._asdict() if hasattr(result, "_asdict") else {program["outputs"][0]: result}
         assert compared(program, computation, given, got) == []
+
+
+SUM = """computation Y {
+  input X: float32[i: 5, k: 33]
+  output Y[i] = sum[k] X[i, k]
+}
+schedule for Y {
+  tile i=1 -> block
+}
+"""
+
+
+def test_campaigns_run_texts_of_the_device_natively(tmp_path: Path) -> None:
+    dialect = tl.target().dialect
+    device = (dialect, PROFILES[dialect])
+    campaign = steer.Campaign((device,), tmp_path / "corpus", tmp_path / "log")
+    report = campaign.report(0, device)
+    assert campaign.attempt(device, SUM, report)
+    campaign.finish(report)
+    assert report["faults"] == [] and report["native"] == 1
