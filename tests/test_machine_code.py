@@ -102,3 +102,34 @@ def test_a_text_that_does_not_compile_is_no_resource() -> None:
     with pytest.raises(DeviceError, match="missing") as caught:
         made.resources  # noqa: B018
     assert caught.value.code == "compile-failed"
+
+
+PARTIAL_VECTORS = """
+computation E {
+  input B: uint64[i: 7, j: 6]
+  axis l: 7
+  axis q: 6
+  output E[q, l] = B[l, q]
+}
+schedule for E {
+  tile q=1 l=16 -> block
+  load B in register { via shared; tile j=2 -> thread; split i=8; vectorize j=8 }
+  split l=5 peel
+  load B in register { tile i=16 -> thread }
+  split l=3 unroll
+}
+"""
+
+
+@needs_compilers
+@pytest.mark.parametrize("profile", ["ampere", "hopper", "blackwell_rtx"])
+def test_elements_of_partial_vectors_reach_memory(profile: str) -> None:
+    """NVRTC dropped them where the result's pointer was restricted, and stored zeros."""
+    if not disassembly.disassemblers():
+        pytest.skip(f"nvdisasm is not installed: {wheels.INSTALL}")
+    kernel = tl.compile(
+        tl.parse(PARTIAL_VECTORS).schedule(), target=tl.target("cuda", profile=profile), options=tl.Options(cache_dir="")
+    )
+    assert "load_first" in kernel.source
+    stores = [line for line in kernel.assembly.splitlines() if "STG" in line]
+    assert len(stores) == 7 and not any("RZ" in line.partition("]")[2] for line in stores)

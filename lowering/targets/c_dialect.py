@@ -146,6 +146,8 @@ class Dialect:
     # The last text of a source.
     closing: str = ""
     restrict: str = "restrict"
+    # Whether pointers through which a kernel writes are restricted, too.
+    restrict_written: bool = True
     # What a helper function begins with.
     inline: str = "static inline"
     vectors: Vectors = Vectors()

@@ -245,8 +245,9 @@ class _KernelEmitter(Stores, Instructions):
 
     def _argument(self, buffer: Buffer, written: bool) -> str:
         const = "" if written else "const "
+        restrict = f"{self.dialect.restrict} " if self.dialect.restrict_written or not written else ""
         space = self.dialect.spaces["global"]
-        return f"{space} {const}{memory_type(buffer.dtype)}* {self.dialect.restrict} {self.expressions.names[buffer]}".lstrip()
+        return f"{space} {const}{memory_type(buffer.dtype)}* {restrict}{self.expressions.names[buffer]}".lstrip()
 
     def _shared_arrays(self) -> None:
         """One array per buffer; buffers that share bytes, or an array whose size the launch gives, become pointers into one array."""

@@ -251,6 +251,9 @@ DIALECT = Dialect(
     headers=(_UNUSED, cpp.OPEN, *cpp.headers(cpp.LANES_AS_BYTES, cpp.CAST_OF_BYTES), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,
     restrict="__restrict__",
+    # NVRTC (12.9 and 13.0 were tried) drops stores to lanes of a vector where a kernel writes through a restricted pointer: after
+    # `v = zeros; v[0] = x; *(float4*)registers = v` it takes `registers[0]` for 0.
+    restrict_written=False,
     vectors=cpp.VECTORS,
     inline=cpp.INLINE,
     argument_alignment=16,

@@ -49,7 +49,7 @@ extern "C" __global__ void __launch_bounds__(32)
 C(
     const float* __restrict__ A,
     const float* __restrict__ B,
-    float* __restrict__ C)
+    float* C)
 {
     __shared__ float A_shared[1088] __attribute__((aligned(64)));
     __shared__ float B_shared[512] __attribute__((aligned(64)));

@@ -3,7 +3,7 @@ extern "C" __global__ void __launch_bounds__(16)
 C(
     const float* __restrict__ X,
     const float* __restrict__ W,
-    float* __restrict__ C)
+    float* C)
 {
     __shared__ float X_shared[36] __attribute__((aligned(64)));
     __shared__ float W_shared[32] __attribute__((aligned(64)));

@@ -4,7 +4,7 @@ Y(
     const float* __restrict__ X,
     const float* __restrict__ W,
     const float* __restrict__ bias,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ float X_shared[36] __attribute__((aligned(64)));
     __shared__ float W_shared[32] __attribute__((aligned(64)));

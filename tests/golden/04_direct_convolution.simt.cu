@@ -3,7 +3,7 @@ extern "C" __global__ void __launch_bounds__(8)
 Z(
     const float* __restrict__ X,
     const float* __restrict__ W,
-    float* __restrict__ Z)
+    float* Z)
 {
     __shared__ float X_shared[48] __attribute__((aligned(64)));
     __shared__ float W_shared[72] __attribute__((aligned(64)));

@@ -14,7 +14,7 @@ __device__ __forceinline__ float4 load_first_global_float4_u(const float* p, lon
 extern "C" __global__ void __launch_bounds__(4)
 Y(
     const float* __restrict__ X,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ float Y_fold_1_meet[4] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;

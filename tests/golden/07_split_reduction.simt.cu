@@ -14,7 +14,7 @@ __device__ __forceinline__ float4 load_first_global_float4_u(const float* p, lon
 extern "C" __global__ void __launch_bounds__(4)
 Y(
     const float* __restrict__ X,
-    float* __restrict__ Y_partial)
+    float* Y_partial)
 {
     __shared__ float Y_fold_1_meet[4] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;
@@ -51,7 +51,7 @@ Y(
 // 1 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(1)
 Y_combine_1(
-    float* __restrict__ Y,
+    float* Y,
     const float* __restrict__ Y_partial)
 {
     for (int i = 0; i < 3; ++i) {

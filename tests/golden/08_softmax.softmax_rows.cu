@@ -25,7 +25,7 @@ __device__ __forceinline__ void store_first_global_float4_u(float* p, float4 v, 
 extern "C" __global__ void __launch_bounds__(8)
 Y(
     const float* __restrict__ X,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ float peak_state_meet[8] __attribute__((aligned(64)));
     __shared__ float total_state_meet[8] __attribute__((aligned(64)));

@@ -37,7 +37,7 @@ Y(
     const float* __restrict__ X,
     const float* __restrict__ gamma,
     const float* __restrict__ beta,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ float count_state_meet[8] __attribute__((aligned(64)));
     __shared__ float mean_state_meet[8] __attribute__((aligned(64)));

@@ -2,7 +2,7 @@
 extern "C" __global__ void __launch_bounds__(4)
 Y(
     const float* __restrict__ X,
-    int* __restrict__ Y)
+    int* Y)
 {
     __shared__ float Y_argmax_0_state_meet[4] __attribute__((aligned(64)));
     __shared__ int Y_argmax_1_state_meet[4] __attribute__((aligned(64)));

@@ -2,7 +2,7 @@
 extern "C" __global__ void __launch_bounds__(32)
 Y(
     const float* __restrict__ X,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ float X_shared[72] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;

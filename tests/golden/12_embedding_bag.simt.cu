@@ -15,7 +15,7 @@ extern "C" __global__ void __launch_bounds__(8)
 Y(
     const int* __restrict__ ids,
     const float* __restrict__ table,
-    float* __restrict__ Y)
+    float* Y)
 {
     __shared__ int ids_shared[4] __attribute__((aligned(64)));
     __shared__ float table_shared[64] __attribute__((aligned(64)));

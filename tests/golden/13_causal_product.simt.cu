@@ -3,7 +3,7 @@ extern "C" __global__ void __launch_bounds__(16)
 O(
     const float* __restrict__ P,
     const float* __restrict__ V,
-    float* __restrict__ O)
+    float* O)
 {
     __shared__ float P_shared[32] __attribute__((aligned(64)));
     __shared__ float V_shared[32] __attribute__((aligned(64)));

@@ -56,21 +56,14 @@ def test_drawn_programs(seed: int) -> None:
         assert compared(program, computation, given, got) == []
 
 
-SUM = """computation Y {
-  input X: float32[i: 5, k: 33]
-  output Y[i] = sum[k] X[i, k]
-}
-schedule for Y {
-  tile i=1 -> block
-}
-"""
-
-
-def test_campaigns_run_texts_of_the_device_natively(tmp_path: Path) -> None:
-    dialect = tl.target().dialect
-    device = (dialect, PROFILES[dialect])
-    campaign = steer.Campaign((device,), tmp_path / "corpus", tmp_path / "log")
-    report = campaign.report(0, device)
-    assert campaign.attempt(device, SUM, report)
+@pytest.mark.parametrize("of", ["accumulate in register", "tma_load_2d"])  # which takes a tensor map beside its buffers
+def test_campaigns_run_texts_of_the_device_natively(of: str, tmp_path: Path) -> None:
+    target = tl.target()
+    entry = next((e for e in ACCEPTED if e.device == (target.dialect, PROFILES[target.dialect]) and of in e.text), None)
+    if entry is None:
+        pytest.skip(f"there is none for {target}")
+    campaign = steer.Campaign((entry.device,), tmp_path / "corpus", tmp_path / "log")
+    report = campaign.report(0, entry.device)
+    assert campaign.attempt(entry.device, entry.text, report)
     campaign.finish(report)
     assert report["faults"] == [] and report["native"] == 1

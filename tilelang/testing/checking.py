@@ -15,6 +15,7 @@ import numpy as np
 from tilelang import reference
 from tilelang.computation import Computation
 from tilelang.lowering import ir, printer, simulate
+from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Connection
 from tilelang.lowering.pipeline import lower
@@ -169,7 +170,8 @@ def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list
         }
         for j, k in enumerate(program.kernels):
             function = module.function(names[f"p{i}_{j}_{k.name}"], k.grid, k.threads, k.shared_bytes)
-            function([held[b.name].buffer for b in k.arguments])
+            maps = [connection.tensor_map(map, held[name].buffer) for name, map in tensor_maps(k)]
+            function([*(held[b.name].buffer for b in k.arguments), *maps])
         for argument in held.values():
             argument.land()
         connection.finish()
