@@ -167,6 +167,29 @@ def test_lanes_of_a_last_vector_may_be_stored_twice() -> None:
     assert any("as its owner writes it" in f for f in known._writes(read, "Y", Fixed()))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input X: int8[i: 67] axis k: 64 output Y[k] = cast(X[k], uint32) & 3 | tile k=32 -> block; vectorize k=2",
+        "axis k: 12 output Y[k] = 5 | tile k=8 -> block; vectorize k=16",
+        "input X: float16[j: 80] output Y[j] = X[j] * 2.0 | unfuse j = (a: 5, b: 16); tile a=2 -> block; vectorize b=4",
+    ],
+)
+def test_vectors_may_begin_at_the_lines_of_caches(text: str) -> None:
+    """A block then stores elements behind its own: up to a line, and none beyond that."""
+    computation, steps = text.split(" | ")
+    made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
+    given, profile = testing.arrays(made.computation), tl.load_profile("zen5")
+    program = testing.lowered(made, profile)
+    known, trace = Reading(made, profile, given), traced(program, given)
+    code, _ = trace.touched("Y", "global", "Y", True)
+    (read,) = known.kernels
+    assert not tracing.covered(read.writes["global", "Y"], code).all() and not known.faults(trace)
+    own = max(e for c in read.writes["global", "Y"] for e, b in zip(c.element, c.block, strict=True) if b == 0)
+    last = max(e for c in read.again["global", "Y"] for e, b in zip(c.element, c.block, strict=True) if b == 0)
+    assert last == min(own + 64 // made.computation.outputs[0].dtype.bytes, made.computation.outputs[0].shape[0]) - 1
+
+
 def test_a_read_that_has_no_effect_may_be_left_out() -> None:
     i = tl.axes(i=8)
     X, Z = tl.input("X", tl.int32, i), tl.input("Z", tl.int32, i)

@@ -37,6 +37,7 @@ from tilelang.testing.points import Pieces, Table, block_of
 from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, ranked, reduces, regions
 
 Array = Any
+LINE_BYTES = 64  # of the caches of processors
 
 
 def read(
@@ -205,10 +206,20 @@ class Spec:
             chosen = np.logical_and.reduce([t.exists, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
             return reached(Points(t.at, unit).where(chosen))
         found = reached(Points(t.at, unit).where(within))
-        for points in (Points(t.again(), unit).where(~t.exists), Points(t.onward(), unit).where(within)) if t.vectors else ():
+        for points in (Points(t.again(), unit).where(~t.exists), self._onward(unit)) if t.vectors else ():
             for tensor, rows in reached(points).items():
                 found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
         return found
+
+    def _onward(self, unit: Array) -> Points:
+        """What lies up to a cache line behind each point: one thread that stores element by element begins its vectors at a line."""
+        t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
+        if len(axes) != 1 or t.block_of.threads > 1 or self.over or self.homes or others:
+            return Points(t.at, unit).where(t.exists & False)
+        behind = np.arange(1, LINE_BYTES // tensor.dtype.bytes)
+        element = t.at[axes[0].name][:, None] + behind
+        every = Points({axes[0].name: element.reshape(-1)}, np.repeat(unit, behind.size))
+        return every.where(np.repeat(t.exists, behind.size))
 
     def _claim(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, rows: Array, units: tuple[Array, Array, int],
                homes: tuple[str, ...] = ()) -> None:  # fmt: skip
@@ -475,7 +486,10 @@ class Spec:
             self._write(self.kernel.writes, t, at, exists, units)
             if self.stored is None and table.vectors:
                 self._write(self.kernel.again, t, table.again(), ~exists, units)
-                self._write(self.kernel.again, t, table.onward(), exists, units)
+                onward = self._onward(np.arange(exists.size))
+                self._write(
+                    self.kernel.again, t, onward.at, onward.unit >= 0, tuple(u[onward.unit] for u in units[:2]) + units[2:]
+                )
         for t in states if self.kernel.parts else ():
             self._partial(t, table)
 

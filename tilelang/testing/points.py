@@ -162,11 +162,6 @@ class Table:
             found[root] = np.where(self.exists, found[root], np.maximum(found[root] - size, 0))
         return self.whole(found)
 
-    def onward(self) -> dict[str, Array]:
-        """For all points, those one vector behind: where stores begin at an aligned address, each takes some of the next one's."""
-        sizes = {r: s[-2] for r, s in self.sizes.items() if len(s) > 1 and r in self.vectors}
-        return self.whole({r: c + sizes.get(r, 0) for r, c in self.local.items()})
-
     wraps = False  # whether units take tiles of several axes in rounds: what one has of all rounds together is no region
     vectors: frozenset[str] = frozenset()
     in_block = False  # whether a cluster's tile was divided among its blocks
