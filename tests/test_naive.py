@@ -21,10 +21,10 @@ from tilelang.testing.tracing import Reading, traced
 PROFILE = testing.tiny_profile()
 
 
-def faults(program: ir.Program, made: Schedule) -> list[str]:
+def faults(program: ir.Program, made: Schedule, profile: tl.Profile = PROFILE) -> list[str]:
     """What the naive reading of a schedule says of a program."""
     given = testing.arrays(made.computation)
-    return Reading(made, PROFILE, given).faults(traced(program, given))
+    return Reading(made, profile, given).faults(traced(program, given))
 
 
 def kernel(made: Schedule) -> Kernel:
@@ -316,11 +316,28 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
 }
 
 
-@pytest.mark.parametrize("what", CORRECT)
+CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
+    "more blocks than a cluster has, for its tiles": "hopper | input B: float32[b: 10, a: 161] axis n: 33 axis q: 7"
+    " output Y[n, q] = pad(B[q + 2, n * 5 - 1], -2.0) | units cluster = 4 block; tile q=3 -> cluster; tile q=2 n=8 -> block 6;"
+    " split n=2; load B in shared ahead 2 { tile a=2 b=32 -> thread }; tile q=8 n=2 -> thread",
+    "blocks that take the numbers of an order in rounds": "cdna3 | input X: int16[a: 5, b: 3, j: 5] axis t: 15"
+    " output Y[t, j] = X[t // 3, t % 3, j] | units block = 1 thread; tile t=5 j=6 -> block 5 order (t, j / 2 ^ t % 4, j % 2);"
+    " via shared; tile t=1 j=7 -> thread",
+    "a stage of which a cut wider than its piece has more than is read": "zen5 | input X: int32[i: 1, j: 2]"
+    " S[i, j] = where(j > i, X[i, j], 5) output Y[i, j] = S[i, j] + 1 | tile j=1 -> thread; split j=5; load X in shared ahead 1;"
+    " compute S in shared",
+    "a stage of which a sum's last round needs less": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
+    " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
+    " compute P in register { tile j=1 -> thread; load X in shared }",
+}
+
+
+@pytest.mark.parametrize("what", CORRECT | CORRECT_ON_DEVICES)
 def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
-    computation, steps = CORRECT[what].split(" | ")
+    profile, computation, steps = ("", *CORRECT[what].split(" | ")) if what in CORRECT else CORRECT_ON_DEVICES[what].split(" | ")
     made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
-    assert not faults(testing.lowered(made), made)
+    on = tl.load_profile(profile) if profile else PROFILE
+    assert not faults(testing.lowered(made, on), made, on)
 
 
 def test_blocks_that_take_tiles_in_rounds_are_whole_clusters() -> None:

@@ -34,7 +34,7 @@ from tilelang.testing.kernels import (
     unlike,
 )
 from tilelang.testing.points import Pieces, Table, block_of
-from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, ranked, reduces, regions
+from tilelang.testing.reach import NotRead, Points, Reach, among, distinct, filled, flat, ranked, reduces, regions
 
 Array = Any
 LINE_BYTES = 64  # of the caches of processors
@@ -99,8 +99,8 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     return kernel
 
 
-# What all reads of the points reach, where the regions begin, their shape, whether that is certain, and who has them.
-Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int]]
+# What all reads of the points reach, where the regions begin, their shape, whether that is certain, who has them, and for which piece.
+Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int], Array]
 
 
 class Spec:
@@ -116,6 +116,7 @@ class Spec:
         self.stored: tuple[Table, Array, Array, int] | None = None
         self.homes_of_store = self.homes
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
+        self.needed: Array = np.ones(table.exists.size, bool)  # the points of a stage that its readers must read
         self.part: Array = np.int64(0)
         self.parts = False
 
@@ -203,7 +204,7 @@ class Spec:
 
         if must:  # a region may reach beyond the end of what a stage makes
             ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
-            chosen = np.logical_and.reduce([t.exists, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
+            chosen = np.logical_and.reduce([t.exists, self.needed, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
             return reached(Points(t.at, unit).where(chosen))
         found = reached(Points(t.at, unit).where(within))
         for points in (Points(t.again(), unit).where(~t.exists), self._onward(unit)) if t.vectors else ():
@@ -277,7 +278,7 @@ class Spec:
         )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
-        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
+        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
 
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
@@ -289,7 +290,7 @@ class Spec:
         region = self._region(k, step, tensor)
         if region is None:
             return
-        found, low, shape, sure, (block, first, width) = region
+        found, low, shape, sure, (block, first, width), _ = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
         if beside := self._beside(step):
@@ -431,7 +432,7 @@ class Spec:
             self._settle(t, step)
         if region is None:
             return
-        _, low, shape, sure, (block, first, width) = region
+        _, low, shape, sure, (block, first, width), which = region
         definition = definition_of(tensor)
         states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
         reduction = definition_of(states[0]).reduction if states else None
@@ -440,7 +441,15 @@ class Spec:
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         inner = (step.steps or ()) if sure else ()
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
-        done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
+        _, piece = ranked(self.table.number)
+        needed = self._reach(piece, *self._followed(k, tensor), must=True)
+        rows = np.concatenate(
+            [np.zeros((1 + len(shape), 0), np.int64), *(needed[t] for t in together_with(tensor) if t in needed)], axis=1
+        )
+        made_at = np.stack([which[table.number], *(table.at[a.name] for a in definition.axes)])
+        stage = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes)
+        stage.needed = among(made_at, rows)
+        done = stage.run()
         ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
         if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
             self.kernel.partial |= {t.name for t in definition.tensors}
