@@ -326,6 +326,12 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "a stage of which a cut wider than its piece has more than is read": "zen5 | input X: int32[i: 1, j: 2]"
     " S[i, j] = where(j > i, X[i, j], 5) output Y[i, j] = S[i, j] + 1 | tile j=1 -> thread; split j=5; load X in shared ahead 1;"
     " compute S in shared",
+    "registers at quotients of quotients, through a definition": "ampere | input B: float32[b: 33, p: 8] axis l: 33 axis q: 1"
+    " axis m: 8 Y[l, p] = abs(B[32 - l, p]) G[q] = sum[p] Y[q * 2, p] output Z[m] = G[m // 8] | tile m=3 -> block 2;"
+    " load B in register { tile b=4 -> thread }; compute G in register",
+    "a move whose vectors are wider than its tiles, by way of registers": "zen5 | input A: int32[i: 16, n: 8]"
+    " input B: int32[k: 16, i: 16] output C[n, k] = sum[i] A[i, n] * B[k, i] | tile n=1 k=4 -> block; accumulate in register;"
+    " split i=2; load B in shared { load B in register; tile k=2 i=8 -> thread; vectorize k=4 }; tile n=2 k=2 -> thread",
     "a stage of which a sum's last round needs less": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
     " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
     " compute P in register { tile j=1 -> thread; load X in shared }",

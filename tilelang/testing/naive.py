@@ -260,8 +260,8 @@ class Spec:
         which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
-        longer = self._through(tensor, stops, lambda t: self._quotients(t, "//"))
-        wraps = self._through(tensor, stops, lambda t: self._quotients(t, "%"))
+        longer = self._quotients(tensor, "//")
+        wraps = self._through(tensor, stops, lambda t: self._quotients(t, "%") | self._quotients(t, "//") & (t is not tensor))
         apart = self._through(
             tensor,
             stops,
@@ -273,9 +273,8 @@ class Spec:
         )
         shape = shape + 2 * longer
         low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
-        every = (
-            low.max(axis=1, initial=0) + tensor.shape
-        )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
+        # What is read at remainders, at others' quotients, or by reads that move apart, may begin anywhere, and be as long as the tensor.
+        every = low.max(axis=1, initial=0) + tensor.shape
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
@@ -312,13 +311,19 @@ class Spec:
         axes = {d.name: n for d, n in zip(tensor.dims, shape, strict=True)}
         pieces = Pieces({d.name: c for d, c in zip(tensor.dims, low, strict=True)}, block, first, width)
         for steps, memory in ((before, step.memory if stop is None else "shared"), (after, step.memory)):
-            self._move(tensor, axes, pieces, steps if sure else (), memory)
+            stopped = memory == "shared" and len(moves) < len(step.steps or ())
+            self._move(tensor, axes, pieces, steps if sure else (), memory, stopped)
             self._settle(tensor, step, memory)
             if stop is None:
                 break
 
-    def _move(self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str) -> None:
-        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there."""
+    def _move(
+        self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str, stopped: bool
+    ) -> None:
+        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there.
+
+        stopped: what is moved stops in registers, where it is as much for each piece, also where a piece is less.
+        """
         own = _divided(steps, axes)
         table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
         for s in own:
@@ -329,8 +334,9 @@ class Spec:
             return
         every = np.arange(table.exists.size)
         for at, chosen in ((table.at, table.exists), (table.again(), ~table.exists))[: 1 + bool(table.vectors)]:
-            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])[:, chosen]
-            self._claim(self.kernel.reads, tensor, rows, (table.block, table.first, table.width))
+            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])
+            self._claim(self.kernel.reads, tensor, rows[:, chosen | stopped], (table.block, table.first, table.width))
+            rows = rows[:, chosen]
             if memory == "shared":
                 self._claim(self.kernel.writes, tensor, rows, (table.block, table.first, table.width), ("shared",))
         self._idle(self.kernel.reads, tensor)
