@@ -326,6 +326,10 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "a stage of which a cut wider than its piece has more than is read": "zen5 | input X: int32[i: 1, j: 2]"
     " S[i, j] = where(j > i, X[i, j], 5) output Y[i, j] = S[i, j] + 1 | tile j=1 -> thread; split j=5; load X in shared ahead 1;"
     " compute S in shared",
+    "a reduction read at the kernel's axes through one that is read at others": "zen5 | input B: float32[n: 9, m: 8] axis n: 9"
+    " axis m: 8 E[n] = prod[m] B[n, m] C[m, n] = E[n] * B[n, m] output D[n] = E[n] + pad(C[n - 1, n], 1.0) | tile n=4 -> block",
+    "an output that is a sum, which another reads turned": "zen5 | input A: float32[k: 5, j: 3, p: 3]"
+    " output C[j, p] = sum[k] A[k, j, p] output D[j, p] = C[p, j] + 1.0 | tile j=2 -> block",
     "registers at quotients of quotients, through a definition": "ampere | input B: float32[b: 33, p: 8] axis l: 33 axis q: 1"
     " axis m: 8 Y[l, p] = abs(B[32 - l, p]) G[q] = sum[p] Y[q * 2, p] output Z[m] = G[m // 8] | tile m=3 -> block 2;"
     " load B in register { tile b=4 -> thread }; compute G in register",

@@ -53,10 +53,10 @@ def read(
     here, all_main = set(stages(steps)), together(computation)
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
-    ours = {m.name for t in main for m in together_with(t)} | here
-    at: Places = {}
+    reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
+    at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
     for t in main:  # each may be written into the others
-        early |= made(computation, {t.name}, here | early, at) - ours
+        early |= made(computation, {t.name}, here | early, at) - {m.name for m in together_with(t)} - here
     while (other := unlike(main, here | early)) is not None:
         early |= made(computation, {other.name})
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -273,7 +273,7 @@ class Spec:
         )
         shape = shape + 2 * longer
         low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
-        # What is read at remainders, at others' quotients, or by reads that move apart, may begin anywhere, and be as long as the tensor.
+        # Reads at remainders, at others' quotients, or that move apart may begin anywhere, and be as long as the tensor.
         every = low.max(axis=1, initial=0) + tensor.shape
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
