@@ -330,6 +330,11 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     " axis m: 8 E[n] = prod[m] B[n, m] C[m, n] = E[n] * B[n, m] output D[n] = E[n] + pad(C[n - 1, n], 1.0) | tile n=4 -> block",
     "an output that is a sum, which another reads turned": "zen5 | input A: float32[k: 5, j: 3, p: 3]"
     " output C[j, p] = sum[k] A[k, j, p] output D[j, p] = C[p, j] + 1.0 | tile j=2 -> block",
+    "two loads of a role": "hopper | input B: float32[b: 16, a: 8] axis n: 16 axis m: 8 output D[n, m] = B[n, m] + 1.0"
+    " | units block = 2 warp as producer + 2 warp as consumer; tile n=5 -> block;"
+    " load B in shared on producer { tile b=4 -> thread }; load B in shared layout (a, b) on producer; tile n=1 -> consumer",
+    "a load in global memory before a kernel of its own": "zen5 | input A: int32[k: 2, l: 2] input B: int32[q: 1, k: 2]"
+    " output C[l, q] = sum[k] A[k, l] * B[q, k] | load A in global layout (l, k); compute C in global { tile q=3 -> warp }",
     "registers at quotients of quotients, through a definition": "ampere | input B: float32[b: 33, p: 8] axis l: 33 axis q: 1"
     " axis m: 8 Y[l, p] = abs(B[32 - l, p]) G[q] = sum[p] Y[q * 2, p] output Z[m] = G[m // 8] | tile m=3 -> block 2;"
     " load B in register { tile b=4 -> thread }; compute G in register",

@@ -46,6 +46,7 @@ def read(
     """The kernels that a schedule gives steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
     steps = resolved(computation, steps)
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    repacked = tuple(s for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global"))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
     inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
     if inside is not None:
@@ -80,7 +81,7 @@ def read(
             needed |= made(computation, group, here | needed) - group - here
         if inner:
             at_that_time = dataclasses.replace(world, made=frozenset(needed))
-            before.append(_kernel(at_that_time, together_with(computation.tensor(name)), inner))
+            before.append(_kernel(at_that_time, together_with(computation.tensor(name)), (*repacked, *inner)))
     return [*before, _kernel(world, main, steps)]
 
 
@@ -292,7 +293,7 @@ class Spec:
         found, low, shape, sure, (block, first, width), _ = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
-        if beside := self._beside(step):
+        if beside := (*self._beside(step), *(("global",) if step.on else ())):  # a role reads nothing that it loaded itself
             self.homes[tensor.name] = tuple(dict.fromkeys((*self.homes.get(tensor.name, ("global",)), *beside)))
         moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
         stop = next((s for s in moves if isinstance(s, Place)), None)
