@@ -98,7 +98,7 @@ class Record:
                 if not path.exists():
                     run.setdefault("lost", []).append(seed)
                 elif found := faults(path.read_text(encoding="utf-8"), seed):
-                    yield f"{path.name}: {found[0]}"
+                    yield f"{path.name}: {found[0].splitlines()[0]}"
                 else:
                     run.setdefault("settled", {})[str(seed)] = commit
                     path.unlink()
