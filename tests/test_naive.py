@@ -21,10 +21,10 @@ from tilelang.testing.tracing import Reading, traced
 PROFILE = testing.tiny_profile()
 
 
-def faults(program: ir.Program, made: Schedule) -> list[str]:
+def faults(program: ir.Program, made: Schedule, profile: tl.Profile = PROFILE) -> list[str]:
     """What the naive reading of a schedule says of a program."""
     given = testing.arrays(made.computation)
-    return Reading(made, PROFILE, given).faults(traced(program, given))
+    return Reading(made, profile, given).faults(traced(program, given))
 
 
 def kernel(made: Schedule) -> Kernel:
@@ -167,6 +167,29 @@ def test_lanes_of_a_last_vector_may_be_stored_twice() -> None:
     assert any("as its owner writes it" in f for f in known._writes(read, "Y", Fixed()))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "input X: int8[i: 67] axis k: 64 output Y[k] = cast(X[k], uint32) & 3 | tile k=32 -> block; vectorize k=2",
+        "axis k: 12 output Y[k] = 5 | tile k=8 -> block; vectorize k=16",
+        "input X: float16[j: 80] output Y[j] = X[j] * 2.0 | unfuse j = (a: 5, b: 16); tile a=2 -> block; vectorize b=4",
+    ],
+)
+def test_vectors_may_begin_at_the_lines_of_caches(text: str) -> None:
+    """A block then stores elements behind its own: up to a line, and none beyond that."""
+    computation, steps = text.split(" | ")
+    made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
+    given, profile = testing.arrays(made.computation), tl.load_profile("zen5")
+    program = testing.lowered(made, profile)
+    known, trace = Reading(made, profile, given), traced(program, given)
+    code, _ = trace.touched("Y", "global", "Y", True)
+    (read,) = known.kernels
+    assert not tracing.covered(read.writes["global", "Y"], code).all() and not known.faults(trace)
+    own = max(e for c in read.writes["global", "Y"] for e, b in zip(c.element, c.block, strict=True) if b == 0)
+    last = max(e for c in read.again["global", "Y"] for e, b in zip(c.element, c.block, strict=True) if b == 0)
+    assert last == min(own + 64 // made.computation.outputs[0].dtype.bytes, made.computation.outputs[0].shape[0]) - 1
+
+
 def test_a_read_that_has_no_effect_may_be_left_out() -> None:
     i = tl.axes(i=8)
     X, Z = tl.input("X", tl.int32, i), tl.input("Z", tl.int32, i)
@@ -293,11 +316,43 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
 }
 
 
-@pytest.mark.parametrize("what", CORRECT)
+CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
+    "more blocks than a cluster has, for its tiles": "hopper | input B: float32[b: 10, a: 161] axis n: 33 axis q: 7"
+    " output Y[n, q] = pad(B[q + 2, n * 5 - 1], -2.0) | units cluster = 4 block; tile q=3 -> cluster; tile q=2 n=8 -> block 6;"
+    " split n=2; load B in shared ahead 2 { tile a=2 b=32 -> thread }; tile q=8 n=2 -> thread",
+    "blocks that take the numbers of an order in rounds": "cdna3 | input X: int16[a: 5, b: 3, j: 5] axis t: 15"
+    " output Y[t, j] = X[t // 3, t % 3, j] | units block = 1 thread; tile t=5 j=6 -> block 5 order (t, j / 2 ^ t % 4, j % 2);"
+    " via shared; tile t=1 j=7 -> thread",
+    "a stage of which a cut wider than its piece has more than is read": "zen5 | input X: int32[i: 1, j: 2]"
+    " S[i, j] = where(j > i, X[i, j], 5) output Y[i, j] = S[i, j] + 1 | tile j=1 -> thread; split j=5; load X in shared ahead 1;"
+    " compute S in shared",
+    "a reduction read at the kernel's axes through one that is read at others": "zen5 | input B: float32[n: 9, m: 8] axis n: 9"
+    " axis m: 8 E[n] = prod[m] B[n, m] C[m, n] = E[n] * B[n, m] output D[n] = E[n] + pad(C[n - 1, n], 1.0) | tile n=4 -> block",
+    "an output that is a sum, which another reads turned": "zen5 | input A: float32[k: 5, j: 3, p: 3]"
+    " output C[j, p] = sum[k] A[k, j, p] output D[j, p] = C[p, j] + 1.0 | tile j=2 -> block",
+    "two loads of a role": "hopper | input B: float32[b: 16, a: 8] axis n: 16 axis m: 8 output D[n, m] = B[n, m] + 1.0"
+    " | units block = 2 warp as producer + 2 warp as consumer; tile n=5 -> block;"
+    " load B in shared on producer { tile b=4 -> thread }; load B in shared layout (a, b) on producer; tile n=1 -> consumer",
+    "a load in global memory before a kernel of its own": "zen5 | input A: int32[k: 2, l: 2] input B: int32[q: 1, k: 2]"
+    " output C[l, q] = sum[k] A[k, l] * B[q, k] | load A in global layout (l, k); compute C in global { tile q=3 -> warp }",
+    "registers at quotients of quotients, through a definition": "ampere | input B: float32[b: 33, p: 8] axis l: 33 axis q: 1"
+    " axis m: 8 Y[l, p] = abs(B[32 - l, p]) G[q] = sum[p] Y[q * 2, p] output Z[m] = G[m // 8] | tile m=3 -> block 2;"
+    " load B in register { tile b=4 -> thread }; compute G in register",
+    "a move whose vectors are wider than its tiles, by way of registers": "zen5 | input A: int32[i: 16, n: 8]"
+    " input B: int32[k: 16, i: 16] output C[n, k] = sum[i] A[i, n] * B[k, i] | tile n=1 k=4 -> block; accumulate in register;"
+    " split i=2; load B in shared { load B in register; tile k=2 i=8 -> thread; vectorize k=4 }; tile n=2 k=2 -> thread",
+    "a stage of which a sum's last round needs less": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
+    " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
+    " compute P in register { tile j=1 -> thread; load X in shared }",
+}
+
+
+@pytest.mark.parametrize("what", CORRECT | CORRECT_ON_DEVICES)
 def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
-    computation, steps = CORRECT[what].split(" | ")
+    profile, computation, steps = ("", *CORRECT[what].split(" | ")) if what in CORRECT else CORRECT_ON_DEVICES[what].split(" | ")
     made = tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule()
-    assert not faults(testing.lowered(made), made)
+    on = tl.load_profile(profile) if profile else PROFILE
+    assert not faults(testing.lowered(made, on), made, on)
 
 
 def test_blocks_that_take_tiles_in_rounds_are_whole_clusters() -> None:

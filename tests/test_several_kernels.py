@@ -109,3 +109,20 @@ def test_a_reduction_that_is_read_turned_too(constructed: bool) -> None:
         found = tl.compile(whole if constructed else tl.schedule(whole), "cpu")(a)
         for array, right in zip(found if len(outputs) > 1 else (found,), expected, strict=True):
             np.testing.assert_array_equal(array, right)
+
+
+def test_stages_of_a_kernel_of_its_own_are_read_there() -> None:
+    """Y itself reads S, which the kernel only makes."""
+    made = tl.parse("""computation f {
+  input X: float32[q: 13, k: 12]
+  S[k] = prod[q] X[q, k]
+  output Y[k] = S[k] + 1.0
+}
+schedule for f {
+  compute S in global { tile k=4 -> block; tile k=1 -> thread; accumulate in register; split q=2; compute Y in register }
+  tile k=8 -> block
+}
+""").schedule()
+    with pytest.raises(tl.TileLangError, match="nothing in the kernel of S reads Y") as refused:
+        made.check("ampere")
+    assert refused.value.code == "stage-unread"

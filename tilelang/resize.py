@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tilelang.check import axis_extents, resolve_when
@@ -19,7 +19,7 @@ from tilelang.expr import Axis, Expr, Pad, Read, rewrite
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.simplify import interval
-from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize, every_step
 
 LEAST_ROUNDS = 2  # of every loop, beyond its look-ahead
 MANY_ROUNDS = 5  # from which on a loop is shortened
@@ -214,14 +214,6 @@ def _shorter(size: int, inner: tuple[int, int, bool] | None, rounds: int, larges
 def _ahead(steps: tuple[Step, ...]) -> int:
     """The most rounds that a stage looks ahead."""
     return max((s.ahead for s in every_step(steps) if isinstance(s, Place)), default=0)
-
-
-def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Steps, and those in their braces."""
-    for s in steps:
-        yield s
-        if isinstance(s, Place) and s.steps is not None:
-            yield from every_step(s.steps)
 
 
 def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:

@@ -6,6 +6,8 @@ nodes that a target does not lower yet are here and refused by the lowering.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tilelang.errors import Refusal, Span, brief
 from tilelang.expr import Expr, Read, to_text
 from tilelang.node import Node, node
@@ -236,6 +238,14 @@ class When(Step):
 def sizes_text(sizes: Sizes) -> str:
     """The sizes of a cut as they are written: `m=64 n=32`."""
     return " ".join(f"{spelled(axis)}={size}" for axis, size in sizes)
+
+
+def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Steps, and those in their braces."""
+    for s in steps:
+        yield s
+        if isinstance(s, Place) and s.steps is not None:
+            yield from every_step(s.steps)
 
 
 def has_holes(steps: tuple[Step, ...]) -> bool:

@@ -1,5 +1,6 @@
 """Changes of programs as text: a number, a type, an operator, an axis, a place, the order of steps; steps of other programs."""
 
+import itertools
 import random
 import re
 from typing import Any
@@ -62,6 +63,9 @@ MODIFIERS = (
     " behind 1",
     " on producer",
 )
+COMBINERS = re.compile(
+    r"\bcombiner \w+\([^)]*\) (\{[^}]*\})"
+)  # what they do stays: another number, and they may not be associative
 NUMBERS = (0, 1, 1, 2, 2, 3, 4, 4, 5, 7, 8, 8, 12, 16, 16, 17, 24, 32, 33, 64, 128)
 
 
@@ -123,7 +127,13 @@ class Mutator:
     def in_computation(self, text: str) -> str:
         r = self.random
         words = re.split(r"(\w+|[<>=!]=|[-+*<>])", text)
-        at = [n for n, w in enumerate(words) if w.isdigit() or any(w in g for g in GROUPS)]
+        begins = itertools.accumulate(map(len, words), initial=0)
+        laws = [found.span(1) for found in COMBINERS.finditer(text)]
+        at = [
+            n
+            for n, (w, begin) in enumerate(zip(words, begins, strict=False))
+            if (w.isdigit() or any(w in g for g in GROUPS)) and not any(a <= begin < b for a, b in laws)
+        ]
         if not at:
             return text
         n = r.choice(at)

@@ -1,11 +1,14 @@
 """What campaigns ran, over all runs and commits: `benchmarks/results/campaign.json`.
 
 A run is a range of seeds of one kind, for one profile or for all (empty), on one commit, with what was drawn, accepted, new and wrong.
+The text of a finding is kept in `findings/` beside the file, for a seed draws another case when the corpus has changed. `--again` runs
+these texts: where one finds nothing any more, the finding is settled, at this commit; where the text is lost, it counts as lost.
 A case is known by six bytes of the digest of its text without names; `simulated` and `native` hold those that ran so, sorted,
 compressed and in base 64. So the figures count cases that differ, whichever run met them first.
 
     python -m benchmarks.foreign --kind steered --resume    # goes on after the last seed that is recorded for this profile
     python -m benchmarks.foreign.record                     # the figures
+    python -m benchmarks.foreign.record --again             # runs what had findings again
     python -m benchmarks.foreign.record OTHER.json ...      # takes over what other machines recorded
 
 Campaigns for different profiles may run at once: each adds to what the file holds when it writes.
@@ -19,9 +22,11 @@ import json
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+from benchmarks.machine import revision
 
 try:
     import fcntl
@@ -70,13 +75,43 @@ class Record:
         run["accepted"] += len(report.get("digests", ())) if kind == "steered" else bool(report.get("ran"))
         if report["faults"]:
             run["findings"].append(seed)
+            self._keep(self.text_of(profile, seed), report)
+
+    @staticmethod
+    def _keep(path: Path, report: dict[str, Any]) -> None:
+        """Keeps the text of a steered case, below its first line with what was wrong."""
+        head, _, rest = report.get("text", "").partition("\n")
+        said = "".join(f"# {line[:200]}\n" for fault in report["faults"] for line in fault.splitlines()[:2])
+        if rest and report["kind"] == "steered":
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(f"{head}\n{said}{rest}", encoding="utf-8")
+
+    def text_of(self, profile: str, seed: int) -> Path:
+        """Where the text of a finding is kept."""
+        return self.path.parent / "findings" / f"{profile or 'all'}_{seed}.tile"
+
+    def again(self, faults: Callable[[str, int], list[str]], commit: str) -> Iterator[str]:
+        """Settles each open finding whose text finds nothing any more, and says what the others find."""
+        for run in (run for run in self.runs if run["kind"] == "steered"):
+            for seed in open_findings(run):
+                path = self.text_of(run["profile"], seed)
+                if not path.exists():
+                    run.setdefault("lost", []).append(seed)
+                elif found := faults(path.read_text(encoding="utf-8"), seed):
+                    yield f"{path.name}: {found[0].splitlines()[0]}"
+                else:
+                    run.setdefault("settled", {})[str(seed)] = commit
+                    path.unlink()
 
     def merge(self, other: "Record") -> None:
         """Takes over what another file has. Of a run that both have, the longer one stays."""
         own = {_name(run): run for run in self.runs}
         for run in other.runs:
-            if _name(run) not in own or own[_name(run)]["last"] < run["last"]:
-                own[_name(run)] = run
+            mine = own.get(_name(run), run)
+            longer = run if mine["last"] < run["last"] else mine
+            settled, lost = mine.get("settled", {}) | run.get("settled", {}), {*mine.get("lost", ()), *run.get("lost", ())}
+            said = {"settled": settled, "lost": sorted(n for n in lost if str(n) not in settled)}
+            own[_name(run)] = {key: value for key, value in (longer | said).items() if value or key not in said}
         self.runs = list(own.values())
         for how in HOW:
             self.known[how] |= other.known[how]
@@ -96,7 +131,7 @@ class Record:
         written.replace(self.path)
 
     def summary(self) -> str:
-        """The figures by kind, then the seeds with findings."""
+        """The figures by kind, then the seeds with open findings."""
         lines = []
         for kind in dict.fromkeys(run["kind"] for run in self.runs):
             mine = [run for run in self.runs if run["kind"] == kind]
@@ -105,7 +140,10 @@ class Record:
                 f"{kind}: {sum(run['last'] - run['first'] + 1 for run in mine)} seeds, "
                 + ", ".join(f"{c} {n}" for c, n in total.items())
             )
-            lines += [f"  seed {seed} ({r['commit']}): a finding" for r in mine for seed in r["findings"]]
+            lines += [f"  seed {seed} ({r['commit']}): a finding" for r in mine for seed in open_findings(r)]
+            settled, lost = (sum(len(r.get(key, ())) for r in mine) for key in ("settled", "lost"))
+            if settled or lost:
+                lines.append(f"  {settled} findings are settled: their texts find nothing any more; {lost} texts are lost")
         lines.append("distinct: " + ", ".join(f"{how} {len(self.known[how])}" for how in HOW))
         return "\n".join(lines)
 
@@ -118,6 +156,11 @@ def _alone(path: Path) -> Iterator[None]:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def open_findings(run: dict[str, Any]) -> list[int]:
+    """The seeds of a run whose findings are neither settled nor lost."""
+    return [n for n in run["findings"] if str(n) not in run.get("settled", {}) and n not in run.get("lost", ())]
 
 
 def _name(run: dict[str, Any]) -> tuple[Any, ...]:
@@ -136,11 +179,19 @@ def _unpacked(text: str) -> set[bytes]:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.foreign.record", description="The figures of all campaigns.")
     parser.add_argument("files", nargs="*", type=Path, help="records of other machines, which are taken over")
+    parser.add_argument(
+        "--again", action="store_true", help="run the texts of open findings; those that find nothing are settled"
+    )
     chosen = parser.parse_args()
     record = Record()
     for path in chosen.files:
         record.merge(Record(path))
-    if chosen.files:
+    if chosen.again:
+        from benchmarks.foreign.steer import faults_of_text  # needs coverage
+
+        for line in record.again(faults_of_text, revision()):
+            print(line, flush=True)
+    if chosen.files or chosen.again:
         record.write()
     print(record.summary())
     return 0

@@ -424,6 +424,22 @@ def campaign(profile: str, beat: Callable[[], None], resumed: bool = False) -> C
     return made
 
 
+def faults_of_text(text: str, seed: int) -> list[str]:
+    """What is wrong with the text of a finding, with the data of its seed; nothing where it is refused."""
+    entry = corpus.read(text)
+    try:
+        schedule, program = corpus.lowered(entry)
+        found = corpus.faults(schedule, program, entry.device, seed)
+    except tl.TileLangError as error:
+        return [] if corpus.code_of(error) != "too-much-to-simulate" else [str(error)]
+    except Exception:
+        return [traceback.format_exc()[-2000:]]
+    item = native(entry.device, schedule, program) if entry.device[0] == "cpu" else None
+    if found is None:
+        return ["it takes too long to simulate"]
+    return found + ((together([item])[0] or []) if item is not None else [])
+
+
 def example(r: random.Random) -> Any:
     """A schedule of the examples at smaller sizes. Raises the refusal of these sizes."""
     paths = sorted((ROOT / "examples").glob("*.tile"))

@@ -7,7 +7,7 @@ what its operands were filled with, or the whole piece must stand under a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 from tilelang import matching
 from tilelang.dtype import DType
@@ -32,7 +32,7 @@ from tilelang.matching import Match
 from tilelang.meaning import POINTWISE
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
-from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize
+from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize, every_step
 from tilelang.task import Task, reads
 from tilelang.tensor import evaluate
 
@@ -40,7 +40,7 @@ from tilelang.tensor import evaluate
 def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
     """Refuses, in the order of the steps, what the language accepts and no target lowers yet, and instructions not on this device."""
     roles = any(team.role for s in steps if isinstance(s, Units) for team in s.teams)
-    for step in _all_steps(steps):
+    for step in every_step(steps):
         match step:
             case Units():
                 _check_units(step, profile)
@@ -100,15 +100,6 @@ def _check_cluster(step: Units, profile: Profile) -> None:
 
 def _hole(step: Step, mend: str) -> Refusal:
     return refuse(step, "hole", f"`{step}` has a hole that is not filled", f"compile the schedule, which fills it; or {mend}")
-
-
-def _all_steps(steps: tuple[Step, ...]) -> Iterator[Step]:
-    for step in steps:
-        if isinstance(step, Place):
-            yield step
-            yield from _all_steps(step.steps or ())
-        else:
-            yield step
 
 
 def _record(step: Do) -> Instruction:

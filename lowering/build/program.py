@@ -27,7 +27,7 @@ from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
 from tilelang.machine import Profile
 from tilelang.spec import complete, root_spec
-from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
 from tilelang.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 
 
@@ -166,6 +166,11 @@ class _Assembly:
                 self._global(t, "workspace")
         if steps is not None:
             check_steps(root_spec(task), steps, task, tensor_kinds(self.computation))
+            read = self._names_read(task, steps)
+            for s in (s for s in every_step(steps) if isinstance(s, Place) and s.verb == "compute"):
+                if not read & placed_names(self.computation, (s.replace(steps=None),)):
+                    raise refuse(s, "stage-unread", f"`{s}`: nothing in the kernel of {task.name} reads {s.tensor_name}",
+                                 "remove the `compute`")  # fmt: skip
         clusters = plan_clusters(task, default_steps(task, self.profile) if steps is None else steps, self.profile)
         self._kernels(task, clusters.steps, clusters.blocks)
         self.made.update(task.outputs)
@@ -268,14 +273,22 @@ class _Assembly:
 
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""
-        stages = [self._task_of(name) for name in placed_names(self.computation, steps)]
-        read = {r.tensor.name for t in (task, *stages) for r in t.reads()}
+        read = self._names_read(task, steps)
         waiting = [s for s in steps if isinstance(s, Place) and s.verb == "load" and s.tensor_name not in read]
         waiting = [s for s in waiting if s.tensor_name in self.elsewhere]
         for s in waiting:
             reader = self.elsewhere[s.tensor_name]
             build.note(f"`{s}`: nothing is moved, for {reader} reads {s.tensor_name} in a kernel of its own, not below")
         return tuple(s for s in steps if not any(s is w for w in waiting))
+
+    def _names_read(self, task: Task, steps: tuple[Step, ...]) -> set[str]:
+        """The tensors that a task reads, and those that the stages among them read."""
+        placed, read, found = placed_names(self.computation, steps), set[str](), [task]
+        while found:
+            new = {r.tensor.name for r in found.pop().reads()} - read
+            found += [self._task_of(name) for name in sorted(new & placed)]
+            read |= new
+        return read
 
     @staticmethod
     def _followed(build: Build, task: Task, names: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -49,6 +49,14 @@ class Access:
     survived: frozenset[Expr] = frozenset()
     span: Span | None = dataclasses.field(default=None, compare=False)
     when: str = dataclasses.field(default="", compare=False)
+    _hash: int = dataclasses.field(init=False, repr=False, compare=False)  # accesses are looked up again and again
+
+    def __post_init__(self) -> None:
+        compared = (self.buffer.name, self.indices, self.lanes, self.writes, self.guards, self.bound, self.round, self.survived)
+        object.__setattr__(self, "_hash", hash(compared))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __str__(self) -> str:
         inside = ", ".join(str(simplify(i)) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")

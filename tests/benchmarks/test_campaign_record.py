@@ -54,6 +54,26 @@ def test_records_of_two_machines_are_joined(tmp_path: Path) -> None:
     assert {how: len(known) for how, known in one.known.items()} == {"simulated": 2, "native": 1}
 
 
+def test_a_finding_is_settled_where_its_text_finds_nothing_any_more(tmp_path: Path) -> None:
+    record = Record(tmp_path / "campaign.json")
+    for seed, said in enumerate(("first", "second", "third")):
+        record.add(
+            report(seed, (seed,), faults=(f"{said}\nin line 3",)) | {"text": f"# cpu zen5: accepted\n{said} text\n"}, "zen5", "c1"
+        )
+    record.write()
+    kept = record.text_of("zen5", 0)
+    assert kept.read_text() == "# cpu zen5: accepted\n# first\n# in line 3\nfirst text\n"
+    record.text_of("zen5", 2).unlink()
+    found = {"first text": [], "second text": ["still wrong"]}
+    told = list(record.again(lambda text, seed: found[text.splitlines()[-1]], "c2"))
+    assert told == ["zen5_1.tile: still wrong"] and not kept.exists() and record.text_of("zen5", 1).exists()
+    record.write()
+    (run,) = Record(record.path).runs
+    assert (run["findings"], run["settled"], run["lost"]) == ([0, 1, 2], {"0": "c2"}, [2])
+    assert "seed 1 (c1): a finding" in record.summary() and "seed 0" not in record.summary()
+    assert "1 findings are settled: their texts find nothing any more; 1 texts are lost" in record.summary()
+
+
 def test_many_cases_stay_small(tmp_path: Path) -> None:
     record = Record(tmp_path / "campaign.json")
     digest = (n * 0x9E3779B97F4A7C15 % (1 << 64) for n in range(60_000))

@@ -75,6 +75,16 @@ def test_changes_are_often_accepted() -> None:
     assert accepted > 30
 
 
+def test_what_a_combiner_does_is_not_changed() -> None:
+    """With another number in it, its states may no longer be combined in any order."""
+    body = "{ a + b, min(p, q) identity 0, 100 }"
+    head = "  combiner both(a: int32, p: int32; b: int32, q: int32) "
+    text = f"computation C {{\n  input A: float32[i: 4]\n{head}{body}\n  output S[], L[] = reduce both[i] (1, A[i])\n}}\n"
+    mutator = Mutator(random.Random(3), [])
+    changed = {mutator.in_computation(text) for _ in range(300)}
+    assert len(changed) > 30 and all(body in other for other in changed)
+
+
 def test_a_campaign_keeps_what_reaches_new_branches_and_goes_on(tmp_path: Path) -> None:
     def campaign() -> steer.Campaign:
         return steer.Campaign((("hip", "cdna3"),), tmp_path / "corpus", tmp_path)

@@ -9,9 +9,9 @@ from typing import Any, overload
 from tilelang.check import axis_extents, resolve_when
 from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import ComputationError, Refusal, brief, meant, whole_number
-from tilelang.resize import every_step, resize, resize_schedule
+from tilelang.resize import resize, resize_schedule
 from tilelang.schedule import Schedule
-from tilelang.steps import Split, Tile, Vectorize, has_holes
+from tilelang.steps import Split, Tile, Vectorize, every_step, has_holes
 from tilelang.targets import Target
 from tilelang.testing.accepted import is_accepted
 from tilelang.testing.choice import Source

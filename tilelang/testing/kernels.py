@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.computation import Computation, Definition, Tensor
-from tilelang.expr import Axis, Pad, Read, Var
+from tilelang.expr import Axis, Expr, Pad, Read, Var, substitute
 from tilelang.steps import Fuse, Place, Step, Tile, Unfuse, When
 from tilelang.testing.points import value
 from tilelang.testing.reach import NotRead
@@ -58,13 +58,14 @@ class World:
     made: frozenset[str]
 
 
-Places = dict[tuple[str, str], tuple[str, ...] | None]
+Indices = tuple[Expr, ...]
+Places = dict[tuple[str, str], Indices]
 
 
 def made(computation: Computation, names: set[str], stages: Collection[str] = (), places: Places | None = None) -> frozenset[str]:
     """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is not looked into.
 
-    places: at which axes of a kernel each reduction is read, by any of its tensors.
+    places: at which axes of a kernel each reduction is held, by any of its tensors.
     """
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
     places = {} if places is None else places
@@ -73,19 +74,17 @@ def made(computation: Computation, names: set[str], stages: Collection[str] = ()
         tensor = computation.tensor(waiting.pop())
         mine = {t.name for t in states_of((tensor,), {*found, *stages} - {tensor.name})}
         kernel = "" if tensor.name in names else tensor.name
-        inner: list[tuple[Tensor, tuple[str, ...] | None]] = [(tensor, tuple(a.name for a in definition_of(tensor).axes))]
+        axes = definition_of(tensor).axes
+        inner: list[tuple[Tensor, Indices | None]] = [(tensor, axes)]
         seen = set(inner)
         while inner:
-            reader, at = inner.pop()  # at: the kernel's axes, where it is read element for element, outside of any reduction
-            definition = definition_of(reader)
-            for e in (e for v in definition.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None):
-                t, to = e.tensor, None
-                if definition.reduction is None and at is not None and joins(e, definition):
-                    to = tuple(at[definition.axes.index(i)] for i in e.indices if isinstance(i, Axis))
+            reader, at = inner.pop()  # at: what its axes are in the kernel, outside of any reduction
+            for e, to in reads_of(reader, at):
+                t = e.tensor
                 if t.name in {*found, *stages} or (t, to) in seen:
                     continue
-                first, each = definition_of(t).tensors[0].name, t.name in mine and to is not None
-                if definition_of(t).reduction is None or each and places.setdefault((kernel, first), to) == to:
+                first, each = definition_of(t).tensors[0].name, t.name in mine and to is not None and joins(reader, e, to, axes)
+                if definition_of(t).reduction is None or each and to is not None and places.setdefault((kernel, first), to) == to:
                     seen.add((t, to))
                     inner.append((t, to))
                 else:
@@ -94,12 +93,21 @@ def made(computation: Computation, names: set[str], stages: Collection[str] = ()
     return frozenset(found)
 
 
-def joins(read: Read, definition: Definition) -> bool:
-    """Whether a definition reads a tensor element for element, and nowhere beyond its end."""
-    same = len(read.indices) == len(definition.axes) and set(read.indices) == set(definition.axes)
-    padded = any(isinstance(e, Pad) and e.read == read for v in definition.values for e in v.walk())
-    inside = all(isinstance(i, Axis) and i.extent <= n for i, n in zip(read.indices, read.tensor.shape, strict=True))
-    return same and inside and not padded
+def reads_of(reader: Tensor, at: Indices | None) -> Iterator[tuple[Read, Indices | None]]:
+    """What a definition reads of others, and where that is if its axes are `at`; None in a reduction."""
+    definition = definition_of(reader)
+    for e in (e for v in definition.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None):
+        if at is None or definition.reduction is not None:
+            yield e, None
+        else:
+            yield e, tuple(substitute(i, dict(zip(definition.axes, at, strict=True))) for i in e.indices)
+
+
+def joins(reader: Tensor, read: Read, at: Indices, axes: tuple[Axis, ...]) -> bool:
+    """Whether a read is at the axes of a kernel, element for element, and nowhere beyond the end of its tensor."""
+    padded = any(isinstance(e, Pad) and e.read == read for v in definition_of(reader).values for e in v.walk())
+    inside = all(isinstance(i, Axis) and i.extent <= n for i, n in zip(at, read.tensor.shape, strict=True))
+    return len(at) == len(axes) and set(at) == set(axes) and inside and not padded
 
 
 def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -177,16 +185,21 @@ def unlike(tensors: Sequence[Tensor], placed: Collection[str]) -> Tensor | None:
 
 def _all_states(tensors: Sequence[Tensor], placed: Collection[str]) -> list[Tensor]:
     found: dict[Tensor, None] = {}
-    for tensor in tensors:
-        definition = tensor.definition
-        if definition is None:
-            continue
-        if definition.reduction is not None:
-            found.update(dict.fromkeys(definition.tensors))
-            continue
-        for e in definition.values[tensor.member].walk():
-            if isinstance(e, Read) and e.tensor.name not in placed and joins(e, definition):
-                found.update(dict.fromkeys(_all_states((e.tensor,), placed)))
+    seen = set[tuple[Tensor, Indices | None]]()
+
+    def look(tensor: Tensor, at: Indices, axes: tuple[Axis, ...]) -> None:
+        if definition_of(tensor).reduction is not None:
+            found.update(dict.fromkeys(definition_of(tensor).tensors))
+            return
+        for e, to in reads_of(tensor, at):
+            if to is None or e.tensor.name in placed or (e.tensor, to) in seen:
+                continue
+            seen.add((e.tensor, to))
+            if definition_of(e.tensor).reduction is None or joins(tensor, e, to, axes):
+                look(e.tensor, to, axes)
+
+    for tensor in (t for t in tensors if t.definition is not None):
+        look(tensor, definition_of(tensor).axes, definition_of(tensor).axes)
     return list(found)
 
 

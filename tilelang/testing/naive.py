@@ -34,9 +34,10 @@ from tilelang.testing.kernels import (
     unlike,
 )
 from tilelang.testing.points import Pieces, Table, block_of
-from tilelang.testing.reach import NotRead, Points, Reach, distinct, filled, flat, ranked, reduces, regions
+from tilelang.testing.reach import NotRead, Points, Reach, among, distinct, filled, flat, ranked, reduces, regions
 
 Array = Any
+LINE_BYTES = 64  # of the caches of processors
 
 
 def read(
@@ -45,6 +46,7 @@ def read(
     """The kernels that a schedule gives steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
     steps = resolved(computation, steps)
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    repacked = tuple(s for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global"))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
     inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
     if inside is not None:
@@ -52,10 +54,10 @@ def read(
     here, all_main = set(stages(steps)), together(computation)
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
-    ours = {m.name for t in main for m in together_with(t)} | here
-    at: Places = {}
+    reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
+    at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
     for t in main:  # each may be written into the others
-        early |= made(computation, {t.name}, here | early, at) - ours
+        early |= made(computation, {t.name}, here | early, at) - {m.name for m in together_with(t)} - here
     while (other := unlike(main, here | early)) is not None:
         early |= made(computation, {other.name})
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -79,7 +81,7 @@ def read(
             needed |= made(computation, group, here | needed) - group - here
         if inner:
             at_that_time = dataclasses.replace(world, made=frozenset(needed))
-            before.append(_kernel(at_that_time, together_with(computation.tensor(name)), inner))
+            before.append(_kernel(at_that_time, together_with(computation.tensor(name)), (*repacked, *inner)))
     return [*before, _kernel(world, main, steps)]
 
 
@@ -98,8 +100,8 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     return kernel
 
 
-# What all reads of the points reach, where the regions begin, their shape, whether that is certain, and who has them.
-Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int]]
+# What all reads of the points reach, where the regions begin, their shape, whether that is certain, who has them, and for which piece.
+Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int], Array]
 
 
 class Spec:
@@ -115,6 +117,7 @@ class Spec:
         self.stored: tuple[Table, Array, Array, int] | None = None
         self.homes_of_store = self.homes
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
+        self.needed: Array = np.ones(table.exists.size, bool)  # the points of a stage that its readers must read
         self.part: Array = np.int64(0)
         self.parts = False
 
@@ -202,13 +205,23 @@ class Spec:
 
         if must:  # a region may reach beyond the end of what a stage makes
             ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
-            chosen = np.logical_and.reduce([t.exists, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
+            chosen = np.logical_and.reduce([t.exists, self.needed, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
             return reached(Points(t.at, unit).where(chosen))
         found = reached(Points(t.at, unit).where(within))
-        for points in (Points(t.again(), unit).where(~t.exists), Points(t.onward(), unit).where(within)) if t.vectors else ():
+        for points in (Points(t.again(), unit).where(~t.exists), self._onward(unit)) if t.vectors else ():
             for tensor, rows in reached(points).items():
                 found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
         return found
+
+    def _onward(self, unit: Array) -> Points:
+        """What lies up to a cache line behind each point: one thread that stores element by element begins its vectors at a line."""
+        t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
+        if len(axes) != 1 or t.block_of.threads > 1 or self.over or self.homes or others:
+            return Points(t.at, unit).where(t.exists & False)
+        behind = np.arange(1, LINE_BYTES // tensor.dtype.bytes)
+        element = t.at[axes[0].name][:, None] + behind
+        every = Points({axes[0].name: element.reshape(-1)}, np.repeat(unit, behind.size))
+        return every.where(np.repeat(t.exists, behind.size))
 
     def _claim(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, rows: Array, units: tuple[Array, Array, int],
                homes: tuple[str, ...] = ()) -> None:  # fmt: skip
@@ -248,8 +261,8 @@ class Spec:
         which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
         blocks, firsts, width = self._anyone(step)
         shape = (high - low).max(axis=1, initial=0) + 1
-        longer = self._through(tensor, stops, lambda t: self._quotients(t, "//"))
-        wraps = self._through(tensor, stops, lambda t: self._quotients(t, "%"))
+        longer = self._quotients(tensor, "//")
+        wraps = self._through(tensor, stops, lambda t: self._quotients(t, "%") | self._quotients(t, "//") & (t is not tensor))
         apart = self._through(
             tensor,
             stops,
@@ -261,12 +274,11 @@ class Spec:
         )
         shape = shape + 2 * longer
         low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
-        every = (
-            low.max(axis=1, initial=0) + tensor.shape
-        )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
+        # Reads at remainders, at others' quotients, or that move apart may begin anywhere, and be as long as the tensor.
+        every = low.max(axis=1, initial=0) + tensor.shape
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
-        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
+        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
 
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
@@ -278,10 +290,10 @@ class Spec:
         region = self._region(k, step, tensor)
         if region is None:
             return
-        found, low, shape, sure, (block, first, width) = region
+        found, low, shape, sure, (block, first, width), _ = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
-        if beside := self._beside(step):
+        if beside := (*self._beside(step), *(("global",) if step.on else ())):  # a role reads nothing that it loaded itself
             self.homes[tensor.name] = tuple(dict.fromkeys((*self.homes.get(tensor.name, ("global",)), *beside)))
         moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
         stop = next((s for s in moves if isinstance(s, Place)), None)
@@ -300,13 +312,19 @@ class Spec:
         axes = {d.name: n for d, n in zip(tensor.dims, shape, strict=True)}
         pieces = Pieces({d.name: c for d, c in zip(tensor.dims, low, strict=True)}, block, first, width)
         for steps, memory in ((before, step.memory if stop is None else "shared"), (after, step.memory)):
-            self._move(tensor, axes, pieces, steps if sure else (), memory)
+            stopped = memory == "shared" and len(moves) < len(step.steps or ())
+            self._move(tensor, axes, pieces, steps if sure else (), memory, stopped)
             self._settle(tensor, step, memory)
             if stop is None:
                 break
 
-    def _move(self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str) -> None:
-        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there."""
+    def _move(
+        self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str, stopped: bool
+    ) -> None:
+        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there.
+
+        stopped: what is moved stops in registers, where it is as much for each piece, also where a piece is less.
+        """
         own = _divided(steps, axes)
         table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
         for s in own:
@@ -317,8 +335,9 @@ class Spec:
             return
         every = np.arange(table.exists.size)
         for at, chosen in ((table.at, table.exists), (table.again(), ~table.exists))[: 1 + bool(table.vectors)]:
-            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])[:, chosen]
-            self._claim(self.kernel.reads, tensor, rows, (table.block, table.first, table.width))
+            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])
+            self._claim(self.kernel.reads, tensor, rows[:, chosen | stopped], (table.block, table.first, table.width))
+            rows = rows[:, chosen]
             if memory == "shared":
                 self._claim(self.kernel.writes, tensor, rows, (table.block, table.first, table.width), ("shared",))
         self._idle(self.kernel.reads, tensor)
@@ -420,7 +439,7 @@ class Spec:
             self._settle(t, step)
         if region is None:
             return
-        _, low, shape, sure, (block, first, width) = region
+        _, low, shape, sure, (block, first, width), which = region
         definition = definition_of(tensor)
         states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
         reduction = definition_of(states[0]).reduction if states else None
@@ -429,7 +448,15 @@ class Spec:
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         inner = (step.steps or ()) if sure else ()
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
-        done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
+        _, piece = ranked(self.table.number)
+        needed = self._reach(piece, *self._followed(k, tensor), must=True)
+        rows = np.concatenate(
+            [np.zeros((1 + len(shape), 0), np.int64), *(needed[t] for t in together_with(tensor) if t in needed)], axis=1
+        )
+        made_at = np.stack([which[table.number], *(table.at[a.name] for a in definition.axes)])
+        stage = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes)
+        stage.needed = among(made_at, rows)
+        done = stage.run()
         ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
         if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
             self.kernel.partial |= {t.name for t in definition.tensors}
@@ -475,7 +502,10 @@ class Spec:
             self._write(self.kernel.writes, t, at, exists, units)
             if self.stored is None and table.vectors:
                 self._write(self.kernel.again, t, table.again(), ~exists, units)
-                self._write(self.kernel.again, t, table.onward(), exists, units)
+                onward = self._onward(np.arange(exists.size))
+                self._write(
+                    self.kernel.again, t, onward.at, onward.unit >= 0, tuple(u[onward.unit] for u in units[:2]) + units[2:]
+                )
         for t in states if self.kernel.parts else ():
             self._partial(t, table)
 

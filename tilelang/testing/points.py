@@ -116,8 +116,9 @@ class Table:
             rounds = {a: found[a][taken[a]] for a in axes}
             if isinstance(s, Tile) and s.order is not None and all(rounds.values()):
                 rounds = _numbered(s.order, rounds)
-            if isinstance(s, Tile) and s.level not in ("block", "cluster"):
-                width, units = self._units_of(s, width)
+            in_cluster = any(isinstance(other, Tile) and other.level == "cluster" for other in steps)
+            if isinstance(s, Tile) and s.level != "cluster" and (s.level != "block" or in_cluster and s.count is not None):
+                width, units = self._units_of(s, width) if s.level != "block" else (width, self._blocks_of(s))
                 self.wraps |= len(axes) > 1 and math.prod(rounds.values()) > units
                 others = math.prod(max(1, n) for n in list(rounds.values())[1:])
                 rounds[axes[0]] = -(-(-(-rounds[axes[0]] * others // units) * units) // others)
@@ -131,6 +132,10 @@ class Table:
         level = self.block_of.main if step.level in self.block_of.roles else step.level
         per = min(self.block_of.unit(level), width)
         return per, min(step.count, width // per) if isinstance(step.count, int) else width // per
+
+    def _blocks_of(self, step: Tile) -> int:
+        """How many blocks of a cluster a tile goes to."""
+        return min(step.count, self.block_of.cluster) if isinstance(step.count, int) else self.block_of.cluster
 
     def whole(self, local: Mapping[str, Array], low: Mapping[str, Array] | None = None) -> dict[str, Array]:
         """Coordinates of the axes as they are outside, of local ones after `fuse` and `unfuse`. low: where they begin, if not as
@@ -162,11 +167,6 @@ class Table:
             found[root] = np.where(self.exists, found[root], np.maximum(found[root] - size, 0))
         return self.whole(found)
 
-    def onward(self) -> dict[str, Array]:
-        """For all points, those one vector behind: where stores begin at an aligned address, each takes some of the next one's."""
-        sizes = {r: s[-2] for r, s in self.sizes.items() if len(s) > 1 and r in self.vectors}
-        return self.whole({r: c + sizes.get(r, 0) for r, c in self.local.items()})
-
     wraps = False  # whether units take tiles of several axes in rounds: what one has of all rounds together is no region
     vectors: frozenset[str] = frozenset()
     in_block = False  # whether a cluster's tile was divided among its blocks
@@ -186,7 +186,7 @@ class Table:
                 self.in_cluster = self.block + self._wrapped(step, self.cut(sizes))
                 self.block = self.in_cluster * self.block_of.cluster
             case Tile(sizes=sizes, level="block") if self.in_cluster is not None:
-                inner = self._wrapped(step, self.cut(sizes)) % self.block_of.cluster
+                inner = _number(step, self.cut(sizes)) % self._blocks_of(step)
                 self.block, self.in_block = self.in_cluster * self.block_of.cluster + inner, True
             case Tile(sizes=sizes, level="block"):
                 self.block = self.block + self._wrapped(step, self.cut(sizes), self.block_of.cluster)
@@ -216,7 +216,8 @@ class Table:
             digit, n = pieces[wide[-1]]
             pieces = {**pieces, wide[-1]: (digit, -(-n // whole) * whole)}
         number = _number(step, pieces)
-        total = math.prod(n for _, n in pieces.values())
+        rounds = {a: n for a, (_, n) in pieces.items()}
+        total = math.prod(rounds.values() if step.order is None else order_extents(step.order, rounds))
         return number % (-(-step.count // whole) * whole) if isinstance(step.count, int) and step.count < total else number
 
     def _units(self, step: Tile) -> None:

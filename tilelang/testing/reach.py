@@ -222,6 +222,12 @@ def distinct(rows: Array) -> Array:
     return np.stack(np.unravel_index(code, extents)) + low[:, None]
 
 
+def among(rows: Array, others: Array) -> Array:
+    """Which columns of whole numbers are among others."""
+    number = ranked(*(c - min(0, c.min(initial=0)) for c in np.concatenate([rows, others], axis=1)))[1]
+    return np.isin(number[: rows.shape[1]], number[rows.shape[1] :])
+
+
 def ranked(*columns: Array) -> tuple[Array, Array]:
     """Of rows of whole numbers: where each row is found first, in their order; and the number of each row in it."""
     code, *others = columns
