@@ -98,8 +98,8 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     return kernel
 
 
-# What all reads of the points reach, where the regions begin, their shape, whether that is certain, and who has them.
-Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int]]
+# What all reads of the points reach, where the regions begin, their shape, whether that is certain, who has them, of which pieces.
+Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int], Array]
 
 
 class Spec:
@@ -107,11 +107,12 @@ class Spec:
 
     def __init__(
         self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
-        homes: Mapping[str, tuple[str, ...]],
+        homes: Mapping[str, tuple[str, ...]], wanted: Array | None = None,
     ) -> None:  # fmt: skip
+        """wanted: the points that readers surely read, as `_numbered` gives them; None: all that exist are stored."""
         self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, steps
         self.over = tuple(a.name for a in over)
-        self.homes = dict(homes)
+        self.homes, self.wanted = dict(homes), wanted
         self.stored: tuple[Table, Array, Array, int] | None = None
         self.homes_of_store = self.homes
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
@@ -203,6 +204,9 @@ class Spec:
         if must:  # a region may reach beyond the end of what a stage makes
             ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
             chosen = np.logical_and.reduce([t.exists, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
+            if self.wanted is not None:  # or beyond what its readers need of it, where cuts are longer than their pieces
+                every = np.stack([t.piece, *(t.at[a] for a in ends)])[:, chosen]
+                chosen[chosen] = np.isin(_numbered(every, tuple(ends.values())), self.wanted)
             return reached(Points(t.at, unit).where(chosen))
         found = reached(Points(t.at, unit).where(within))
         for points in (Points(t.again(), unit).where(~t.exists), Points(t.onward(), unit).where(within)) if t.vectors else ():
@@ -266,7 +270,7 @@ class Spec:
         )  # what is read at remainders, or by reads that move apart, may begin anywhere, and be as long as the tensor
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
-        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width)
+        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
 
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
@@ -278,7 +282,7 @@ class Spec:
         region = self._region(k, step, tensor)
         if region is None:
             return
-        found, low, shape, sure, (block, first, width) = region
+        found, low, shape, sure, (block, first, width), _ = region
         for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
         if beside := self._beside(step):
@@ -362,7 +366,7 @@ class Spec:
         an axis has the property of the dimension that it is."""
         found: dict[Tensor, Array] = {}
         inlined = [
-            t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and t not in self.tensors
+            t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and self._written_in(t)
         ]
         leading = {tensor}  # what is written in, and reads the tensor at last
         for t in inlined:
@@ -376,6 +380,14 @@ class Spec:
                     if isinstance(e, Read) and e.tensor is t:
                         found[t] |= np.array([any(n in axes for n in i.walk() if isinstance(n, Axis)) for i in e.indices], bool)
         return found[tensor]
+
+    def _written_in(self, tensor: Tensor) -> bool:
+        """Whether a definition may be written into its readers: it is not of this kernel, or others of this kernel read it."""
+        others = [t for t in self.tensors if t is not tensor]
+        values = [definition_of(t).values[t.member] for t in others]
+        return len(others) == len(self.tensors) or any(
+            isinstance(e, Read) and e.tensor is tensor for v in values for e in v.walk()
+        )
 
     def _reads(self, tensor: Tensor) -> list[Read]:
         definitions = self.world.computation.definitions
@@ -420,7 +432,7 @@ class Spec:
             self._settle(t, step)
         if region is None:
             return
-        _, low, shape, sure, (block, first, width) = region
+        _, low, shape, sure, (block, first, width), which = region
         definition = definition_of(tensor)
         states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
         reduction = definition_of(states[0]).reduction if states else None
@@ -428,14 +440,26 @@ class Spec:
         extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: a.extent for a in over}
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         inner = (step.steps or ()) if sure else ()
+        if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
+            # A stop has the name of a stage, also where the steps are not taken.
+            self.kernel.partial |= {t.name for t in definition.tensors}
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
-        done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes).run()
+        wanted = self._wanted(k, tensor, which)
+        done = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes, wanted).run()
         ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
         if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
             self.kernel.partial |= {t.name for t in definition.tensors}
         at = np.stack([np.arange(done.block.size), *(done.at[a.name] for a in definition.axes)])
         for t in definition.tensors:
             self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width), (step.memory,))
+
+    def _wanted(self, k: int, tensor: Tensor, which: Array) -> Array:
+        """What the points that exist read of what step k computes, in the regions of some pieces: numbers of (region, element)."""
+        found = self._reach(ranked(self.table.number)[1], *self._followed(k, tensor), must=True)
+        rows = [found[t] for t in together_with(tensor) if t in found]
+        every = np.concatenate(rows, axis=1) if rows else np.zeros((1 + len(tensor.shape), 0), np.int64)
+        every = every[:, np.isin(every[0], which)]
+        return _numbered(np.stack([np.searchsorted(which, every[0]), *every[1:]]), tensor.shape)
 
     def _stops(self, step: Place) -> None:
         """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
@@ -506,6 +530,13 @@ class Spec:
         self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(
             Claim(element, table.block[unit], first, width)
         )
+
+
+def _numbered(rows: Array, shape: tuple[int, ...]) -> Array:
+    """(unit, coordinates...) in a tensor as one number each."""
+    unit, element = flat(rows, shape)
+    number: Array = unit * max(1, math.prod(shape)) + element
+    return number
 
 
 def _computed(world: World, steps: Sequence[Step]) -> set[str]:

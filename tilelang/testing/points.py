@@ -97,7 +97,7 @@ class Table:
                 self.kept &= (rest < around) | (root in self.reduced)
             self.digits[root], self.local[root] = every, rest
         self.base: dict[str, Array] = {root: np.zeros(count * many, np.int64) for root in self.roots}
-        self.number = np.repeat(np.arange(many), count)
+        self.piece = self.number = np.repeat(np.arange(many), count)
         self.low = {axis: np.repeat(low, count) for axis, low in pieces.low.items()}
         self.block, self.first = np.repeat(pieces.block, count), np.repeat(pieces.first, count)
         self.in_cluster: Array | None = None
