@@ -3,6 +3,7 @@
 import functools
 import os
 import sys
+from collections.abc import Callable
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -72,7 +73,15 @@ def on_opencl(opencl_device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def only_shipped_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The instructions of the package alone, without those that other tests define: errors list what is known."""
-    found = [one for one in known() if one.span is None]
-    monkeypatch.setattr(sys.modules[Instruction.__module__], "_KNOWN", {one.name: one for one in found})
+def only_shipped_instructions(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The instructions of the package alone, without those that other tests define: errors list what is known.
+
+    Calling it makes it so again.
+    """
+
+    def forget() -> None:
+        found = [one for one in known() if one.span is None]
+        monkeypatch.setattr(sys.modules[Instruction.__module__], "_KNOWN", {one.name: one for one in found})
+
+    forget()
+    return forget

@@ -311,6 +311,15 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " output C[p] = Z[p % 24] + pad(Z[p + 1], 0.0) | tile p=32 -> block; load A in register; tile p=1 -> thread",
     "registers for what is read at quotients through a definition": "input A: float32[m: 34] axis p: 32 Z[m] = abs(A[m])"
     " output C[p] = Z[p // 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
+    "registers for what another output reads at remainders through an output": "axis i: 16 axis p: 8 input T: int32[a: 8] in 0 .. 6"
+    " input A: int32[b: 128, c: 8] output Y[i, p] = A[i * 8 + p, T[p] + 1] output Z[p, i] = Y[p, (p + 0) % 8] * Y[i, p]"
+    " | tile i=4 p=2 -> block; split p=2 i=4; tile i=2 p=4 -> thread; load T in register",
+    "a stop of a stage at remainders": "axis q: 17 axis j: 6 input A: int32[q: 17, j: 6] output G[q, j] = A[q, j] + 1"
+    " output Z[q, j] = G[q, q % 6] + 2 | tile q=2 j=8 -> block; compute G in shared layout (j, q); split j=8;"
+    " compute G in shared { tile j=8 q=32 -> thread; via shared; vectorize j=2 }; tile q=32 j=8 -> thread",
+    "a stage for a cut that is longer than the piece it is in": "axis p: 17 input A: int32[d: 6] E[p] = A[p % 5]"
+    " Y[p] = E[p] + where(p != 4, E[p], 2) output C[p] = Y[p] + 1 | tile p=32 -> block; split p=5; load A in shared; split p=16;"
+    " compute Y in shared { tile p=4 -> thread }; tile p=5 -> thread",
     "registers for reads that move apart through a definition": "input A: float32[m: 90] axis p: 32 Z[m] = abs(A[m])"
     " output C[p] = Z[p * 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
 }

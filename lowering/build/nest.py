@@ -401,7 +401,7 @@ class Nest(Rings):
         for b in bounds:
             whole = binary("min", whole, binary("max", (index(b.limit) - b.offset) // size, index(0)))
         whole = simplify(whole)
-        keys = {b.key for b in bounds}
+        keys = {*(b.key for b in bounds), walk.makes}
         piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole pieces only
         indices: dict[str, Expr] = {n: piece if n == axis else index(0) for n in sizes}
         frame = frame.but(nest=())  # two versions of what stands inside
@@ -414,7 +414,7 @@ class Nest(Rings):
         pieces = dataclasses.replace(walk, var=piece, trip=piece if walk.trip is v else walk.trip, trim=main)
         inner = self.walked(frame, sizes, indices, [pieces])
         kept = tuple(
-            x.replace(bounds=tuple(b for b in x.bounds if b.key not in keys and b.key != walk.makes)) if x.name == axis else x
+            x.replace(bounds=tuple(b.replace(known=True) if b.key in keys else b for b in x.bounds)) if x.name == axis else x
             for x in inner.spec.axes
         )
         within = [simplify(b.offset + piece * size + (size - 1)) < b.limit for b in bounds]

@@ -378,8 +378,8 @@ class Walk:
             yield from self._access(load.buffer, load.indices, load.lanes, False, scope)
 
     def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
-        """An instruction's operands: the elements that follow each lane's address, or, where lanes give no addresses, the whole
-        ring slot or buffer. What it writes and completes later counts as asynchronous."""
+        """An instruction's operands: the elements that follow each lane's address, in the next row where one ends, or, where lanes
+        give no addresses, the whole ring slot or buffer. What it writes and completes later counts as asynchronous."""
         later = stmt.semantics.completes != AT_ONCE
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
@@ -390,6 +390,10 @@ class Walk:
                 slots = 1 if buffer.ring else 0
                 rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)
                 covered, inner = (*indices[:slots], *rest), dataclasses.replace(scope, bound=scope.bound | set(rest))
+            elif lanes > 1 and not _in_a_row(buffer, scope.value(indices[-1]), lanes):
+                slot = Var("slot", INDEX, 0, lanes - 1)
+                covered, lanes = _after(buffer, indices, slot), 1
+                inner = dataclasses.replace(scope, bound=scope.bound | {slot})
             if name in stmt.semantics.reads:
                 yield from ((False, a) for a in self._access(buffer, covered, lanes, False, inner))
             if name == stmt.semantics.writes:
@@ -411,6 +415,19 @@ def _watched(kernel: ir.Kernel) -> frozenset[str]:
     return frozenset(
         b.name for b in kernel.buffers if b.name in written and b.memory in ("shared", "global") and b.role != "input"
     )
+
+
+def _in_a_row(buffer: ir.Buffer, last: Expr, lanes: int) -> bool:
+    """Whether elements from a last index on surely end with the row, or before."""
+    high = interval(simplify(last))[1]
+    return len(buffer.shape) == 1 or (high is not None and high + lanes <= buffer.shape[-1])
+
+
+def _after(buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr) -> tuple[Expr, ...]:
+    """The indices of the element so many places after another one in row-major order."""
+    flat = sum((i * stride for i, stride in zip(indices, buffer.strides, strict=True)), count)
+    first, *others = zip(buffer.shape, buffer.strides, strict=True)
+    return flat // first[1], *(flat // stride % extent for extent, stride in others)
 
 
 def _unique(var: Var, path: Path) -> str:

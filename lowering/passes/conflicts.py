@@ -328,14 +328,17 @@ class Prover:
 
 
 def _undivided(a: Access, b: Access) -> tuple[Access, Access]:
-    """Two accesses of one buffer: where dimensions have the digits of one number, as of a fused axis, the number in their place."""
+    """Two accesses of one buffer: where dimensions have the digits of one number, as of a fused axis, the number in their place.
+
+    It stands where the last digit did: lanes, which follow each other along the last dimension, count it on.
+    """
     left, right = list(a.indices), list(b.indices)
     for first in range(len(left) - 1):
         one, other = _number(left[first:]), _number(right[first:])
         if one is not None and other is not None and one[1] == other[1]:
-            digits = 1 + len(one[1])
-            left[first : first + digits] = [one[0], *[index(0)] * (digits - 1)]
-            right[first : first + digits] = [other[0], *[index(0)] * (digits - 1)]
+            above, digits = [index(0)] * len(one[1]), 1 + len(one[1])
+            left[first : first + digits] = [*above, one[0]]
+            right[first : first + digits] = [*above, other[0]]
     return dataclasses.replace(a, indices=tuple(left)), dataclasses.replace(b, indices=tuple(right))
 
 

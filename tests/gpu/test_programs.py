@@ -57,7 +57,8 @@ def test_drawn_programs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("of", ["accumulate in register", "tma_load_2d"])  # which takes a tensor map beside its buffers
-def test_campaigns_run_texts_of_the_device_natively(of: str, tmp_path: Path) -> None:
+def test_campaigns_run_texts_of_the_device_natively(of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steer, "LONG", 1)  # however long the simulation takes
     target = tl.target()
     entry = next((e for e in ACCEPTED if e.device == (target.dialect, PROFILES[target.dialect]) and of in e.text), None)
     if entry is None:

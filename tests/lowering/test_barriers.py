@@ -1,5 +1,6 @@
 """Barriers: each one needed, none missing, in control that all threads share."""
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -11,6 +12,7 @@ from tests.lowering.gemm_kernels import Faults, matrices, tiled_product
 from tilelang import dtype as dt
 from tilelang.errors import Refusal, Span
 from tilelang.expr import INDEX, Axis, Const, Expr, Var, index
+from tilelang.fragment import fragment
 from tilelang.instruction import instruction, moves, operand
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
@@ -123,6 +125,26 @@ def test_what_is_not_all_digits_of_one_number_still_meets(place: tuple[Expr, ...
     rows = ir.Buffer("D", dt.float32, (64, 3, 2), "global", "output")
     r = var("r", 4)
     assert "|" in inserted(kernel(ir.For(r, index(4), put(rows, *place)), buffers=(rows,)))
+
+
+@pytest.mark.parametrize("count", [2, 4, 6])
+def test_lanes_of_digits_meet_where_their_elements_do(count: int) -> None:
+    """Some threads touch several neighbours in a row, others one each: against all elements of either, by thread."""
+    rows, t = ir.Buffer("D", dt.float32, (12, 6), "shared"), Var("thread", INDEX, 0, 11)
+
+    def access(lanes: int, shift: int, few: int, writes: bool) -> tuple[Access, set[tuple[int, int, int]]]:
+        guard, number = t < few, t * lanes + shift
+        places = (
+            (i, (i * lanes + shift) // count, (i * lanes + shift) % count + lane) for i in range(few) for lane in range(lanes)
+        )
+        return Access(rows, (number // count, number % count), lanes, writes, (guard,)), set(places)
+
+    for sizes in itertools.product((1, 2), (0, 1), (1, 3, 12), (1, 2), (0, 2), (1, 12)):
+        (a, older), (b, newer) = access(*sizes[:3], True), access(*sizes[3:], False)
+        meet = any(x[0] != y[0] and x[1:] == y[1:] for x in older for y in newer)
+        ends_in_row = not any(n[0] > 1 and (n[1] or count % n[0]) for n in (sizes[:3], sizes[3:]))
+        found = Prover(12).conflict(a, b)
+        assert found == meet if ends_in_row else found >= meet
 
 
 def test_rounds_beyond_all_counting_are_not_written_out() -> None:
@@ -456,6 +478,35 @@ def test_an_instruction_reads_the_slot_it_is_given(completes: str, expected: str
     read = ir.Instruction(semantics, (("X", RING2, (k % 2, index(0))), ("Y", S, (index(0),))), 32, span=Span("s.py", 8))
     body = put(RING2, 0, T), ir.For(k, index(10), ir.Seq((read, put(RING2, (k + 1) % 2, T))))
     assert shape(insert_barriers(kernel(*body, buffers=(A, C, RING2, S))).body) == expected
+
+
+@pytest.mark.parametrize("ring", [0, 2])
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_an_instruction_goes_on_in_the_next_row(columns: int, ring: int) -> None:
+    """Each of eight threads stores two elements that follow each other, the first one at the end of a row."""
+    m, t = Axis("m", 2), Var("thread", INDEX, 0, 7)
+    run = fragment(1, 2, lambda _, slot: slot)
+    x, y = operand("X", dt.float32, "register", m), operand("Y", dt.float32, "shared", m, fragment=run)
+    semantics = instruction("store_two", means=moves(y[m], x[m]), operands=(x, y), level="thread", replace=True)
+    held, rows = (
+        ir.Buffer("X", dt.float32, (2,), "register"),
+        ir.Buffer("R", dt.float32, (*[2][:ring], 24, columns), "shared", ring=ring),
+    )
+
+    def at(number: Expr, slot: int = 1) -> tuple[Expr, ...]:
+        return (*[index(slot)][:ring], number // columns, number % columns)
+
+    def shape_with(*read: Expr, slot: int = 1) -> str:
+        store = ir.Instruction(semantics, (("X", held, (index(0),)), ("Y", rows, at(first(t)))))
+        body = put(held, 0), put(held, 1), store, *(get(rows, *at(number, slot)) for number in read)
+        return inserted(kernel(*body, threads=8, buffers=(C, held, rows)))
+
+    def first(thread: Expr) -> Expr:
+        return thread * max(columns, 2) + columns - 1
+
+    assert shape_with(first(t), first(t) + 1) == "wwrr"
+    assert shape_with(first(7 - t)) == shape_with(first(7 - t) + 1) == "ww|r"
+    assert shape_with(first(7 - t) + 1, slot=0) == ("wwr" if ring else "ww|r")
 
 
 def test_a_loop_variable_is_named_as_it_was_written() -> None:

@@ -86,9 +86,11 @@ def recorded_of(program: str) -> list[str]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("only_shipped_instructions")
-def test_what_a_program_costs(part: int, request: pytest.FixtureRequest) -> None:
-    found = {program: recorded_of(program) for program in PROGRAMS[part::PARTS]}
+def test_what_a_program_costs(part: int, only_shipped_instructions: Callable[[], None], request: pytest.FixtureRequest) -> None:
+    found = dict[str, list[str]]()
+    for program in PROGRAMS[part::PARTS]:
+        only_shipped_instructions()
+        found[program] = recorded_of(program)
     recorded = json.loads(PATH.read_text(encoding="utf-8")) if PATH.exists() else {}
     if request.config.getoption("--update-golden"):
         recorded = {program: lines for program, lines in {**recorded, **found}.items() if program in PROGRAMS}

@@ -118,3 +118,15 @@ def test_a_peeled_move_fills_all_that_lies_outside(rows: int, tile: int, piece: 
     schedule s for f {{ tile m={tile} -> block; load A in shared {{ split m={piece} peel }}; tile m=1 -> thread }}
     """).schedule()
     assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_peeled_move_stays_inside_the_stage_that_all_threads_of_a_unit_fill(rows: int) -> None:
+    """The cut that gives each thread one element comes after bounds of the same extent that the whole pieces keep anyway."""
+    made = tl.parse(f"""computation f {{
+      input A: float32[k: {rows}]
+      output Y[k] = A[k] + 1
+    }}
+    schedule s for f {{ tile k=1 -> warp 2; split k=3; load A in register {{ split k=1 peel; via shared }} }}
+    """).schedule()
+    assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))

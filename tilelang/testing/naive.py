@@ -381,7 +381,7 @@ class Spec:
         an axis has the property of the dimension that it is."""
         found: dict[Tensor, Array] = {}
         inlined = [
-            t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and t not in self.tensors
+            t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and self._written_in(t)
         ]
         leading = {tensor}  # what is written in, and reads the tensor at last
         for t in inlined:
@@ -395,6 +395,14 @@ class Spec:
                     if isinstance(e, Read) and e.tensor is t:
                         found[t] |= np.array([any(n in axes for n in i.walk() if isinstance(n, Axis)) for i in e.indices], bool)
         return found[tensor]
+
+    def _written_in(self, tensor: Tensor) -> bool:
+        """Whether a definition may be written into its readers: it is not of this kernel, or others of this kernel read it."""
+        others = [t for t in self.tensors if t is not tensor]
+        values = [definition_of(t).values[t.member] for t in others]
+        return len(others) == len(self.tensors) or any(
+            isinstance(e, Read) and e.tensor is tensor for v in values for e in v.walk()
+        )
 
     def _reads(self, tensor: Tensor) -> list[Read]:
         definitions = self.world.computation.definitions
@@ -447,6 +455,9 @@ class Spec:
         extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: a.extent for a in over}
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         inner = (step.steps or ()) if sure else ()
+        if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
+            # A stop has the name of a stage, also where the steps are not taken.
+            self.kernel.partial |= {t.name for t in definition.tensors}
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
         _, piece = ranked(self.table.number)
         needed = self._reach(piece, *self._followed(k, tensor), must=True)
