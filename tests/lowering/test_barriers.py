@@ -209,7 +209,7 @@ def test_tails_skip_the_access_not_the_barrier() -> None:
         (lambda both: ir.If(T < 40, both, span=Span("s.py", 7)), "a branch"),
         (lambda both: ir.If(ir.Load(S, (T,)) < 0.5, both), "a branch"),
         (lambda both: ir.If(index(1) < 0, get(S, T), ir.If(T < 40, both)), "a branch"),
-        (lambda both: ir.For(Var("i", INDEX), T % 3 + 1, both), "a loop whose number of rounds depends on the thread"),
+        (lambda both: ir.For(Var("i", INDEX), T % 3 + 1, both), "a loop whose number of iterations depends on the thread"),
     ],
     ids=["thread", "registers and memory", "else", "rounds"],
 )
