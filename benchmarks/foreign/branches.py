@@ -188,7 +188,7 @@ def _ends(suite: list[ast.stmt]) -> bool:
     """Whether a suite always raises, or hands on to what does: a plain look, that no condition is followed in."""
     for statement in suite:
         match statement:
-            case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))) if name[0].isupper():
+            case ast.Raise(exc=ast.Name(id=name) | ast.Call(func=ast.Name(id=name))) if name.lstrip("_")[0].isupper():
                 return name in (
                     "Refusal",
                     "Findings",

@@ -53,19 +53,20 @@ def missed(verbose: bool) -> str:
         name = next(iter(source.branches)).file
         if name.startswith(FOLDERS):
             sums.update(may=len(may), left=len(left), refusing=len(source.refusing), unrefused=len(unrefused))
-            sums.update(proven=len(left & proven.keys()))
+            sums.update(proven=len(left & proven.keys()), settled=len(unrefused & proven.keys()))
         lines.append(
             f"{name}: {len(may) - len(left)} of {len(may)} taken; of {len(source.refusing)} that refuse {len(unrefused)} not"
         )
         if verbose:
             lines += [f"  {b}" + (f" ({proven[b]})" if b in proven else "") for b in sorted(left)] + [
-                f"  {b} (refuses)" for b in sorted(unrefused)
+                f"  {b} (refuses{f'; {proven[b]}' if b in proven else ''})" for b in sorted(unrefused)
             ]
     share = 100 * (sums["may"] - sums["left"]) / max(1, sums["may"])
     lines.append(
         f"{' and '.join(FOLDERS)}: {sums['may'] - sums['left']} of {sums['may']} branches taken by accepted cases ({share:.1f} %);"
         f" {sums['proven']} of the others are shown not to be reachable;"
-        f" of {sums['refusing']} that refuse {sums['refusing'] - sums['unrefused']}"
+        f" of {sums['refusing']} that refuse {sums['refusing'] - sums['unrefused']} are taken,"
+        f" and {sums['settled']} of the others are shown not to be reachable"
     )
     return "\n".join(lines)
 

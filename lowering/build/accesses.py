@@ -89,8 +89,8 @@ class Accesses(Part):
                     yield from self._conditioned_reads(frame, i, under)
             case _:
                 for child in e.children():
-                    if isinstance(child, Expr):
-                        yield from self._conditioned_reads(frame, child, under)
+                    assert isinstance(child, Expr)  # only reads have other parts
+                    yield from self._conditioned_reads(frame, child, under)
 
     def _access(
         self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool = False

@@ -95,8 +95,8 @@ def _common(results: Sequence[Expr]) -> list[Expr]:
             found[e] = None
         elif not isinstance(e, ir.Load):
             for child in e.children():
-                if isinstance(child, Expr):
-                    visit(child)
+                assert isinstance(child, Expr)  # only loads have other parts
+                visit(child)
 
     for r in results:
         visit(r)

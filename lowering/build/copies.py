@@ -91,16 +91,17 @@ class Copies(Fragments):
         if not sizes:
             can = ", ".join(str(n) for n in self.build.profile.async_copy_bytes)
             raise NotCopied(f"its leaf has {elements * of} bytes, the device copies {can} at a time")
-        for size in sorted(sizes, reverse=True):
+        while True:
+            size = max(sizes)
             try:
                 found = self._copy_by(frame, step, moving, elements, size // of)
             except _Misaligned as reason:
-                if size == min(sizes):
+                sizes.remove(size)
+                if not sizes:
                     raise NotCopied(str(reason)) from None
-                continue
-            self._sizes[size] = None
-            return found
-        raise AssertionError
+            else:
+                self._sizes[size] = None
+                return found
 
     def _copy_by(self, frame: Frame, step: Vectorize | None, moving: str | None, elements: int, lanes: int) -> ir.Stmt:
         """The elements of a leaf in copies of `lanes`."""

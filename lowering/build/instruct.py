@@ -30,6 +30,7 @@ from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
 from tilelang.meaning import POINTWISE
+from tilelang.records import near
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
 from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize, every_step
@@ -50,10 +51,8 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                 raise refuse(step, "unknown-role", f"`{step}`: `units` has no role {step.on}",
                              f"write `units block = 1 warp as {step.on} + 4 warp as consumer`, or remove `on`")  # fmt: skip
             case Place(memory=memory) if not profile.has_memory(memory):
-                try:
-                    profile.memory(memory)
-                except Refusal as unknown:
-                    raise refuse(step, unknown.code, f"`{step}`: {unknown.message}", unknown.mend or "") from None
+                raise refuse(step, "unknown-memory", f"`{step}`: the profile `{profile.name}` has no memory `{memory}`",
+                             near(str(memory), profile.memory_names))  # fmt: skip
             case Place():
                 for flag, what in (
                     (step.behind > 1, "`behind` by more than one iteration"),

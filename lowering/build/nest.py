@@ -8,6 +8,7 @@ same for all threads.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 from tilelang.check import advance, later
@@ -25,7 +26,7 @@ from tilelang.lowering.build.spreads import numbers, plan_spread, tile_numbered,
 from tilelang.lowering.passes.unroll import MOST_STATEMENTS
 from tilelang.simplify import conjunction, interval, simplify
 from tilelang.spec import Bound
-from tilelang.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.task import reads
 
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
@@ -70,13 +71,9 @@ class Nest(Rings):
                 return self.chain(frame, i + 1) if frame.finishing else self.via(frame, i, step)
             case Vectorize() | Do():
                 return written_at(self.leaf(frame, step), frame)
-            case Units() | Inline():
-                return self.chain(frame, i + 1)
-            case Open():
-                raise refuse(step, "hole", "`...` stands for steps that the autoscheduler fills", "write the steps out")
             case _:
-                later(step, "this step")
-                raise AssertionError
+                assert isinstance(step, (Units, Inline)), f"`{step}`: `check_lowered` refuses holes"
+                return self.chain(frame, i + 1)
 
     # ------------------------------------------------------------ spreads
 
@@ -229,9 +226,7 @@ class Nest(Rings):
         A stage that runs ahead reads what is there before the walk: what the round brings before it is of the round itself.
         """
         needed = self._read_by(place) if place.verb == "compute" else set()
-        for step in steps:
-            if step is place:
-                return
+        for step in itertools.takewhile(lambda s: s is not place, steps):
             if isinstance(step, Place) and step.verb == "compute":
                 task = self.build.task_of(step.tensor_name)
                 if place.tensor_name in {t.name for t in task.outputs} | self._read_by(step):

@@ -27,8 +27,6 @@ class Pieces(Part):
                 raise refuse(stop, "not-lowered-yet", f"`{stop}` after steps other than loops over an instruction's results is valid,"
                              " but not supported yet", "write `via` first in the braces")  # fmt: skip
             for axis, size in numbers(walk).items():
-                if axis not in {a.name for a in frame.spec.axes if not a.reduction}:
-                    raise refuse(walk, "unknown-axis", f"`{walk}`: the results have no axis {axis}", "name an axis of the output")
                 sizes[axis] = size
         counts = [range(-(-frame.spec.axis(axis).extent // size)) for axis, size in sizes.items()]
         out, first = list[ir.Stmt](), tuple[Box, ...]()

@@ -121,8 +121,6 @@ class Places(Part):
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """The move of a load, and where its readers find it. slot: which buffer of a ring it fills."""
-        if step.open:
-            raise refuse(step, "hole", f"`{step}` has a hole, which the autoscheduler fills", "write the steps out")
         region, uses = self.region(frame, i, step)
         points = [p.name[1:] for p in region.source.points]
         if points and not region.points:

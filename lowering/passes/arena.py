@@ -51,7 +51,7 @@ def place_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None 
         return kernel
     if not kernel.roles:
         kernel = kernel.replace(body=_drained(kernel.body))
-    lives = _lives(kernel.body, {b.name for b in shared})
+    lives = _lives(kernel.body)
     if kernel.roles or sum(b.bytes for b in shared) <= capacity_bytes // FEW:  # roles run beside each other; barriers cost more
         lives = {name: Life(0, 1) for name in lives}
     offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
@@ -103,15 +103,14 @@ def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], named: set[str])
 # ---------------------------------------------------------------- lives
 
 
-def _lives(body: ir.Stmt, names: set[str]) -> dict[str, Life]:
+def _lives(body: ir.Stmt) -> dict[str, Life]:
     """The life of every shared buffer that the body touches."""
     lives: dict[str, Life] = {}
     counter = [0]
 
     def touch(name: str, at: int) -> None:
-        if name in names:
-            life = lives.setdefault(name, Life(at, at))
-            life.first, life.last = min(life.first, at), max(life.last, at)
+        life = lives.setdefault(name, Life(at, at))
+        life.first, life.last = min(life.first, at), max(life.last, at)
 
     def visit(stmt: ir.Stmt) -> None:
         start = counter[0] = counter[0] + 1

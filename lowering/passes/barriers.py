@@ -10,7 +10,7 @@ taking away any inserted barrier would leave such a pair. Each barrier names the
 How. A walk over the tree in program order keeps the accesses that no barrier has followed yet. Where a statement touches what is
 pending, a barrier goes before it, outside loops that do not need one per round. The back-edge of a loop brings the pending
 accesses of the round before (its variable less one), or of any earlier round where no barrier cuts them off. A statement whose
-control depends on the thread is taken whole; where it would need a barrier inside, `divergence` first splits it. Last, each
+control depends on the thread is taken whole; where it would need a barrier inside, `divergence` refuses it. Last, each
 barrier is taken away if the walk finds nothing wrong without it.
 """
 
@@ -25,7 +25,7 @@ from tilelang.expr import INDEX, Const, Expr, Var, substitute
 from tilelang.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Access, Prover
-from tilelang.lowering.passes.divergence import diverges, split_divergent
+from tilelang.lowering.passes.divergence import check_uniform, diverges
 from tilelang.lowering.passes.pending import (
     State,
     any_round_back,
@@ -86,7 +86,8 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
         alone.stmt(stmt, (), Scope(names), State())
         return bool(alone.sites)
 
-    walk = Walk(kernel.replace(body=split_divergent(kernel.body, needs)), prover, watched)
+    check_uniform(kernel.body, needs, {})
+    walk = Walk(kernel, prover, watched)
     walk.run()
     parts = _rebuilt(walk.kernel.body, (), walk.sites)
     return walk.kernel.replace(body=parts[0] if len(parts) == 1 else ir.Seq(parts))

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.errors import Span
-from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, index, substitute
+from tilelang.expr import Binary, Const, Expr, Unary, Var, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.scalar_semantics import BINARY
 from tilelang.simplify import interval, linear, simplify
@@ -97,20 +97,11 @@ def evaluate(e: Expr, values: Mapping[Expr, Array]) -> Array:
     match e:
         case Const(value=value) if isinstance(value, (bool, int)):
             return np.asarray(value)
-        case Binary(op, left, right):
-            function = _FUNCTIONS.get(op)
-            if function is None:
-                raise Opaque
-            result: Array = function(evaluate(left, values), evaluate(right, values))
+        case Binary(op, left, right) if op in _FUNCTIONS:
+            result: Array = _FUNCTIONS[op](evaluate(left, values), evaluate(right, values))
             return result
-        case Unary("-", operand):
-            return -evaluate(operand, values)
         case Unary("not", operand):
             return ~evaluate(operand, values).astype(bool)
-        case Cast(operand, type) if type.is_integer:
-            return evaluate(operand, values)
-        case Select(condition, then, otherwise):
-            return np.where(evaluate(condition, values), evaluate(then, values), evaluate(otherwise, values))
         case _:
             raise Opaque
 
@@ -127,12 +118,8 @@ def is_opaque(e: Expr) -> bool:
             return not isinstance(value, (bool, int))
         case Binary(op, left, right):
             return op not in _FUNCTIONS or is_opaque(left) or is_opaque(right)
-        case Unary("-" | "not", operand):
+        case Unary("not", operand):
             return is_opaque(operand)
-        case Cast(operand, type):
-            return not type.is_integer or is_opaque(operand)
-        case Select(condition, then, otherwise):
-            return is_opaque(condition) or is_opaque(then) or is_opaque(otherwise)
         case _:
             return True
 
@@ -150,9 +137,6 @@ def step(e: Expr, v: Var) -> tuple[int, int] | None:
             return (1, 1) if e is v else (1, 0)
         case Const():
             return (1, 0)
-        case Unary("-", operand):
-            inner = step(operand, v)
-            return None if inner is None else (inner[0], -inner[1])
         case Binary("+" | "-" as op, left, right):
             a, b = step(left, v), step(right, v)
             if a is None or b is None:
@@ -347,8 +331,6 @@ def _number(indices: list[Expr]) -> tuple[Expr, tuple[int, ...]] | None:
     x % 2, with 3, 2. None where they are none."""
     digits: list[Digit] = []
     for e in indices:
-        if is_opaque(e):
-            return None
         digits.append(_digit(e))
         if (digits[-1].count is None) != (len(digits) == 1):
             return None

@@ -116,10 +116,11 @@ class _Flow:
                 while not (before := self.backward(body, around)) <= around:
                     around |= before
                 return before if (interval(extent)[0] or 0) > 0 else before | after
-            case ir.If(then=then, otherwise=otherwise):
-                return self.backward(then, after) | (after if otherwise is None else self.backward(otherwise, after))
             case _:
-                return after
+                assert isinstance(stmt, ir.If)
+                return self.backward(stmt.then, after) | (
+                    after if stmt.otherwise is None else self.backward(stmt.otherwise, after)
+                )
 
     def forward(self, stmt: ir.Stmt, before: Buffers) -> Buffers:
         """What is written in full after a statement."""
@@ -134,10 +135,11 @@ class _Flow:
             case ir.For(extent=extent, body=body):
                 after = self.forward(body, before)
                 return after if (interval(extent)[0] or 0) > 0 else before
-            case ir.If(then=then, otherwise=otherwise):
-                return self.forward(then, before) & (before if otherwise is None else self.forward(otherwise, before))
             case _:
-                return before
+                assert isinstance(stmt, ir.If)
+                return self.forward(stmt.then, before) & (
+                    before if stmt.otherwise is None else self.forward(stmt.otherwise, before)
+                )
 
 
 def _arrays(

@@ -9,21 +9,19 @@ threads in shared memory (see `crossing`). One line before and after, with 64 th
     for k { threads tid in 0..64 { X[tid] = X[tid] + S[tid] }; threads tid in 0..64 { S[tid] = X[tid] } }
 
 Between two barriers threads touch no element that another one writes, so that one may run after the other. For the same reason what all
-threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it where that gives
-the same value; otherwise it crosses as a register would. A loop is only as long as there are threads that have an effect.
+threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it: neither its
+value nor a number of rounds reads what the kernel writes. A loop is only as long as there are threads that have an effect.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tilelang import dtype as dt
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Const, Expr, Var, cast, free, index, substitute
+from tilelang.expr import INDEX, Const, Expr, Var, free, index, substitute
 from tilelang.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.passes.arena import ALIGNMENT, with_buffers
@@ -42,8 +40,8 @@ from tilelang.lowering.passes.crossing import (
     vector_widths,
     zeros,
 )
-from tilelang.lowering.passes.divergence import diverges
-from tilelang.simplify import FALSE, TRUE, conjuncts, interval, simplify
+from tilelang.lowering.verify import InternalError
+from tilelang.simplify import FALSE, TRUE, conjuncts, simplify
 
 Lets = tuple[ir.Let, ...]
 Range = tuple[int, int]  # of threads: the first, and one past the last
@@ -68,11 +66,10 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
     names = fresh("tid", splitting.taken), fresh("element", splitting.taken)
     body = _Loops(kernel.threads, found, vector_widths(kernel.body), *names).kernel(tree)
     used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
-    buffers = (*kernel.buffers, *splitting.kept)
     return kernel.replace(
         threads=1,
         body=body,
-        buffers=(*(b for b in buffers if b.memory != "register" or b.name in used), *found.arrays.values()),
+        buffers=(*(b for b in kernel.buffers if b.memory != "register" or b.name in used), *found.arrays.values()),
     )
 
 
@@ -122,13 +119,12 @@ def _all_placed(kernel: ir.Kernel) -> ir.Kernel:
 
 
 class _Splitting:
-    """Takes a kernel apart at its barriers. regions: in program order. kept: registers made of names that cross a barrier."""
+    """Takes a kernel apart at its barriers. regions: in program order."""
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.written = {b for s in ir.statements(kernel.body) for b, writes in ir.touched(s) if writes}
         self.taken = {b.name for b in kernel.buffers} | set(_bound(kernel.body)) | {v.name for v in (*ir.BLOCK, ir.THREAD)}
         self.regions: list[Region] = []
-        self.kept: list[ir.Buffer] = []
 
     def block(self, stmt: ir.Stmt, lets: Lets) -> ir.Stmt:
         """A statement that all threads come to, its regions marked. lets: the names in scope that are computed where they are used."""
@@ -136,14 +132,9 @@ class _Splitting:
             return self.region([stmt], lets)
         match stmt:
             case ir.Seq(body):
-                return self.sequence(list(body), lets)
+                return self.sequence(_opened(body), lets)
             case ir.For(extent=extent, body=body):
-                extent = _expanded(extent, lets)
-                before = None
-                if ir.loads(extent):  # what it reads may change between the rounds
-                    rounds = Var(fresh("rounds", self.taken), extent.dtype, *interval(extent))
-                    before, extent = ir.Let(rounds, extent, stmt.span), rounds
-                return ir.seq(before, stmt.replace(extent=extent, body=self.block(body, lets)))
+                return stmt.replace(extent=_expanded(self.lasting(extent), lets), body=self.block(body, lets))
             case ir.If(condition, then, otherwise):
                 other = None if otherwise is None else self.block(otherwise, lets)
                 return stmt.replace(condition=_expanded(condition, lets), then=self.block(then, lets), otherwise=other)
@@ -160,30 +151,12 @@ class _Splitting:
         self.regions.append(Region(ir.Seq((*needed, *stmts)), len(self.regions)))
         return self.regions[-1]
 
-    def sequence(self, rest: list[ir.Stmt], lets: Lets) -> ir.Stmt:
+    def sequence(self, stmts: Iterable[ir.Stmt], lets: Lets) -> ir.Stmt:
         """Statements in order, those between two barriers together."""
         out, run = list[ir.Stmt](), list[ir.Stmt]()
-        while rest:
-            stmt, *rest = rest
+        for stmt in stmts:
             if isinstance(stmt, ir.Let):
-                if stmt.var.name in set(itertools.chain.from_iterable(map(_bound, run))):  # it will stand in front of them
-                    stmt, rest = self.renamed(stmt, rest)
-                local = frozenset(s.var for s in run if isinstance(s, ir.Let))
-                value = _expanded(stmt.value, lets)
-                stays = bool(free(value) & local)
-                if not stays and not any(
-                    load.buffer in self.written or load.buffer.memory == "register" for load in ir.loads(value)
-                ):
-                    lets = (*lets, stmt)
-                elif not stays and not diverges(
-                    value
-                ):  # all threads read it, so that none of them writes it before the next barrier
-                    out.append(stmt.replace(value=value))
-                elif _outlives(stmt.var, rest):
-                    store, rest = self.keep(stmt, rest)
-                    run.append(store)
-                else:
-                    run.append(stmt)
+                lets = (*lets, stmt.replace(value=self.lasting(stmt.value)))
             elif _meets(stmt):
                 out += [self.region(run, lets)] if run else []
                 out.append(self.block(stmt, lets))
@@ -193,21 +166,20 @@ class _Splitting:
         out += [self.region(run, lets)] if run else []
         return ir.Seq(tuple(s for s in out if s != ir.Seq(())))
 
-    def renamed(self, let: ir.Let, rest: list[ir.Stmt]) -> tuple[ir.Let, list[ir.Stmt]]:
-        """A name and what follows it, under another name."""
-        var = Var(fresh(let.var.name, self.taken), let.var.type, let.var.lower, let.var.upper)
-        return let.replace(var=var), [_substituted(s, {let.var: var}) for s in rest]
+    def lasting(self, value: Expr) -> Expr:
+        """A value that is the same at any later point. Raises InternalError for any other."""
+        if any(load.buffer in self.written or load.buffer.memory == "register" for load in ir.loads(value)):
+            raise InternalError(f"{value} may change before it is used")
+        return value
 
-    def keep(self, let: ir.Let, rest: list[ir.Stmt]) -> tuple[ir.Stmt, list[ir.Stmt]]:
-        """A name that is used behind a barrier as a register, and what follows it."""
-        flag = let.var.type.kind == "bool"
-        type = dt.uint8 if flag else let.var.type
-        buffer = ir.Buffer(fresh(f"{let.var.name}_kept", self.taken), type, (1,), "register")
-        self.kept.append(buffer)
-        value: Expr = ir.Load(buffer, (index(0),))
-        value = cast(value, let.var.type) if flag else value
-        store = ir.Store(buffer, (index(0),), cast(let.value, type) if flag else let.value, span=let.span)
-        return store, [_substituted(s, {let.var: value}) for s in rest]
+
+def _opened(body: Iterable[ir.Stmt]) -> Iterator[ir.Stmt]:
+    """Statements in order, all sequences opened: what stands in one of its own may run together with what follows it."""
+    for stmt in body:
+        if isinstance(stmt, ir.Seq):
+            yield from _opened(stmt.body)
+        else:
+            yield stmt
 
 
 def _bound(stmt: ir.Stmt) -> Iterator[str]:
@@ -218,12 +190,6 @@ def _bound(stmt: ir.Stmt) -> Iterator[str]:
 def _mentioned(stmts: Iterable[ir.Stmt]) -> frozenset[Var]:
     """The names that statements use."""
     return frozenset(v for stmt in stmts for s in ir.statements(stmt) for e in ir.expressions(s) for v in free(e))
-
-
-def _outlives(var: Var, rest: Sequence[ir.Stmt]) -> bool:
-    """Whether a name is used behind the next barrier."""
-    behind = itertools.dropwhile(lambda s: not _meets(s), rest)
-    return var in _mentioned(behind)
 
 
 def _expanded(e: Expr, lets: Lets) -> Expr:

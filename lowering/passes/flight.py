@@ -74,7 +74,5 @@ def _begins(stmt: ir.Stmt, queue: str) -> bool:
             return bool(semantics.kind == "update" and semantics.family == queue)
         case ir.For(body=body):
             return _begins(body, queue)
-        case ir.Seq(body):
-            return all(_begins(s, queue) for s in body)
         case _:
             return False

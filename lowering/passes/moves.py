@@ -396,8 +396,6 @@ def _nest(stmt: ir.Stmt) -> tuple[list[ir.For], list[Expr], ir.Store | None]:
     around, conditions = list[ir.For](), list[Expr]()
     while True:
         match stmt:
-            case ir.Seq((only,)):
-                stmt = only
             case ir.If(condition, then, None):
                 conditions += conjuncts(condition)
                 stmt = then
@@ -498,8 +496,7 @@ def _apart(loops: list[_Loop]) -> bool:
     """Whether no two rounds store to one place."""
     reached = 0
     for loop in sorted(_flat(loops), key=lambda x: abs(x.target)):
-        if loop.most > 1:
-            if abs(loop.target) <= reached:
-                return False
-            reached += abs(loop.target) * (loop.most - 1)
+        if abs(loop.target) <= reached:
+            return False
+        reached += abs(loop.target) * (loop.most - 1)
     return True

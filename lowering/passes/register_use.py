@@ -164,9 +164,7 @@ class _Walk:
             if any(loop.var in free(g) for g in w.guards):
                 continue
             if loop.var in _names(w.access) and all(v is not loop.var for v, _ in w.bound):
-                if not isinstance(loop.extent, Const):
-                    continue
-                w = dataclasses.replace(w, bound=(*w.bound, (loop.var, int(loop.extent.value))))
+                w = dataclasses.replace(w, bound=(*w.bound, (loop.var, low)))  # as many rounds as there are at least
             bound = {v: (0, n) for v, n in w.bound}
             mask = _elements(w.access, bound) if _names(w.access) <= bound.keys() else None
             if mask is None:

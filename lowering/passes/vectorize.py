@@ -112,13 +112,11 @@ class _Widening:
             case ir.If():
                 return self.conditional(stmt)
             case _:
-                if not self.depends_in(stmt):
-                    return stmt
                 return self.by_lane(stmt)
 
     def meet(self, stmt: ir.Stmt) -> bool:
         """Whether all lanes store to one place, so that each must see what the lanes before it left there."""
-        return isinstance(stmt, ir.Store) and self.depends(stmt.value) and not any(self.depends(i) for i in stmt.indices)
+        return isinstance(stmt, ir.Store) and not any(self.depends(i) for i in stmt.indices)
 
     def depends(self, e: Expr) -> bool:
         return any(x is self.lane for x in e.walk())
@@ -220,8 +218,6 @@ class _Widening:
     def store(self, stmt: ir.Store) -> ir.Stmt:
         if self.meet(stmt) or (ir.lanes(stmt.value) > 1 and self.depends_in(stmt)):  # one is a vector of a loop inside already
             return self.by_lane(stmt)
-        if not any(self.depends(i) for i in stmt.indices):
-            return stmt
         value = self.widen(stmt.value)
         if ir.lanes(value) == 1:
             value = ir.Pack((value,) * self.width)

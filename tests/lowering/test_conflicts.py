@@ -19,12 +19,12 @@ SMALL = Binary("<", T, index(2))
 
 KNOWN = {
     "a sum": (T + 1, [1, 2, 3, 4]),
-    "a negative": (Unary("-", T), [0, -1, -2, -3]),
     "a negation": (Unary("not", SMALL), [False, False, True, True]),
-    "a cast to integers": (Cast(T + 1, dt.int64), [1, 2, 3, 4]),
-    "a choice": (Select(SMALL, T, index(7)), [0, 1, 7, 7]),
 }
 UNKNOWN = {
+    "a negative": Unary("-", T),
+    "a cast to integers": Cast(T + 1, dt.int64),
+    "a choice of what is known": Select(SMALL, T, index(7)),
     "an element": LOADED,
     "an element behind a cast": Cast(LOADED, INDEX),
     "a cast to floats": Cast(T, dt.float32),
@@ -62,7 +62,6 @@ STEPPING = {
     "a quotient": (V * 6 + 1) // 4,
     "of a quotient": V // 2 % 3 + V % 4,
     "the less of two": Binary("min", V % 4, W),
-    "a condition": Select(Binary("<", V % 6, index(2)), V % 3, W),
     "without it": W * 2 + 1,
 }
 

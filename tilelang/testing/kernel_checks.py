@@ -11,6 +11,7 @@ from tilelang.arguments import inputs
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError
 from tilelang.lowering import ir, simulate
+from tilelang.lowering.passes.fission import SCRATCH_BYTES
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.runtime import Kernel
@@ -97,8 +98,14 @@ def load(kernel: Kernel) -> None:
 
 def as_threads(kernel: Kernel) -> ir.Program:
     """The kernel IR of a kernel's schedule with the threads of a block as threads, where its target makes loops of them."""
-    here = dataclasses.replace(kernel.target.profile, dialects=(kernel.target.dialect,))
-    return lower(kernel.computation, kernel.schedule.steps, here, Options(verify=True)) if kernel.target.needs else kernel.program
+    if not kernel.target.needs:
+        return kernel.program
+    profile = kernel.target.profile
+    memories = tuple(  # what exceeds the cache is a note there, no refusal
+        dataclasses.replace(m, capacity_bytes=SCRATCH_BYTES) if m.name == "shared" else m for m in profile.memories
+    )
+    here = dataclasses.replace(profile, dialects=(kernel.target.dialect,), memories=memories)
+    return lower(kernel.computation, kernel.schedule.steps, here, Options(verify=True))
 
 
 def run_guarded(kernel: Kernel, expected: Expected) -> list[str]:
