@@ -45,8 +45,11 @@ def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Acce
         for reused, axes in groups:
             left = max(1.0, size * reused)
             for axis, extent, start in axes:
-                tile[axis] = found = max(start, min(extent, int(left)))
-                left = max(1.0, left / found)
+                found = int(left) if left < extent else extent
+                if found < start:
+                    found = start
+                tile[axis] = found
+                left = left / found if left > found else 1.0
         return tile
 
     low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
@@ -56,7 +59,9 @@ def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Acce
             break
         middle = math.sqrt(low * high)
         tile = of_size(middle)
-        if sum(a.footprint_bytes(tile) for a in held) <= room_bytes:
+        if tile == least_tile:  # which fits, or nothing does
+            low = middle
+        elif sum(a.footprint_bytes(tile) for a in held) <= room_bytes:
             low, least_tile = middle, tile
         else:
             high, most_tile = middle, tile

@@ -9,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import operator
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
@@ -120,14 +122,24 @@ class Access:
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
     @functools.cached_property
-    def _boxes(self) -> tuple[tuple[str, ...], dict[tuple[int, ...], tuple[int, ...]]]:
-        """Its axes, and the boxes found so far by the extents along them."""
-        return tuple(sorted(self.axes)), {}
+    def _extents(self) -> Callable[[Tile], Any]:
+        """The extents of a tile along its axes, as one key."""
+        return operator.itemgetter(*sorted(self.axes)) if self.axes else lambda _: ()
 
     @functools.cached_property
-    def _beyond(self) -> tuple[tuple[str, ...], dict[tuple[int, ...], tuple[int, ...]]]:
+    def _boxes(self) -> dict[Any, tuple[int, ...]]:
+        """The boxes found so far, by the extents along its axes."""
+        return {}
+
+    @functools.cached_property
+    def _beyond(self) -> dict[Any, tuple[int, ...]]:
         """The same with what lies beyond the tensor."""
-        return tuple(sorted(self.axes)), {}
+        return {}
+
+    @functools.cached_property
+    def _footprints(self) -> dict[Any, int]:
+        """The bytes of these boxes."""
+        return {}
 
     @functools.cached_property
     def flat(self) -> Access:
@@ -144,26 +156,39 @@ class Access:
             return self
         return dataclasses.replace(self, tensor=Tensor(self.name, self.tensor.dtype, tuple(dims)), indices=tuple(indices))
 
+    def _key(self, tile: Tile) -> Any:
+        """The extents of a tile along its axes; 1 along those that the tile does not name."""
+        try:
+            return self._extents(tile)
+        except KeyError:
+            return self._extents({**dict.fromkeys(self.axes, 1), **tile})
+
     def box(self, tile: Tile) -> tuple[int, ...]:
         """How far the region that a tile touches reaches along each dimension, at most all of it."""
-        names, known = self._boxes
-        extents = tuple([tile.get(n, 1) for n in names])
-        if extents not in known:
-            found = (span(i, tile) for i in self.indices)
-            known[extents] = tuple(d if n is None else min(n, d) for n, d in zip(found, self.tensor.shape, strict=True))
-        return known[extents]
+        key = self._key(tile)
+        found = self._boxes.get(key)
+        if found is None:
+            spans = (span(i, tile) for i in self.indices)
+            found = tuple(d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True))
+            self._boxes[key] = found
+        return found
 
     def spans(self, tile: Tile) -> tuple[int, ...]:
         """The same, where it reaches beyond the tensor, too."""
-        names, known = self._beyond
-        extents = tuple([tile.get(n, 1) for n in names])
-        if extents not in known:
-            known[extents] = tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
-        return known[extents]
+        key = self._key(tile)
+        found = self._beyond.get(key)
+        if found is None:
+            found = tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+            self._beyond[key] = found
+        return found
 
     def footprint_bytes(self, tile: Tile) -> int:
         """Bytes of the region that `box` says."""
-        return math.prod(self.box(tile)) * self.element_bytes
+        key = self._key(tile)
+        found = self._footprints.get(key)
+        if found is None:
+            found = self._footprints[key] = math.prod(self.box(tile)) * self.element_bytes
+        return found
 
     def stride(self, axis: str) -> int | None:
         """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
@@ -272,13 +297,17 @@ class Nest:
 
     def axis(self, name: str) -> NestAxis:
         """The axis of a name; KeyError where there is none."""
-        return {a.name: a for a in self.axes}[name]
+        return self._by_name[name]
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, NestAxis]:
+        return {a.name: a for a in self.axes}
 
     @functools.cached_property
     def extents(self) -> dict[str, int]:
         return {a.name: a.extent for a in self.axes}
 
-    @property
+    @functools.cached_property
     def points(self) -> int:
         return math.prod(self.extents.values())
 

@@ -77,7 +77,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
     blocks = tuple((a, tile.block[a]) for a in spatial)
     blocks += tuple((a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a])
     if blocks:
-        yield Tile(blocks, "block")
+        yield _spread(blocks)
         left.update(blocks)
     chunks = tuple((a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a])
     pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
@@ -87,8 +87,8 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield Place("via", None, "register", stream=True)
     if chunks:
         if not pieces or tile.gathers:
-            yield _sums(nest, tile) if pieces else Place("accumulate", None, "register")
-        yield Split(chunks)
+            yield _sums(nest, tile) if pieces else _sum("register", None, None)
+        yield _cut(chunks)
         left.update(chunks)
     if chunks and tile.ahead:
         for access in _staged(nest, tile):
@@ -96,17 +96,33 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
                 yield Place("load", access.name, "l2", ahead=tile.ahead)
     for access in _staged(nest, tile):
         layout = staged_layout(nest, access, tile, left)
-        yield Place("load", access.name, "shared", layout, steps=_move_steps(access, layout, tile, left))
+        yield _copy(access.name, layout, _move_steps(access, layout, tile, left))
     if pieces:
         tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
-        yield Split(tuple(pieces), peel=tails)
+        yield _cut(tuple(pieces), False, tails)
         left.update(pieces)
     if reduced and (pieces or not chunks):
         turned = not chunks and scattered(nest, tile)
-        yield Place("accumulate", None, "register", steps=(_turned(nest, tile),) if turned else None)
+        yield _sum("register", None, (_turned(nest, tile),) if turned else None)
     yield from _walks(nest, tile, left)
     if tile.vector is not None:
-        yield Vectorize(*tile.vector)
+        yield _vector(*tile.vector)
+
+
+# Tiles have most of their steps in common, and making one anew takes longer than finding it.
+_spread = functools.lru_cache(maxsize=1 << 12)(lambda sizes: Tile(sizes, "block"))
+_cut = functools.lru_cache(maxsize=1 << 12)(Split)
+_vector = functools.lru_cache(maxsize=1 << 8)(Vectorize)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _copy(name: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
+    return Place("load", name, "shared", layout, steps=moved)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _sum(memory: str, layout: Layout | None, handed_on: tuple[Step, ...] | None) -> Place:
+    return Place("accumulate", None, memory, layout, steps=handed_on)
 
 
 def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
@@ -116,16 +132,16 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     inside = [a.name for a in nest.spatial if left[a.name] > 1 and a.name != axis]
     if any(a.name == axis for a in nest.reduced):
         for a in reduced:
-            yield Split(((a, 1),))
-        yield Split(((axis, lanes),))
+            yield _cut(((a, 1),))
+        yield _cut(((axis, lanes),))
         yield from _fetches(nest, tile)
     else:
         for number, a in enumerate(reduced):
             last = number == len(reduced) - 1
             if last and left[a] > UNROLLED:
                 size = written_out(left[a])
-                yield Split(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
-            yield Split(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
+                yield _cut(((a, size),), False, nest.extents[a] % left[a] > 0 or left[a] % size > 0)
+            yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
                 if axis in access.axes and set(inside) - access.axes and (access.name in tile.staged or access.stride(axis) == 1):
@@ -134,7 +150,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             yield from _fetches(nest, tile)
     if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
         inside.sort(key=lambda a: all(a not in r.axes or axis in r.axes for r in nest.reads))
-        yield Split(tuple((a, 1) for a in inside), unroll=True)
+        yield _cut(tuple([(a, 1) for a in inside]), True)
 
 
 def _along(access: Access, tile: RTile) -> str:
@@ -155,11 +171,11 @@ def fetchable(access: Access, tile: RTile) -> bool:
 def _sums(nest: Nest, tile: RTile) -> Place:
     """Where results wait from one chunk to the next, so that vectors of them lie side by side."""
     if tile.axis not in {a.name for a in nest.spatial}:
-        return Place("accumulate", None, "shared")
+        return _sum("shared", None, None)
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
     beside = all(w.stride(tile.axis) == 1 for w in nest.writes)
     layout = None if beside else Layout(tuple(Var(a, INDEX) for a in names))
-    return Place("accumulate", None, "shared", layout, steps=_moved(tile.axis, tile.lanes))
+    return _sum("shared", layout, _moved(tile.axis, tile.lanes))
 
 
 def scattered(nest: Nest, tile: RTile) -> bool:
@@ -210,8 +226,9 @@ def written_out(extent: int) -> int:
     return next((n for n in (4, 5, 3, 6, 7, 8, 2) if extent % n == 0), 4)
 
 
+@functools.lru_cache(maxsize=1 << 8)
 def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
-    return (Vectorize(axis, lanes),) if lanes > 1 else None
+    return (_vector(axis, lanes),) if lanes > 1 else None
 
 
 def _staged(nest: Nest, tile: RTile) -> list[Access]:
@@ -251,7 +268,7 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
     outer: list[Expr] = []
     inner: list[Expr] = []
     for a in spatial:
-        variable = Var(dims[a] if dims is not None else a, INDEX)
+        variable = _index(dims[a] if dims is not None else a)
         part = tile.piece[a]
         if part >= left[a]:
             inner.append(variable)
@@ -262,14 +279,17 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
             outer.append(whole)
             inner.append(rest)
     middle: list[Expr] = [
-        Var(dims[a.name] if dims is not None else a.name, INDEX)
-        for a in nest.reduced
-        if a.name in access.axes and left[a.name] > 1
+        _index(dims[a.name] if dims is not None else a.name) for a in nest.reduced if a.name in access.axes and left[a.name] > 1
     ]
     if dims is not None:  # by region: every dimension is named
-        outer = [Var(d, INDEX) for a, d in dims.items() if left[a] <= 1] + outer
+        outer = [_index(d) for a, d in dims.items() if left[a] <= 1] + outer
     terms = (*outer, *middle, *inner)
     return Layout(terms) if terms else None
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _index(name: str) -> Var:
+    return Var(name, INDEX)
 
 
 @functools.lru_cache(maxsize=1 << 10)
@@ -345,11 +365,17 @@ def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int])
     """The bytes of a staged box: that of all reads of the tensor, which are constants apart, with what it holds outside the tensor, in
     whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == access.name), strict=True)
-    spans = [n + max(b) - min(b) for n, b in zip(access.spans(left), begins, strict=True)]
+    spans = [n + apart for n, apart in zip(access.spans(left), _apart(nest, access.name), strict=True)]
     if layout is None:
         return int(math.prod(spans)) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _apart(nest: Nest, name: str) -> tuple[int, ...]:
+    """How far apart the reads of a tensor lie along each dimension, where they are constants apart."""
+    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == name), strict=True)
+    return tuple(max(b) - min(b) for b in begins)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -361,17 +387,19 @@ def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: i
 def shared_bytes(nest: Nest, tile: RTile) -> int:
     """What a block keeps in shared memory: operands, in whole panels, and the sums that wait, or are turned, there; each begins on a
     line."""
-    left = {a.name: min(tile.block.get(a.name, a.extent), a.extent) for a in nest.axes}
-    whole = {a.name: tile.block.get(a.name, a.extent) for a in nest.axes}
+    whole = {**nest.extents, **tile.block}
+    left = {a: min(whole[a], extent) for a, extent in nest.extents.items()}
     chunk = {a.name: min(tile.chunk.get(a.name, left[a.name]), left[a.name]) for a in nest.reduced}
     total = 0
     for access in _staged(nest, tile):
         if tile.staged[access.name] == PANELS:
-            extents = [
-                chunk.get(a, -(-whole[a] // min(tile.piece.get(a, 1), whole[a])) * min(tile.piece.get(a, 1), whole[a]))
-                for a in access.axes
-            ]
-            held = math.prod(extents) * access.element_bytes
+            held = access.element_bytes
+            for a in access.axes:
+                if a in chunk:
+                    held *= chunk[a]
+                else:
+                    part = min(tile.piece.get(a, 1), whole[a])
+                    held *= -(-whole[a] // part) * part
         else:
             held = _box_bytes(nest, access, tile, {**whole, **chunk})
         total += -(-held // 64) * 64

@@ -56,15 +56,20 @@ class Cache:
         if self.ways is None:
             return True
         ways = self.ways // 2 if 0 < self.page_bytes < self.bytes // self.ways else self.ways
-        row = box[-1] * access.element_bytes if box else access.element_bytes
-        lines = -(-row // self.line_bytes)
-        sets = max(1, self.bytes // (self.ways * self.line_bytes))
-        for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):
-            apart = stride * access.element_bytes
-            reached = sets if apart % self.line_bytes else sets // math.gcd(apart // self.line_bytes, sets)
-            if extent * lines > ways * min(sets, lines * reached):
-                return False
-        return True
+        return _places(access, box, ways, max(1, self.bytes // (self.ways * self.line_bytes)), self.line_bytes)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_bytes: int) -> bool:
+    """Whether the rows of a box find places in so many sets of so many ways."""
+    row = box[-1] * access.element_bytes if box else access.element_bytes
+    lines = -(-row // line_bytes)
+    for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):
+        apart = stride * access.element_bytes
+        reached = sets if apart % line_bytes else sets // math.gcd(apart // line_bytes, sets)
+        if extent * lines > ways * min(sets, lines * reached):
+            return False
+    return True
 
 
 @functools.lru_cache(maxsize=1 << 12)

@@ -8,6 +8,7 @@ where given, is how many leading lanes exist: the others are not touched, and a 
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Any
 
 from tilelang.dtype import DType
@@ -183,7 +184,9 @@ def loads(expr: Expr) -> tuple[Load, ...]:
     """Every distinct memory read in an expression, outer ones first."""
     found = _LOADS.get(expr)
     if found is None:
-        inner = [loads(child) for child in expr.children() if isinstance(child, Expr)]
-        own = (expr,) if isinstance(expr, Load) else ()
-        _LOADS[expr] = found = tuple(dict.fromkeys((*own, *(x for part in inner for x in part)))) if own or any(inner) else ()
+        inner = [part for child in expr.children() if isinstance(child, Expr) and (part := loads(child))]
+        if isinstance(expr, Load):
+            inner.insert(0, (expr,))
+        found = inner[0] if len(inner) == 1 else tuple(dict.fromkeys(itertools.chain.from_iterable(inner)))
+        _LOADS[expr] = found
     return found

@@ -22,15 +22,16 @@ def promote(kernel: ir.Kernel) -> ir.Kernel:
     accesses: dict[tuple[ir.Buffer, tuple[Expr, ...], int], None] = {}
     loads: dict[ir.Load, None] = {}
     for s in ir.statements(kernel.body):
-        if isinstance(s, ir.Store):
+        if isinstance(s, ir.Store) and s.buffer.memory == "register":
             accesses[s.buffer, s.indices, ir.lanes(s.value)] = None
         if isinstance(s, ir.Instruction):
             accesses.update(dict.fromkeys(_operands(s)))
             kept = in_arrays(s.semantics)
             widths.update({b.name: 0 for name, b, _ in s.operands if name in kept})
         for e in ir.expressions(s):
-            loads.update(dict.fromkeys(ir.loads(e)))
-    accesses.update(dict.fromkeys((load.buffer, load.indices, load.lanes) for load in loads))
+            for load in ir.loads(e):
+                loads[load] = None
+    accesses.update({(load.buffer, load.indices, load.lanes): None for load in loads if load.buffer.memory == "register"})
     registers = [a for a in accesses if a[0].memory == "register"]
     for b, _, lanes in registers:
         widths[b.name] = max(widths[b.name], lanes) if widths[b.name] else 0

@@ -103,7 +103,11 @@ def _words(text: str) -> str:
 
 def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:
     """The different ways in which a pattern's groups match a text, in order."""
-    return sorted({match.groups() for match in re.finditer(pattern, text)})
+    compiled = re.compile(pattern)
+    if not compiled.groups:
+        found = compiled.match(text) if pattern.startswith(r"\A") else compiled.search(text)  # a search would try all positions
+        return [()] if found else []
+    return sorted({match.groups() for match in compiled.finditer(text)})
 
 
 def _filled(header: str, groups: tuple[str, ...]) -> str:
