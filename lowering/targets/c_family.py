@@ -166,9 +166,9 @@ def dynamic_shared_bytes(kernel: Kernel, dialect: Dialect) -> int:
 
 def ulps(dialect: Dialect, type: str = "float") -> dict[str, float]:
     """The greatest error of each function of a C float type on a dialect, in ulps: what the dialect's own text states, else its
-    builtin; for doubles, whose builtins state none, else the greatest that any target has."""
-    builtins = dialect.ulps if type == "float" else ULPS
-    return {**builtins, **{name: function.ulps for name, function in dialect.own.get(type, {}).items()}}
+    builtin, else the greatest that any target has. Builtins of doubles state none."""
+    builtins = dialect.ulps if type == "float" else {}
+    return {**ULPS, **builtins, **{name: function.ulps for name, function in dialect.own.get(type, {}).items()}}
 
 
 def error_bounds(dialect: Dialect) -> dict[str, float]:
