@@ -683,3 +683,21 @@ def test_an_empty_tensor_is_read_under_pad(shape: tuple[int, int]) -> None:
     X = tl.input("X", dt.int32, d, e)
     kernel = tl.compile(define("Y", tl.sum(tl.pad(X[r, a], 5), over=r), a))
     assert np.array_equal(kernel(np.zeros(shape, np.int32)), [15] * 4)
+
+
+@pytest.mark.parametrize("least", [0.0, 16.0])
+def test_a_combiner_is_tried_on_states_of_many_elements(least: float) -> None:
+    """The number of pairs; states of at most `least` elements leave those between two states out."""
+
+    def paired(a: Any, b: Any) -> Any:
+        count = a[0] + b[0]
+        return count, a[1] + b[1] + tl.where(count > least, a[0] * b[0], 0.0)
+
+    i, j = axes(i=2, j=64)
+    x = tl.input("x", dt.float32, i, j)
+    if not least:
+        assert len(tl.reduce(paired, (0.0, 0.0), (1.0, x[i, j]), over=j)) == 2
+        return
+    with pytest.raises(ComputationError, match="not associative") as caught:
+        tl.reduce(paired, (0.0, 0.0), (1.0, x[i, j]), over=j)
+    assert caught.value.code == "combiner-refuted"
