@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -221,3 +222,10 @@ def test_the_last_lines_say_what_was_not_run(
 def test_a_benchmark_without_a_group_says_which_there_are() -> None:
     done = subprocess.run(["make", "gpu-bench"], cwd=check.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode and "GROUP=products, or convolutions, or memory" in done.stdout and "Traceback" not in done.stderr
+
+
+def test_workers_find_what_this_process_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    assert check.environment("cuda")["PYTHONPATH"].split(os.pathsep) == [str(check.ROOT), "/elsewhere"]
+    monkeypatch.delenv("PYTHONPATH")
+    assert check.environment("cuda")["PYTHONPATH"] == str(check.ROOT)

@@ -47,7 +47,8 @@ EVERY = "from tests.gpu.examples import every; every({limit_s:.0f})"
 
 def environment(dialect: str) -> dict[str, str]:
     """What a process on that dialect's device is started with."""
-    return {**os.environ, "TILELANG_TARGET": dialect, "PYTHONPATH": str(ROOT)}
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    return {**os.environ, "TILELANG_TARGET": dialect, "PYTHONPATH": path}
 
 
 def run(command: Sequence[str], dialect: str, limit_s: float) -> tuple[int, str]:
