@@ -322,6 +322,20 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " compute Y in shared { tile p=4 -> thread }; tile p=5 -> thread",
     "registers for reads that move apart through a definition": "input A: float32[m: 90] axis p: 32 Z[m] = abs(A[m])"
     " output C[p] = Z[p * 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
+    "sums over different axes, of which the first is needed whole": "axis q: 5 axis n: 2 axis j: 7 input A: float32[a: 2]"
+    " input B: float32[j: 7, q: 5] output F[q] = sum[n, j] A[n] output Z[q] = expm1(sum[j] min(F[q], B[j, q]))"
+    " | tile q=2 j=4 -> block",
+    "parts of a reduction that a definition written into the output reads": "input A: bfloat16[i: 1, l: 2]"
+    " input B: bfloat16[p: 2, i: 1] C[l, p] = (sum[i] A[i, l] * B[p, i]) + 1.0 output D[l, p] = exp2(C[l, p])"
+    " | tile l=4 i=8 -> block; vectorize l=16",
+    "a stage that is computed again below a load for it": "axis n: 4 axis k: 1 axis l: 33 input A: int32[a: 4]"
+    " Z[k, l] = A[k // 3] + l C[l] = where(l < 4, pad(Z[l, l], 1), 2) output E[n, k, l] = Z[k, l] * C[32 - k]"
+    " | tile k=2 l=8 -> block 5; compute C in register; tile l=16 -> thread; load A in register; compute C in register",
+    "registers for what is read where another tensor says": "axis m: 4 axis n: 17 input T: uint32[a: 17] in 0 .. 15"
+    " input B: float32[b: 3, c: 15] output C[m, n] = pad(B[m - 1, T[n]], 0.0) | units block = 4 thread; tile n=1 m=8 -> block;"
+    " load B in register; split n=1; tile n=16 -> thread",
+    "a state of the output that a stage needs whole": "axis m: 4 axis k: 3 input B: float32[b: 3, m: 4] E[m] = min[k] B[k, m]"
+    " G[m, k] = E[k] + 1.0 output C[m] = E[m] + pad(G[m, m], 0.0) | tile m=4 -> block; compute G in register",
 }
 
 
@@ -353,6 +367,15 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "a stage of which a sum's last round needs less": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
     " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
     " compute P in register { tile j=1 -> thread; load X in shared }",
+    "threads beyond the tiles, in an order": "ampere | axis n: 13 axis i: 24 input A: int32[a: 14, b: 24] input M: int32[c: 24, d: 16]"
+    " output Z[i, n] = A[n, i] + 1 output Y[n, i] = M[23 - i, n + 3] | units block = 1 warp; tile n=8 -> block;"
+    " tile n=4 i=5 -> thread order (i, n); load M in register; load A in register",
+    "a cluster's blocks that take tiles in rounds, the last of them none": "hopper | axis k: 40 axis q: 6 input B: float32[b: 6]"
+    " output F[k, q] = B[q] + 1.0 | units cluster = 2 block; tile k=2 -> cluster; tile k=4 q=2 -> block; tile k=2 q=8 -> warp;"
+    " load B in register { split b=1 }",
+    "results between a state in shared memory and their stop": "hopper | axis n: 4 axis l: 16 input A: int16[a: 31, b: 4]"
+    " output E[l] = min[n] A[l * 2, n] output Z[l] = A[(l + 11) % 31, l % 4] % 7 | tile l=8 -> block;"
+    " accumulate in shared { via shared pad 1; tile l=2 -> thread; vectorize l=4 }; tile l=2 n=4 -> thread",
 }
 
 

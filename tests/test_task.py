@@ -190,3 +190,15 @@ def test_a_reduction_read_beyond_its_tensor_is_no_state_of_its_reader(reader: st
     report = tl.simulate(kernel, T=np.zeros(1, np.int32), A=np.ones(3, np.float32))
     assert not report.findings
     assert report.outputs["Y"].tolist() == [3.0 if "S" in reader else 4.0, 0, 0, 0, 0, 0]
+
+
+def test_a_reduction_that_a_stage_needs_whole_is_read_by_the_last_kernel_too() -> None:
+    """It was reduced a second time there, element by element."""
+    m, k = tl.axes(m=4, k=4)
+    least = tl.define("least", tl.min(tl.input("B", tl.float32, k, m)[k, m], over=k), m)
+    more = tl.define("more", least[k] + 1.0, m, k)
+    Y = tl.define("Y", least[m] + more[m, m], m)
+    (alone,) = plan(as_computation(Y), ())
+    assert alone.states
+    first, last = plan(as_computation(Y), {"more"})
+    assert first.name == "least" and not last.states and {r.tensor.name for r in last.reads()} == {"least", "more"}

@@ -149,6 +149,7 @@ class Instruction(Node):
     queue: what it completes in, where that is an in-order group (None: with the copies of its thread). proxy: by which way of its own
     the device reaches the addressed operands, so that it finds what threads wrote there only behind a fence; empty: the threads' way.
     multicast: what it brings comes to the same place in every block of a cluster, and completes in each; its text has {blocks}.
+    registers: how many a thread must be able to have for the device's compiler to take it (0: no such number).
     """
 
     name: str
@@ -171,6 +172,7 @@ class Instruction(Node):
     queue: Queue | None = None
     proxy: str = ""
     multicast: bool = False
+    registers: int = 0
 
     @property
     def family(self) -> str:
@@ -346,6 +348,7 @@ def instruction(
     queue: Queue | None = None,
     proxy: str = "",
     multicast: bool = False,
+    registers: int = 0,
     replace: bool = False,
 ) -> Instruction:
     """Defines an instruction, checks it, and makes its name known to `do`.
@@ -362,6 +365,7 @@ def instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
         host, error_ulps, tuple(sorted((template or {}).items())), tuple(sorted(texts.items())), tuple(needs),
         tuple(licences), tuple(sorted((limits or {}).items())), source, span, queue, proxy, multicast,
+        registers,
     )  # fmt: skip
     try:
         _check(made, shape)

@@ -211,6 +211,13 @@ class Profile:
         threads = max(1, threads)
         return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
 
+    def most_registers(self, threads: int) -> int:
+        """The most registers of a thread, in a block of so many that all have as many: given to whole units of the widest level."""
+        if self.block_registers is None:
+            return self.registers_per_thread
+        together, step = max(f.threads or 1 for f in self.levels), self.role_registers[2] if self.role_registers else 1
+        return min(self.registers_per_thread, self.block_registers // (-(-max(1, threads) // together) * together) // step * step)
+
     def tells_apart(self, rounds: Sequence[int]) -> bool:
         """Whether blocks, so many along each of some axes, get a dimension of the grid for each axis, the first one for the last; else
         they are numbered in the first."""

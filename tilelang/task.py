@@ -339,7 +339,8 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Co
     stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
     for tensor in stages:  # what the stages need and nobody places
         attempt(functools.partial(make_task, (tensor,), lambda t: t.name in placed or t in done))
-    if not done.keys().isdisjoint(last.outputs):  # an output that a stage needs whole was made for it
+    if any(t in done for s in last.states for t in s.tensors) or not done.keys().isdisjoint(last.outputs):
+        # What a stage needs whole was made for it, and the last kernel reads it, too.
         last = attempt(refined)
     return [*tasks, last]
 

@@ -240,6 +240,8 @@ class Instructions(PointwiseInstructions):
             return self.fragments_back(frame, step)
         assert frame.state is not None
         read = self.checked(frame, step, "")
+        if any(a.empty for a in frame.spec.axes):
+            return ir.seq()
         guards = self.conditions(frame, step, semantics.width)
         state = (semantics.writes, frame.state.buffers[0][0], (*frame.slots, index(0)))
         operands, regions = [state], list[ir.Region]()

@@ -269,7 +269,23 @@ class _Assembly:
         width = 64 if largest >= 2**30 else 32
         kernel = ir.Kernel(name, grid, threads, tuple(held), body, width, fast_math=self.fast_math, notes=tuple(build.notes),  # type: ignore[arg-type]
                            cluster=cluster)  # fmt: skip
+        self._check_registers(kernel)
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
+
+    def _check_registers(self, kernel: ir.Kernel) -> None:
+        """Refuses instructions that the device's compiler does not take where a thread can have so few registers."""
+        for s in ir.statements(kernel.body):
+            most = self.profile.most_registers(kernel.threads)
+            if isinstance(s, ir.Instruction) and (needed := s.semantics.registers) > most:
+                per, block = s.semantics.lanes, self.profile.max_block_threads
+                fewer = max((n for n in range(per, block + 1, per) if self.profile.most_registers(n) >= needed), default=0)
+                mend = "an instruction with a smaller accumulator"
+                mend = f"use blocks of at most {fewer} threads, or {mend}" if fewer else f"use {mend}"
+                message = (
+                    f"`do {s.semantics.name}` needs {needed} registers per thread, but in a block of {kernel.threads} threads"
+                    f" each has at most {most}"
+                )
+                raise Refusal("registers-too-many", message, span=s.span, mend=mend)
 
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""

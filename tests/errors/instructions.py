@@ -127,3 +127,22 @@ def wrapper_that_nothing_defines() -> None:
     text, definition = "copied({C[0]}, {A[0]});", "static inline void copy4(float& c, float a) { c = a; }"
     instruction("copy4", means=moves(C[n], A[n]), operands=(A, C), level="thread", template={"cuda": text},
                 definitions={"cuda": definition})  # fmt: skip
+
+
+def more_registers_than_a_thread_has() -> None:
+    """Six warpgroups leave 80 registers per thread; the accumulator alone takes 68."""
+    text = """computation product {
+      input A: float16[m: 128, k: 16]
+      input B: float16[n: 408, k: 16]
+      output C[m, n] = sum[k] cast(A[m, k], float32) * cast(B[n, k], float32)
+    }
+    schedule for product {
+      tile m=128 n=408 -> block
+      accumulate in register
+      load A in shared swizzle 32
+      load B in shared swizzle 32
+      tile m=64 n=136 -> warpgroup
+      split k=16
+      do wgmma_m64n136k16_float16
+    }"""
+    tl.parse(text, "product.tile").schedule().check("hopper")

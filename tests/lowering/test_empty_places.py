@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang.testing import families
@@ -18,3 +20,23 @@ def test_a_stage_over_an_axis_without_points() -> None:
     stage = tl.move().tile(k=2).to("thread")
     s = tl.schedule(c).tile(m=3, n=5).to("block").accumulate("shared").compute("T", "shared", steps=stage)
     assert not faults(s.accumulate("register").split(m=1).vectorize(p=8))
+
+
+def test_an_instruction_over_an_axis_without_points() -> None:
+    """It takes 2 of an axis of 0: its operands are never filled, and the sum is 0."""
+    text = """computation drawn {
+  input A: float32[n: 3, i: 0]
+  input B: float32[i: 1]
+  output C[n] = sum[i] A[n, i] * B[i]
+}
+schedule for drawn {
+  tile n=2 -> block
+  tile n=1 -> thread
+  load A in register
+  load B in register
+  do opencl_dot2
+}"""
+    schedule = tl.parse(text, "drawn.tile").schedule()
+    cuda = tl.target("cuda", profile="ampere")
+    arrays = tl.testing.arrays(schedule.computation)
+    assert not tl.testing.check_schedule(schedule, arrays, profile=dataclasses.replace(cuda.profile, dialects=("cuda",)))

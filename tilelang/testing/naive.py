@@ -20,12 +20,14 @@ from tilelang.expr import Axis, Binary, Expr, Read
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.testing.kernels import (
     Claim,
+    Indices,
     Kernel,
     Places,
     World,
     definition_of,
     made,
     over_blocks,
+    reads_of,
     resolved,
     stages,
     states_of,
@@ -58,9 +60,12 @@ def read(
     at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
     for t in main:  # each may be written into the others
         early |= made(computation, {t.name}, here | early, at) - {m.name for m in together_with(t)} - here
-    while (other := unlike(main, here | early)) is not None:
-        early |= made(computation, {other.name})
+    while True:
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
+        other = unlike(main, here | early)
+        if other is None:
+            break
+        early |= made(computation, {other.name})
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
@@ -116,6 +121,7 @@ class Spec:
         self.homes = dict(homes)
         self.stored: tuple[Table, Array, Array, int] | None = None
         self.homes_of_store = self.homes
+        self.between = False  # whether any thread finishes results on their way from one place in shared memory to another
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
         self.needed: Array = np.ones(table.exists.size, bool)  # the points of a stage that its readers must read
         self.part: Array = np.int64(0)
@@ -192,7 +198,15 @@ class Spec:
             if not self.parts or definition_of(t).reduction is not None:
                 yield v
                 continue
-            yield from (e for e in v.walk() if isinstance(e, Read) and reduces(e.tensor, e.indices, self.over))
+            yield from self._reduced(t, definition_of(t).axes)
+
+    def _reduced(self, tensor: Tensor, at: Indices) -> Iterator[Read]:
+        """The reads of the kernel's reductions in a value, and in what is written into it."""
+        for e, to in dict.fromkeys(reads_of(tensor, at)):
+            if to is not None and reduces(e.tensor, to, self.over):
+                yield Read(e.tensor, to)
+            elif to is not None and definition_of(e.tensor).reduction is None and e.tensor.name not in self._made():
+                yield from self._reduced(e.tensor, to)
 
     def _reach(
         self, unit: Array, stops: Any, later: Any, must: bool = False, within: Any = slice(None), only: Read | None = None
@@ -282,7 +296,7 @@ class Spec:
 
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
-        later = _computed(self.world, self.steps[k + 1 :]) - {*_computed(self.world, self.steps[: k + 1]), tensor.name}
+        later = _computed(self.world, self.steps[k + 1 :]) - {tensor.name}
         return self._placed(k + 1) - later, later
 
     def _load(self, k: int, step: Place) -> None:
@@ -302,8 +316,8 @@ class Spec:
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
         # Else nobody says what a thread's share is.
-        several = self._through(tensor, self._followed(k, tensor)[0], lambda t: np.full(len(t.shape), self._ways(t) > 1))
-        alike = sure and not self.table.wraps and not several.any() and self._ways(tensor) == 1
+        several = self._through(tensor, self._followed(k, tensor)[0], lambda t: self._fetched(t) | (self._ways(t) > 1))
+        alike = sure and not self.table.wraps and not several.any()
         if alike and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
             if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
                 self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
@@ -370,6 +384,13 @@ class Spec:
                 nodes = list(i.walk())
                 found[k] |= any(isinstance(n, Binary) and n.op == op for n in nodes)
                 found[k] |= any(isinstance(n, Axis) and fused.get(n.name) == op for n in nodes)
+        return found
+
+    def _fetched(self, tensor: Tensor) -> Array:
+        """The dimensions of a tensor that are read at what another tensor says."""
+        found: Array = np.zeros(len(tensor.shape), bool)
+        for e in self._reads(tensor):
+            found |= np.array([any(isinstance(n, Read) for n in i.walk()) for i in e.indices], bool)
         return found
 
     def _ways(self, tensor: Tensor) -> int:
@@ -496,6 +517,7 @@ class Spec:
             found.take(s)
         self.stored = found, found.block, found.first, found.width
         self.homes_of_store = dict(self.homes)
+        self.between = step.memory == "shared" and bool(stops)
 
     # ------------------------------------------------------------ storing
 
@@ -508,7 +530,8 @@ class Spec:
             other, *units = self.stored
             local = {**dict.fromkeys(table.roots, np.int64(0)), **other.at}
             at, exists = table.whole(local, dict.fromkeys(table.low, np.int64(0))), other.exists
-            self._epilogue(at, exists.size, states, units)
+            anyone = units[0], units[1] * 0 + table.block_of.first, table.block_of.threads
+            self._epilogue(at, exists.size, states, anyone if self.between else units)
         for t in self.kernel.makes if not self.kernel.parts else ():
             self._write(self.kernel.writes, t, at, exists, units)
             if self.stored is None and table.vectors:

@@ -117,7 +117,7 @@ class Table:
             if isinstance(s, Tile) and s.order is not None and all(rounds.values()):
                 rounds = _numbered(s.order, rounds)
             in_cluster = any(isinstance(other, Tile) and other.level == "cluster" for other in steps)
-            if isinstance(s, Tile) and s.level != "cluster" and (s.level != "block" or in_cluster and s.count is not None):
+            if isinstance(s, Tile) and s.level != "cluster" and (s.level != "block" or in_cluster):
                 width, units = self._units_of(s, width) if s.level != "block" else (width, self._blocks_of(s))
                 self.wraps |= len(axes) > 1 and math.prod(rounds.values()) > units
                 others = math.prod(max(1, n) for n in list(rounds.values())[1:])
@@ -261,12 +261,16 @@ def _row_major(digits: Sequence[tuple[Array, int]]) -> Array:
 
 
 def _number(step: Tile, pieces: Numbered) -> Array:
-    """The number of each tile: the last axis fastest, or as an order says."""
+    """The number of each tile: the last axis fastest, or as an order says, again and again along the first axis."""
     if step.order is None:
         return _row_major(list(pieces.values()))
-    values = {a: digit for a, (digit, _) in pieces.items()}
-    extents = order_extents(step.order, {a: n for a, (_, n) in pieces.items()})
-    return _row_major([(value(t, values), n) for t, n in zip(step.order.terms, extents, strict=True)])
+    values, rounds = {a: digit for a, (digit, _) in pieces.items()}, {a: n for a, (_, n) in pieces.items()}
+    first, extents, again = next(iter(pieces)), order_extents(step.order, rounds), np.int64(0)
+    if _numbered(step.order, rounds) == rounds:
+        again, values[first] = np.divmod(values[first], rounds[first])
+    return again * math.prod(extents) + _row_major(
+        [(value(t, values), n) for t, n in zip(step.order.terms, extents, strict=True)]
+    )
 
 
 def _numbered(order: Any, rounds: Mapping[str, int]) -> dict[str, int]:
