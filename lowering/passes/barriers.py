@@ -71,7 +71,7 @@ class Scope:
 def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with the barriers it needs.
 
-    Raises Refusal `barrier-in-divergent-control` where threads would have to meet inside control that not all of them reach.
+    Raises Refusal `barrier-in-divergent-control` where threads would have to synchronize inside control that not all of them reach.
     """
     if kernel.roles:  # between roles nothing meets: phases order what they share
         return kernel.with_roles(insert_barriers(alone).body for alone in kernel.alone)
@@ -379,8 +379,8 @@ class Walk:
             yield from self._access(load.buffer, load.indices, load.lanes, False, scope)
 
     def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
-        """An instruction's operands: the elements that follow each lane's address, in the next row where one ends, or, where lanes
-        give no addresses, the whole ring slot or buffer. What it writes and completes later counts as asynchronous."""
+        """An instruction's operands: the elements that follow each lane's address in memory, across the end of a row too, or, where
+        lanes give no addresses, the whole ring slot or buffer. What it writes and completes later counts as asynchronous."""
         later = stmt.semantics.completes != AT_ONCE
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
@@ -419,13 +419,13 @@ def _watched(kernel: ir.Kernel) -> frozenset[str]:
 
 
 def _in_a_row(buffer: ir.Buffer, last: Expr, lanes: int) -> bool:
-    """Whether elements from a last index on surely end with the row, or before."""
+    """Whether elements that begin at a last index surely stay in one row."""
     high = interval(simplify(last))[1]
     return len(buffer.shape) == 1 or (high is not None and high + lanes <= buffer.shape[-1])
 
 
 def _after(buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr) -> tuple[Expr, ...]:
-    """The indices of the element so many places after another one in row-major order."""
+    """The indices of the element `count` places behind another one in row-major order."""
     flat = sum((i * stride for i, stride in zip(indices, buffer.strides, strict=True)), count)
     first, *others = zip(buffer.shape, buffer.strides, strict=True)
     return flat // first[1], *(flat // stride % extent for extent, stride in others)

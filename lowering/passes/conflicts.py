@@ -314,7 +314,7 @@ class Prover:
 def _undivided(a: Access, b: Access) -> tuple[Access, Access]:
     """Two accesses of one buffer: where dimensions have the digits of one number, as of a fused axis, the number in their place.
 
-    It stands where the last digit did: lanes, which follow each other along the last dimension, count it on.
+    The number takes the place of the last digit, because the lanes of an access follow each other along the last dimension.
     """
     left, right = list(a.indices), list(b.indices)
     for first in range(len(left) - 1):

@@ -118,9 +118,8 @@ class _Flow:
                 return before if (interval(extent)[0] or 0) > 0 else before | after
             case _:
                 assert isinstance(stmt, ir.If)
-                return self.backward(stmt.then, after) | (
-                    after if stmt.otherwise is None else self.backward(stmt.otherwise, after)
-                )
+                other = after if stmt.otherwise is None else self.backward(stmt.otherwise, after)
+                return self.backward(stmt.then, after) | other
 
     def forward(self, stmt: ir.Stmt, before: Buffers) -> Buffers:
         """What is written in full after a statement."""
@@ -137,9 +136,8 @@ class _Flow:
                 return after if (interval(extent)[0] or 0) > 0 else before
             case _:
                 assert isinstance(stmt, ir.If)
-                return self.forward(stmt.then, before) & (
-                    before if stmt.otherwise is None else self.forward(stmt.otherwise, before)
-                )
+                other = before if stmt.otherwise is None else self.forward(stmt.otherwise, before)
+                return self.forward(stmt.then, before) & other
 
 
 def _arrays(

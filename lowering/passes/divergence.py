@@ -1,7 +1,7 @@
 """Refuses control that depends on the thread where a barrier is needed inside it: not all threads would reach the barrier.
 
-The builder puts such control around single accesses only: what walks and versions of a tile depend on is the same for all units that
-meet inside, so idle threads and tails run the barrier and skip the access.
+The builder puts such control around single accesses only: idle threads and tails reach every barrier and skip the access. The ends of
+loops, and the conditions that choose a version of a tile, are the same for all threads that synchronize inside.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _check(stmt: ir.Stmt, needs: Needs, names: Names, where: str) -> None:
     if needs(stmt, names):
         raise Refusal(
             "barrier-in-divergent-control",
-            f"threads would have to meet inside {where}, which not all of them reach together",
+            f"threads would have to synchronize inside {where}, which not all of them reach together",
             span=getattr(stmt, "span", None),
-            mend="place what is written and what is read in steps of their own, above the step that depends on the thread",
+            mend="move the steps that write and read shared memory above the step that depends on the thread",
         )

@@ -9,8 +9,8 @@ threads in shared memory (see `crossing`). One line before and after, with 64 th
     for k { threads tid in 0..64 { X[tid] = X[tid] + S[tid] }; threads tid in 0..64 { S[tid] = X[tid] } }
 
 Between two barriers threads touch no element that another one writes, so that one may run after the other. For the same reason what all
-threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it: neither its
-value nor a number of rounds reads what the kernel writes. A loop is only as long as there are threads that have an effect.
+threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it: no name,
+and no number of iterations, depends on what the kernel writes. A loop is only as long as there are threads that have an effect.
 """
 
 from __future__ import annotations
@@ -229,18 +229,13 @@ class _Loops:
             case Region():
                 return self.region(stmt)
             case ir.Seq(body):
-                return (
-                    ir.seq(*map(self.statement, body))
-                    if not any(isinstance(s, ir.Let) for s in body)
-                    else stmt.replace(body=tuple(map(self.statement, body)))
-                )
+                return ir.seq(*map(self.statement, body))
             case ir.For(body=body):
                 return stmt.replace(body=self.statement(body))
-            case ir.If(then=then, otherwise=otherwise):
-                other = None if otherwise is None else self.statement(otherwise)
-                return stmt.replace(then=self.statement(then), otherwise=other)
             case _:
-                return stmt
+                assert isinstance(stmt, ir.If)
+                other = None if stmt.otherwise is None else self.statement(stmt.otherwise)
+                return stmt.replace(then=self.statement(stmt.then), otherwise=other)
 
     def region(self, region: Region) -> ir.Stmt:
         """A region in its loop: fills its private copies, does its work, stores what lives on."""
