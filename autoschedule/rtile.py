@@ -99,7 +99,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield _copy(access.name, layout, _move_steps(access, layout, tile, left))
     if pieces:
         tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
-        yield _cut(tuple(pieces), False, tails)
+        yield _cut(tuple(pieces), peel=tails)
         left.update(pieces)
     if reduced and (pieces or not chunks):
         turned = not chunks and scattered(nest, tile)
@@ -109,7 +109,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield _vector(*tile.vector)
 
 
-# Tiles have most of their steps in common, and making one anew takes longer than finding it.
+# Candidates have most of their steps in common, and looking a step up takes less time than making it anew.
 _spread = functools.lru_cache(maxsize=1 << 12)(lambda sizes: Tile(sizes, "block"))
 _cut = functools.lru_cache(maxsize=1 << 12)(Split)
 _vector = functools.lru_cache(maxsize=1 << 8)(Vectorize)
@@ -140,8 +140,8 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             last = number == len(reduced) - 1
             if last and left[a] > UNROLLED:
                 size = written_out(left[a])
-                yield _cut(((a, size),), False, nest.extents[a] % left[a] > 0 or left[a] % size > 0)
-            yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
+                yield _cut(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
+            yield _cut(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
                 if axis in access.axes and set(inside) - access.axes and (access.name in tile.staged or access.stride(axis) == 1):
@@ -150,7 +150,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             yield from _fetches(nest, tile)
     if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
         inside.sort(key=lambda a: all(a not in r.axes or axis in r.axes for r in nest.reads))
-        yield _cut(tuple([(a, 1) for a in inside]), True)
+        yield _cut(tuple([(a, 1) for a in inside]), unroll=True)
 
 
 def _along(access: Access, tile: RTile) -> str:

@@ -62,7 +62,7 @@ Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give
 class Campaign:
     """Draws cases for some devices, with the corpus in a folder. log: where what is known of the corpus, and what runs, is noted.
 
-    done: whether earlier campaigns simulated an accepted text of this digest, and ran it natively if it can be. Texts for the processor
+    done: whether earlier campaigns simulated an accepted text of this digest, and ran it natively if it can be. Texts for the CPU
     run natively everywhere, those for CUDA or HIP where TILELANG_TARGET names a GPU of theirs.
     """
 

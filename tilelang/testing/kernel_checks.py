@@ -101,7 +101,7 @@ def as_threads(kernel: Kernel) -> ir.Program:
     if not kernel.target.needs:
         return kernel.program
     profile = kernel.target.profile
-    memories = tuple(  # what exceeds the cache is a note there, no refusal
+    memories = tuple(  # on the target, exceeding the cache gives a note, not a refusal
         dataclasses.replace(m, capacity_bytes=SCRATCH_BYTES) if m.name == "shared" else m for m in profile.memories
     )
     here = dataclasses.replace(profile, dialects=(kernel.target.dialect,), memories=memories)

@@ -39,7 +39,7 @@ from tilelang.testing.points import Pieces, Table, block_of
 from tilelang.testing.reach import NotRead, Points, Reach, among, distinct, filled, flat, ranked, reduces, regions
 
 Array = Any
-LINE_BYTES = 64  # of the caches of processors
+LINE_BYTES = 64  # of the caches of CPUs
 
 
 def read(
@@ -228,7 +228,7 @@ class Spec:
         return found
 
     def _onward(self, unit: Array) -> Points:
-        """What lies up to a cache line behind each point: one thread that stores element by element begins its vectors at a line."""
+        """The elements up to a cache line behind each point, which one thread may store: its vectors begin at cache lines."""
         t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
         if len(axes) != 1 or t.block_of.threads > 1 or self.over or self.homes or others:
             return Points(t.at, unit).where(t.exists & False)
@@ -337,7 +337,7 @@ class Spec:
     ) -> None:
         """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there.
 
-        stopped: what is moved stops in registers, where it is as much for each piece, also where a piece is less.
+        stopped: whether the move stops in registers; then all of a piece is read, also where the last piece is smaller.
         """
         own = _divided(steps, axes)
         table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
