@@ -38,6 +38,7 @@ from tilelang.tensor import Placement
 
 if TYPE_CHECKING:
     from tilelang.lowering.build.regions import Uses
+    from tilelang.lowering.build.runs import Run
 
 # ---------------------------------------------------------------- where results and states go
 
@@ -239,6 +240,7 @@ class Build:
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
+        self.runs: list[Run] = []  # to be checked again where there is room beyond their rows
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
         self.cluster = cluster  # how many blocks make one
@@ -287,9 +289,9 @@ class Build:
     @contextlib.contextmanager
     def dropped(self) -> Iterator[None]:
         """What is made inside is not kept: only how it would be counts."""
-        counters, buffers = dict(self.counters), dict(self.buffers)
+        counters, buffers, room, runs = dict(self.counters), dict(self.buffers), dict(self.room), [*self.runs]
         yield
-        self.counters, self.buffers = counters, buffers
+        self.counters, self.buffers, self.room, self.runs = counters, buffers, room, runs
 
     def make_room(self, buffer: ir.Buffer, shape: Sequence[int]) -> None:
         """Registers that walks reach beyond a share's end, where no point exists: the finished kernel's buffer holds them too."""

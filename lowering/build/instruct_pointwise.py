@@ -16,6 +16,7 @@ from tilelang.lowering.build.fragment_moves import FragmentMoves
 from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import resident
+from tilelang.lowering.build.runs import Run
 from tilelang.simplify import simplify
 from tilelang.steps import Do
 
@@ -77,14 +78,8 @@ class PointwiseInstructions(FragmentMoves):
         for d, element in zip(operand.dims, held.at(index(0), slot), strict=True):
             points[binding[d.name]] = simplify(points[binding[d.name]] + element)
         found_at = at(points)
-        places = [tuple(simplify(substitute(i, {slot: index(n)})) for i in found_at) for n in range(held.slots)]
-        first = places[0]
-        for n, place in enumerate(places):
-            apart = sum((s * (there - here) for s, there, here in zip(share.buffer.strides, place, first, strict=True)), index(0))
-            if simplify(apart) is not index(n):
-                raise refuse(step, "instruction-mismatch", f"`{step}`: operand {name} needs {held.slots} consecutive registers, but"
-                             f" those of {share.tensor.name} are not consecutive",
-                             "make the instruction's dimension the innermost one, or keep the tensor in shared",
-                             f"element {n} of the operand is in {share.buffer.name}[{', '.join(map(str, place))}], element 0 in"
-                             f" [{', '.join(map(str, first))}]")  # fmt: skip
-        return first
+        places = tuple(tuple(simplify(substitute(i, {slot: index(n)})) for i in found_at) for n in range(held.slots))
+        run = Run(step, name, share.tensor.name, share.buffer, places)
+        run.check(share.buffer)
+        self.build.runs.append(run)
+        return places[0]

@@ -270,6 +270,8 @@ class _Assembly:
         kernel = ir.Kernel(name, grid, threads, tuple(held), body, width, fast_math=self.fast_math, notes=tuple(build.notes),  # type: ignore[arg-type]
                            cluster=cluster)  # fmt: skip
         self._check_registers(kernel)
+        for run in build.runs:
+            run.check(build.room.get(run.buffer.name, run.buffer))
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
 
     def _check_registers(self, kernel: ir.Kernel) -> None:

@@ -219,6 +219,32 @@ def test_rows_in_registers_follow_one_another_or_are_refused() -> None:
     )
 
 
+@pytest.mark.parametrize("lanes", [2, 4])
+@pytest.mark.parametrize("stored", [False, True])
+def test_rows_in_registers_that_a_vector_reads_beyond_are_refused(lanes: int, stored: bool) -> None:
+    """A vector wider than its tile needs room behind each row of registers, so that the next row does not follow."""
+    i, j = tl.axes(i=4, j=4)
+    x = tl.input("X", tl.float32, i, j)
+    p = tl.define("P", x[i, j] + 0, i, j)
+    start = tl.schedule(tl.define("Y", (p if stored else x)[i, j] * 2, i, j)).tile(i=2, j=2).to(tl.block).load("X", tl.shared)
+    if stored:  # by a stage that computes
+        a, b = tl.axes(i=2, j=2)
+        D, S = operand("D", tl.float32, tl.register, a, b), operand("S", tl.float32, tl.shared, a, b, fragment=(
+            fragment(1, 4, lambda lane, slot: (slot // 2, slot % 2))))  # fmt: skip
+        instruction("plus_0", means=computes(D[a, b], S[a, b] + 0), operands=(D, S), level=tl.thread, replace=True,
+                    template={"opencl": "{D} = *(__local float4*){S.address};"})  # fmt: skip
+        start = start.compute("P", tl.register, steps=tl.move().tile(i=2, j=2).to(tl.thread).do("plus_0"))
+    else:
+        start = start.load("X", tl.register, steps=tl.move().tile(i=2, j=2).to(tl.thread).do(brought(2, 2, tl.shared)))
+    plan = start.tile(i=2, j=2).to(tl.thread).vectorize(j=lanes)
+    if lanes == 2:
+        check(plan, SIMULATED)
+        return
+    error = refused(lambda: plan, SIMULATED)
+    assert error.code == "instruction-mismatch" and "in rows of 4" in error.message
+    assert str(error.counterexample).startswith("element 2 of the operand is in ")
+
+
 def test_registers_that_are_not_in_a_row() -> None:
     i, j = tl.axes(i=32, j=6)
     A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, j)
