@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as dt
 from tilelang.dtype import DType
-from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span
+from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span, counted
 from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
@@ -310,6 +310,9 @@ class Instruction(Node):
         missing = [need for need in self.needs if need not in listed]
         if missing:
             return f"profile {profile.name} does not have {', '.join(missing)}"
+        threads = profile.level(self.level).threads if profile.has_level(self.level) else None
+        if self.issue == ALL_LANES and threads not in (None, self.lanes):
+            return f"it is for a {self.level} of {counted(self.lanes, 'thread')}, but one of profile {profile.name} has {threads}"
         if dialect is not None and dialect not in self.dialects:
             return f"it has no template for {dialect}" + (f", only in {', '.join(self.dialects)}" if self.template else "")
         return None

@@ -15,6 +15,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
 from tilelang.lowering.targets.c_family import emit
+from tilelang.machine import load_profile
 from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
@@ -316,6 +317,29 @@ def test_by_a_warp() -> None:
     for columns in (384, 256):
         assert check_schedule(plan(columns), arrays(plan(columns).computation), profile=SIMULATED) == []
     assert refused(lambda: plan(300)).code == "unguardable-do"
+
+
+def of_lanes(lanes: int, level: Any) -> str:
+    """An instruction that negates one element for each of some lanes."""
+    n = tl.axes(n=lanes)
+    a, d = (operand(name, tl.float32, tl.global_, n, fragment=fragment(lanes, 1, lambda lane, slot: lane)) for name in "ad")
+    instruction("lanes", means=computes(d[n], -a[n]), operands=(a, d), level=level, lanes=lanes, replace=True)
+    return "lanes"
+
+
+@pytest.mark.parametrize("name, warp", [("ampere", 32), ("cdna3", 64), ("rdna3", 32), ("mali_g76", 8)])
+@pytest.mark.parametrize("lanes", [8, 32, 64])
+def test_an_instruction_is_for_warps_of_as_many_threads(name: str, warp: int, lanes: int) -> None:
+    """Not for half a warp, which would issue it twice with the numbers of its threads, nor for several."""
+    i, profile = tl.axes(i=256), load_profile(name)
+    plan = tl.schedule(tl.define("Y", -tl.input("X", tl.float32, i)[i], i)).tile(i=128).to(tl.block)
+    plan = plan.tile(i=64).to(tl.warp).do(of_lanes(lanes, tl.warp))
+    if lanes == warp:
+        assert check_schedule(plan, arrays(plan.computation), profile=profile) == []
+        return
+    error = refused(lambda: plan, profile)
+    assert error.code == "instruction-not-here"
+    assert error.message.endswith(f": it is for a warp of {lanes} threads, but one of profile {name} has {warp}")
 
 
 def test_padding_that_nothing_fills() -> None:
