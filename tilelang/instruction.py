@@ -223,9 +223,12 @@ class Instruction(Node):
         raise KeyError(name)
 
     def fragment(self, name: str) -> Fragment | None:
-        """Which lane holds what of an operand; None for one named by a descriptor. A single thread holds its registers whole."""
+        """Which lane holds what of an operand; None for one named by a descriptor.
+
+        A single thread holds its registers whole, and gives the address of a single element.
+        """
         found = self.operand(name)
-        if found.fragment is None and found.memory == "register":
+        if found.fragment is None and (found.memory == "register" or not found.dims):
             return row_major(found.shape)
         return found.fragment
 

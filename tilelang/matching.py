@@ -272,7 +272,7 @@ def _compare(instruction: Instruction, leaf: Leaf, pairing: _Pairing) -> Match:
         if len(operand.dtypes) > 1:
             types.add(residence.dtype)
         if whole and residence.memory == operand.memory:
-            found += _compare_layout(operand, residence, read, axes)
+            found += _compare_layout(operand, instruction.fragment(operand.name), residence, read, axes)
     if len(types) > 1:
         found.append(Mismatch("dtype", "one type for all", _either(tuple(sorted(types, key=lambda t: t.name)))))
     return Match(instruction, tuple(axes.items()), tuple(reads.items()), tuple(found))
@@ -298,7 +298,9 @@ def _compare_shape(instruction: Instruction, axes: Mapping[str, str], extents: M
     return found
 
 
-def _compare_layout(operand: Operand, residence: Residence, read: Read, axes: Mapping[str, str]) -> list[Mismatch]:
+def _compare_layout(
+    operand: Operand, held: Fragment | None, residence: Residence, read: Read, axes: Mapping[str, str]
+) -> list[Mismatch]:
     """Whether the operand finds its elements where the region's layout has them."""
     if operand.memory == "register":
         return []  # owners are compared by fragment.disagreement, where both sides are known
@@ -310,8 +312,8 @@ def _compare_layout(operand: Operand, residence: Residence, read: Read, axes: Ma
         (place,) = [p for p, i in enumerate(read.indices) if axes[dim.name] in _axes_in(i)]
         along.append(order[place])
     placement = (residence.layout or Layout()).place(region, residence.dtype.bytes)
-    if operand.fragment is not None:
-        return _compare_runs(operand, operand.fragment, residence, placement, along)
+    if held is not None:
+        return _compare_runs(operand, held, residence, placement, along)
     accepted = operand.layouts or (Layout(),)
     moving = {name: region[name] for name in along}
     for candidate in accepted:
