@@ -29,7 +29,7 @@ from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.matching import Match
-from tilelang.meaning import POINTWISE
+from tilelang.meaning import POINTWISE, UPDATE
 from tilelang.records import near
 from tilelang.simplify import linear, simplify
 from tilelang.spec import AxisState, Bound, Spec
@@ -71,6 +71,7 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
                 missing = _record(step).unavailable(profile)
                 if missing is not None:
                     raise refuse(step, "instruction-not-here", f"`{step}`: {missing}", _instead(step, profile))
+                _check_fragments(step, _record(step))
             case _:
                 pass
 
@@ -107,6 +108,16 @@ def _record(step: Do) -> Instruction:
     except Refusal as error:
         error.span = step.span or error.span
         raise
+
+
+def _check_fragments(step: Do, semantics: Instruction) -> None:
+    """Refuses an operand of which nothing says where its elements are: no fragment, and no descriptor of a region."""
+    for operand in semantics.operands:
+        name, memory = operand.name, operand.memory
+        read_from_shared = semantics.kind == UPDATE and memory == "shared" and name != semantics.writes
+        if semantics.fragment(name) is None and semantics.host is None and not read_from_shared:
+            raise refuse(step, "instruction-definition", f"`{step}`: operand {name} has several elements in {memory}, but no fragment"
+                         " says where they are", f"add fragment= to tl.operand({name!r}, ...)")  # fmt: skip
 
 
 def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
@@ -239,6 +250,10 @@ class Instructions(PointwiseInstructions):
         if frame.finishing:
             return self.fragments_back(frame, step)
         assert frame.state is not None
+        if frame.state.memory != "register":
+            raise refuse(step, "not-lowered-yet", f"`{step}` updates an accumulator in {frame.state.memory}, which is valid, but not"
+                         " supported yet for this target",
+                         "accumulate in register below it, or remove the `do` to use plain loops")  # fmt: skip
         read = self.checked(frame, step, "")
         if any(a.empty for a in frame.spec.axes):
             return ir.seq()

@@ -10,7 +10,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_instruct import POCL, SIMULATED, check, issued, refused
 from tilelang.fragment import fragment
-from tilelang.instruction import Instruction, computes, instruction, moves, operand
+from tilelang.instruction import Instruction, computes, instruction, moves, operand, updates
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
@@ -317,6 +317,73 @@ def test_by_a_warp() -> None:
     for columns in (384, 256):
         assert check_schedule(plan(columns), arrays(plan(columns).computation), profile=SIMULATED) == []
     assert refused(lambda: plan(300)).code == "unguardable-do"
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.global_])
+def test_a_scalar_in_a_memory_is_one_element_from_its_address(memory: Any) -> None:
+    """Without a fragment: a thread gives the address of the one element that there is."""
+    x = tl.axes(x=4)
+    d = operand("d", tl.float32, tl.global_, x, fragment=fragment(1, 4, lambda lane, slot: slot))
+    v, s = operand("v", tl.float32, tl.register, x), operand("s", tl.float32, memory)
+    instruction("add_scalar", means=computes(d[x], v[x] + s[()]), operands=(d, v, s), level=tl.thread, replace=True)
+    i, j = tl.axes(i=6, j=8)
+    A, B = tl.input("A", tl.float32, i, j), tl.input("B", tl.float32, i)
+    start = tl.schedule(tl.define("Y", A[i, j] + B[i], i, j)).tile(i=2, j=8).to(tl.block)
+    start = start.load("B", tl.shared) if memory is tl.shared else start
+    plan = start.load("A", tl.register, steps=tl.move().vectorize(j=4)).split(i=1)
+    check(plan.do("add_scalar"), SIMULATED)
+    scaled_relu(4, tl.register, tl.global_)  # does not match; the scalar's instruction is among the nearest
+    error = refused(lambda: plan.do("scaled_relu"), SIMULATED)
+    assert error.code == "instruction-mismatch"
+
+
+@pytest.mark.parametrize("kind", ["load", "compute", "store"])
+def test_several_elements_in_a_memory_need_a_fragment(kind: str) -> None:
+    x = tl.axes(x=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    i, j = tl.axes(i=4, j=8)
+    A = tl.input("A", tl.float32, i, j)
+    P = tl.define("P", A[i, j] * 2, i, j) if kind == "compute" else A
+    places = {"load": (tl.shared, tl.global_), "compute": (tl.shared, tl.global_), "store": (tl.global_, tl.register)}[kind]
+
+    def plan(written: Any, read: Any) -> Schedule:
+        d, s = (operand(n, tl.float32, m, x, fragment=f) for n, m, f in zip("ds", places, (written, read), strict=True))
+        means = moves(d[x], s[x]) if kind == "load" else computes(d[x], s[x] * 2)
+        instruction("four", means=means, operands=(d, s), level=tl.thread, replace=True)
+        start = tl.schedule(tl.define("Y", P[i, j] * 2, i, j)).tile(i=1, j=4).to(tl.block)
+        steps = tl.move().tile(j=4).to(tl.thread).do("four")
+        if kind == "store":
+            return start.load("A", tl.register).do("four")
+        return start.load("A", tl.shared, steps=steps) if kind == "load" else start.compute("P", tl.shared, steps=steps)
+
+    for written, read, name in ((None, run, "d"), (run, None, "s")):
+        if name == "s" and kind == "store":
+            check(plan(written, read), SIMULATED)  # registers need none
+            continue
+        error = refused(lambda written=written, read=read: plan(written, read), SIMULATED)  # type: ignore[misc]
+        assert error.code == "instruction-definition" and error.mend == f"add fragment= to tl.operand({name!r}, ...)"
+    check(plan(run, run), SIMULATED)
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.register])
+def test_an_instruction_updates_no_accumulator_in_shared(memory: Any) -> None:
+    """Every thread would update the first rows of the tile."""
+    x = tl.axes(x=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    a = operand("a", tl.float32, tl.register)
+    b, c = operand("b", tl.float32, tl.shared, x, fragment=run), operand("c", tl.float32, memory, x, fragment=run)
+    instruction("row_update", means=updates(c[x], a[()] * b[x]), operands=(a, b, c), level=tl.thread, replace=True)
+    i, j, k = tl.axes(i=8, j=8, k=8)
+    A, B = tl.input("A", tl.float32, i, k), tl.input("B", tl.float32, k, j)
+    start = tl.schedule(tl.define("Y", tl.sum(A[i, k] * B[k, j], over=k), i, j)).tile(i=4, j=4).to(tl.block)
+    plan = start.accumulate(tl.shared).split(k=4).load("B", tl.shared).tile(i=2, j=4).to(tl.thread)
+    plan = plan if memory is tl.shared else plan.accumulate(tl.register)
+    plan = plan.split(k=1).load("A", tl.register).split(i=1).do("row_update")
+    if memory is tl.register:
+        check(plan, SIMULATED)
+        return
+    error = refused(lambda: plan, SIMULATED)
+    assert error.code == "not-lowered-yet" and "updates an accumulator in shared" in error.message
 
 
 def of_lanes(lanes: int, level: Any) -> str:
