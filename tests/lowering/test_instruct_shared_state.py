@@ -68,7 +68,7 @@ def refused(plan: Callable[[], Schedule], profile: Profile = SIMULATED) -> Refus
 
 
 def test_the_second_tile_begins_at_its_own_row() -> None:
-    a, b = np.float32([[1], [2], [3], [4]]), np.float32([[1, 2, 3, 4]])
+    a, b = np.arange(1, 5, dtype=np.float32).reshape(4, 1), np.arange(1, 5, dtype=np.float32).reshape(1, 4)
     plan = by(blocks(matmul(4, 4, 1), 4, 4).split(k=1), outer())
     assert tl.compile(plan, target="cpu")(a, b).tolist() == [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
 
@@ -95,7 +95,7 @@ PLANS: dict[str, Callable[[int], Schedule]] = {
         tl.schedule(matmul(8, 4, 8)).tile(m=4, n=4, k=4).to(tl.block).accumulate(tl.shared).split(k=k), outer(k=k)
     ),
     "parts of an axis": lambda k: (
-        tl.schedule(matmul(24, 4, 8)).unfuse(m={"i": 4, "j": 6}).tile(i=3, j=4, n=4).to(tl.block).accumulate(tl.shared)
+        tl.schedule(matmul(24, 4, 8)).unfuse(m={"i": 4, "j": 6}).tile(i=3, j=6, n=4).to(tl.block).accumulate(tl.shared)
         .split(k=k).load("A", tl.register).load("B", tl.register).do(outer(k=k), m="j")
     ),
 }  # fmt: skip
