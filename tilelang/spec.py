@@ -278,11 +278,14 @@ class _Completion:
             self.out.append(Split(((axis, piece),), implied=True))
             self.sizes[axis] = piece
 
-    def finish(self, leaf: dict[str, int]) -> None:
-        """The walks around the leaf: reductions outermost where a state stands above, else innermost."""
+    def finish(self, leaf: dict[str, int], vector: bool) -> None:
+        """The walks around the leaf: reductions outermost where a state stands above, else innermost.
+
+        vector: the leaf is a vector, whose lanes hold states of their own along a reduction; an instruction's state is where it says.
+        """
         reduced = [a for a in self.sizes if a in self.reduced]
         spatial = [a for a in self.sizes if a not in self.reduced]
-        if self.states and any(a in leaf for a in reduced) and self.last_accumulator == "shared":
+        if self.states and vector and any(a in leaf for a in reduced) and self.last_accumulator == "shared":
             self.accumulate()
         if self.states and self.last_accumulator is None:
             for a in spatial:
@@ -319,5 +322,5 @@ def complete(spec: Spec, steps: tuple[Step, ...], states: bool, order: list[tupl
     taken: dict[str, int] = dict(leaf_shape or {})
     if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
         taken[leaf.axis] = leaf.lanes
-    work.finish(taken)
+    work.finish(taken, isinstance(leaf, Vectorize))
     return (*work.out, *((leaf,) if leaf is not None else ()))

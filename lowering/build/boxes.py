@@ -6,12 +6,12 @@ whole tensor is, so what is outside the tensor is known to the device, and nothi
 
 from __future__ import annotations
 
-from tilelang.expr import Const, Expr, Pad, Read, Var
+from tilelang.expr import Const, Expr, Pad, Read, Var, index
 from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragments import open_bounds
-from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence
+from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, StatePlace
 from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.lowering.build.leaf import guarded
 from tilelang.simplify import interval, simplify
@@ -39,6 +39,16 @@ class Boxes(InstructionMoves):
         name = self.match_of(step).instruction.writes
         variables, points = self._region_points(frame, step, name)
         return place.buffer, self.stored_at(frame, 0, place, points), self._region(step, name, variables, place)
+
+    def state_updated(self, frame: Frame, step: Do, place: StatePlace) -> tuple[tuple[Expr, ...], ir.Region | None]:
+        """Where the state that an instruction updates begins, as the thread sees it, or all of it, where a descriptor names it."""
+        semantics = self.match_of(step).instruction
+        if place.box is None:
+            return (*frame.slots, index(0)), None
+        if semantics.fragment(semantics.writes) is not None:
+            return self.state_at(frame, place, self.first_points(frame, step, semantics.writes)), None
+        variables, points = self._region_points(frame, step, semantics.writes)
+        return self.state_at(frame, place, points), self._region(step, semantics.writes, variables, place.box)
 
     def _region_points(self, frame: Frame, step: Do, name: str) -> tuple[tuple[Var, ...], dict[str, Expr]]:
         found = self.match_of(step)
@@ -75,7 +85,7 @@ class Boxes(InstructionMoves):
         raise refuse(step, "instruction-mismatch", f"`{step}`: the rows of {residence.tensor.name} in shared are {width} bytes wide,"
                      f" but operand {name} needs whole rows, as wide as their swizzle", "split the rows into narrower tiles, or use"
                          " another swizzle",
-                     f"it takes {' or '.join(str(x) or 'row-major' for x in operand.layouts)}")  # fmt: skip
+                     f"it takes {' or '.join(str(x) or 'row-major' for x in operand.layouts or (Layout(),))}")  # fmt: skip
 
     # ------------------------------------------------------------ boxes of a tensor
 

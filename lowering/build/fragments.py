@@ -118,11 +118,12 @@ class Fragments(Places, Shares, States, Leaf):
         last = stage.steps[-1] if stage.steps else None
         found = self.match_of(last) if isinstance(last, Do) and stage.task.states else None
         held = None if found is None else found.instruction.fragment(found.instruction.writes)
-        if found is None or held is None or held.lanes == 1:
+        made = None if found is None else found.instruction.operand(found.instruction.writes)
+        if found is None or held is None or held.lanes == 1 or made is None or made.memory != "register":
             return super().stage_share(stage, step, tensor, slot)
         names = [d.name for d in tensor.dims]
         spatial = [stage.spec.axis(n) for n in names]
-        leaf, made = leaf_spec(stage, 0, self.build.profile), found.instruction.operand(found.instruction.writes)
+        leaf = leaf_spec(stage, 0, self.build.profile)
         along = tuple(names.index(dict(found.binding)[a.name]) for a in made.dims)
         extents = dict(zip(along, made.shape, strict=True))
         tile = tuple(extents.get(p, 1) for p in range(len(names)))

@@ -34,7 +34,6 @@ from tilelang.simplify import simplify
 from tilelang.spec import Spec
 from tilelang.steps import Place, Split, Step
 from tilelang.task import State, Task
-from tilelang.tensor import Placement
 
 if TYPE_CHECKING:
     from tilelang.lowering.build.regions import Uses
@@ -69,17 +68,14 @@ class StatePlace:
     """The states of a task's reductions: buffers[state][member].
 
     In registers they are addressed by pieces (the walks since the accumulator began), `lanes` > 0 adds a last dimension for partial
-    states of a reduction's vector lanes. Elsewhere by coordinates, through `low` and `placement`: of the task's axes, or of `points`.
+    states of a reduction's vector lanes. Elsewhere by the coordinates of the task's axes, or of the points of `box`, where it says.
     """
 
     buffers: tuple[tuple[ir.Buffer, ...], ...]
     memory: str
     lanes: int = 0
     vector_axis: str | None = None
-    low: tuple[Expr, ...] = ()
-    placement: Placement | None = None
-    prefix: tuple[Expr, ...] = ()
-    points: tuple[Var, ...] = ()
+    box: Box | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,19 +12,20 @@ from collections.abc import Callable, Collection
 from tilelang import matching
 from tilelang.dtype import DType
 from tilelang.errors import Refusal, at_step, counted
-from tilelang.expr import Const, Expr, Pad, Read, Unary, Var, index, substitute
+from tilelang.expr import Axis, Binary, Const, Expr, Pad, Read, Unary, Var, index, substitute
 from tilelang.fragment import Fragment
-from tilelang.instruction import ONE_LANE, Instruction, known, use
+from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, ONE_LANE, Instruction, known, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import no_clusters
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds
-from tilelang.lowering.build.frame import Frame, NotOwner, Residence, Share
-from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions
+from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
+from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
+from tilelang.lowering.build.state import kept_beyond
 from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
@@ -32,7 +33,7 @@ from tilelang.matching import Match
 from tilelang.meaning import POINTWISE, UPDATE
 from tilelang.records import near
 from tilelang.simplify import linear, simplify
-from tilelang.spec import AxisState, Bound, Spec
+from tilelang.spec import AxisState, Bound, Spec, complete
 from tilelang.steps import Do, Hole, Open, Place, Split, Step, Tile, Units, Vectorize, every_step
 from tilelang.task import Task, reads
 from tilelang.tensor import evaluate
@@ -162,10 +163,11 @@ class Instructions(PointwiseInstructions):
             return {}
         semantics = _record(step)
         _check_licences(step, semantics, task)
+        written = complete(spec, steps, bool(task.states))
         spec, extents, cut = left(spec, steps, task)
         asked = self._asked(task, spec, steps, residences, into, step)
         name = asked.means.target.tensor.name
-        accumulators = [s.memory for s in steps if isinstance(s, Place) and s.verb == "accumulate"]
+        accumulators = [s.memory for s in written if isinstance(s, Place) and s.verb == "accumulate"]
         memory = into or (accumulators[-1] if accumulators else "register")
         sizes = extents.items() if asked.means.kind != POINTWISE else ((d.name, d.extent) for d in asked.means.target.tensor.dims)
         target = matching.Residence(name, memory, asked.means.target.dtype, tuple(sizes))
@@ -211,13 +213,19 @@ class Instructions(PointwiseInstructions):
         return self._seen(task, spec, find, into, step)
 
     @staticmethod
-    def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do) -> Seen:
+    def _seen(
+        task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do, box: Box | None = None
+    ) -> Seen:
+        """box: where a state outside registers is."""
         made, computed = task.outputs[0], not isinstance(task.values[0], (Read, Pad))
         target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
         if task.states:
             state = task.states[0]
             target = (f"the accumulator of {state.tensors[0].name}", held_as(step, state.reduce.combiner.left[0].dtype))
-        found = seen(task, spec, find, target, made.dims if not task.states and (computed or into == "global") else None)
+        dims = made.dims if not task.states and (computed or into == "global") else None
+        if box is not None:
+            dims = tuple(Axis(p.name[1:], spec.axis(p.name[1:]).extent) for p in box.points) or task.axes
+        found = seen(task, spec, find, target, dims)
         if found is None:
             raise refuse(step, "instruction-mismatch", f"`{step}` does not match the innermost body",
                          "remove the `do`: an instruction updates one reduction of one value without a condition, copies a tensor or"
@@ -258,8 +266,12 @@ class Instructions(PointwiseInstructions):
         if any(a.empty for a in frame.spec.axes):
             return ir.seq()
         guards = self.conditions(frame, step, semantics.width)
-        state = (semantics.writes, frame.state.buffers[0][0], (*frame.slots, index(0)))
-        operands, regions = [state], list[ir.Region]()
+        awaited = semantics.completes == IN_ORDER_GROUP and semantics.family and frame.state.memory == "register"
+        if semantics.completes != AT_ONCE and not awaited:
+            raise too_late(step, semantics, f" updates an accumulator in {frame.state.memory} and")
+        at, region = self.state_updated(frame, step, frame.state)
+        operands = [(semantics.writes, frame.state.buffers[0][0], at)]
+        regions = [] if region is None else [region]
         for name, whole in read:
             if semantics.fragment(name) is not None:
                 operands.append((name, *self.operand_at(frame, step, name, whole)))
@@ -281,14 +293,17 @@ class Instructions(PointwiseInstructions):
 
     def checked(self, frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
         """What each operand of the leaf as it stands reads, after comparing layouts and alignment. Raises Refusal."""
-        asked = self._seen(frame.task, frame.spec, lambda whole: resident(whole, self.residence_of(frame, whole)), into, step)
+        box = frame.state.box if frame.state is not None else None
+        asked = self._seen(
+            frame.task, frame.spec, lambda whole: resident(whole, self.residence_of(frame, whole)), into, step, box
+        )
         found = self.match_of(step)
         place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
         target = matching.Residence(asked.means.target.tensor.name, place.memory, place.dtype, self._target_dims(frame, into))
         residences = [described(r, asked.residents[r]) for r in asked.reads]
-        if into:
+        if into or box is not None:
             read = Read(asked.means.target.tensor, asked.means.target.indices)
-            laid = described(read, resident(read, frame.target.places[0]))
+            laid = described(read, resident(read, box or frame.target.places[0]))
             target = target.replace(dims=laid.dims, layout=laid.layout)
         extents = tuple((a.name, a.extent) for a in frame.spec.axes)
         leaf = MatchedLeaf(asked.means, extents, found.instruction.level, (*residences, target))
@@ -343,12 +358,16 @@ class Instructions(PointwiseInstructions):
         bounds = {b.holds(inside_piece(a.name, a.extent)): (a, b) for a in frame.spec.axes for b in open_bounds(a)
                   if b.key not in frame.fill_keys}  # fmt: skip
         kept = self._unsettled(frame, {c: a for c, (a, _) in bounds.items()}) if frame.task.states else bounds.keys()
+        roomless = _roomless(frame)
         found = [*frame.spec.present]
         for condition, (a, b) in bounds.items():
-            if condition in kept:
+            if condition in kept or b.key in roomless:
                 if not (_whole_pieces(a, b) and self._shared_by(b.offset, width)):
-                    raise self._unguardable(frame, step, a, b)
+                    raise self._unguardable(frame, step, a, b, b.key in roomless)
                 found.append(b.holds(index(0)))
+        in_shared = frame.state is not None and frame.state.box is not None
+        if in_shared and width == 1 and frame.spec.units is not None and frame.spec.units > 1:
+            found.append(Binary("==", frame.spec.lane, index(0)))  # one thread updates what all of them see
         return found
 
     def _unsettled(self, frame: Frame, bounds: dict[Expr, AxisState]) -> Collection[Expr]:
@@ -369,7 +388,7 @@ class Instructions(PointwiseInstructions):
                 return False
         return True
 
-    def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound) -> Refusal:
+    def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound, roomless: bool) -> Refusal:
         inside = b.limit // a.extent * a.extent
         example = (
             f"{a.name} = {b.limit} is past the end, but the tile of {a.extent} that begins at {a.name} = {inside} includes it"
@@ -378,6 +397,11 @@ class Instructions(PointwiseInstructions):
             return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
                           f" it would store {frame.task.name} there",
                           f"use whole tiles of {a.extent} along {a.name}, or remove the `do` to use plain loops", example)  # fmt: skip
+        if roomless:
+            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                          " the accumulator in shared has no elements there",
+                          f"use tile sizes that are multiples of {a.extent} along {a.name} above the accumulator, or remove the `do` to"
+                          " use plain loops", example)  # fmt: skip
         points = {x.name: simplify(x.base + inside_piece(x.name, x.extent)) for x in frame.spec.axes}
         value = _value(frame.task)
         accesses = self.accesses(frame, [value], points)
@@ -400,6 +424,14 @@ class Instructions(PointwiseInstructions):
 def _value(task: Task) -> Expr:
     """What the leaf combines or stores."""
     return task.states[0].reduce.values[0] if task.states else task.values[0]
+
+
+def _roomless(frame: Frame) -> Collection[str]:
+    """The keys of the bounds beyond which a state that threads share has no elements."""
+    if frame.state is None or frame.state.box is None:
+        return ()
+    roomy = kept_beyond(frame, frame.state).spec
+    return {b.key for a in roomy.axes if not a.reduction for b in open_bounds(a) if not b.known}
 
 
 def _whole_pieces(a: AxisState, b: Bound) -> bool:

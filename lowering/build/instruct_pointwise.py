@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Expr, Pad, Var, index, substitute
-from tilelang.instruction import AT_ONCE
+from tilelang.instruction import AT_ONCE, Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragment_moves import FragmentMoves
@@ -21,6 +22,12 @@ from tilelang.simplify import simplify
 from tilelang.steps import Do
 
 
+def too_late(step: Do, semantics: Instruction, where: str) -> Refusal:
+    """That nobody would wait for what an instruction writes. where: what it writes in which place."""
+    return refuse(step, "not-lowered-yet", f"`{step}`{where} completes by {semantics.completes}, which is valid, but not supported yet"
+                  " for this target", "remove the `do` to use plain loops")  # fmt: skip
+
+
 class PointwiseInstructions(FragmentMoves):
     """do, in chains and stages without reductions."""
 
@@ -29,8 +36,7 @@ class PointwiseInstructions(FragmentMoves):
         semantics, place = self.match_of(step).instruction, frame.target.places[0]
         read = self.checked(frame, step, place.buffer.memory)
         if semantics.completes != AT_ONCE:
-            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
-                         " for this target", "remove the `do` to use plain loops")  # fmt: skip
+            raise too_late(step, semantics, "")
         if frame.target.stream or frame.target.behind:
             said = "stream" if frame.target.stream else f"behind {frame.target.behind}"
             raise refuse(step, "instruction-stores", f"`{step}` performs the store itself, so `{said}` would have no effect",

@@ -105,11 +105,9 @@ class Leaf(Accesses):
 
     def state_at(self, frame: Frame, place: StatePlace, points: dict[str, Expr]) -> tuple[Expr, ...]:
         """Indices in a state that is addressed by coordinates."""
+        assert place.box is not None
         axes = frame.coordinates(points)
-        found = tuple(axes[a] for a in place.points or frame.task.axes)
-        assert place.placement is not None
-        local = tuple(simplify(c - low) for c, low in zip(found, place.low, strict=True))
-        return (*place.prefix, *place.placement.at(local))
+        return place.box.at(tuple(axes[a] for a in place.box.points or frame.task.axes))
 
     def _needed(self, frame: Frame, s: int, points: dict[str, Expr]) -> list[Expr]:
         """The conditions under which a point of state s takes part."""

@@ -79,7 +79,7 @@ def seen(
         mapping[whole] = made
         back[plain], residents[plain] = whole, found
     spatial = tuple(axes[a.name] for a in spec.axes if not a.reduction)
-    values = {a.name: mapping[a] for a in task.axes if a in mapping}
+    values = {**axes, **{a.name: mapping[a] for a in task.axes if a in mapping}}
     places: tuple[Expr, ...] = spatial if dims is None else tuple(values[d.name] for d in dims)
     written = Read(Tensor(target[0], target[1], spatial if dims is None else dims), places)
     return Seen(Means(kind, written, substitute(value, mapping), combiner), back, residents)

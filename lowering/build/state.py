@@ -121,7 +121,7 @@ class States(Pieces, Meetings):
 
     def _rounds(self, frame: Frame, finishing: Frame, i: int, step: Place, partial: bool) -> ir.Stmt:
         """The way back in every round; whole tiles without guards."""
-        finishing = _kept_beyond(finishing)
+        finishing = kept_beyond(finishing, finishing.outer)
         guard, whole = (None, finishing.spec) if partial else self.whole(finishing.spec)
 
         def back(f: Frame) -> ir.Stmt:
@@ -371,7 +371,7 @@ class States(Pieces, Meetings):
                 boxes.append(box)
                 members.append(box.buffer)
             buffers.append(tuple(members))
-        place = StatePlace(tuple(buffers), "shared", 0, None, boxes[0].low, boxes[0].placement, boxes[0].unit, boxes[0].points)
+        place = StatePlace(tuple(buffers), "shared", box=boxes[0])
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         start = (
             []
@@ -422,21 +422,19 @@ class States(Pieces, Meetings):
         return ir.seq(*out)
 
 
-def _kept_beyond(frame: Frame) -> Frame:
-    """The frame without the bounds beyond which an outer state has room as well: what lands there is never read."""
-    outer = frame.outer
-    if outer is None or outer.placement is None:
+def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
+    """The frame without the bounds beyond which a state outside registers has room as well: what lands there is never read."""
+    if place is None or place.box is None or place.box.placement is None:
         return frame
-    names = [p.name[1:] for p in outer.points] or [a.name for a in frame.task.axes]
-    room = {
-        name: (low, (interval(v)[1] or 0) + 1) for name, low, v in zip(names, outer.low, outer.placement.variables, strict=True)
-    }
+    box, variables = place.box, place.box.placement.variables
+    names = [p.name[1:] for p in box.points] or [a.name for a in frame.task.axes]
+    room = {name: (low, (interval(v)[1] or 0) + 1) for name, low, v in zip(names, box.low, variables, strict=True)}
     axes = []
     for a in frame.spec.axes:
-        if a.name in room and dict(frame.spec.coordinates).get(a.name) is point(a.name):
+        if a.name in room and (box.points or dict(frame.spec.coordinates).get(a.name) is point(a.name)):
             low, extent = room[a.name]
             local = Bound("", simplify(a.base - low), extent)
-            a = a.replace(bounds=tuple(b.replace(known=b.known or not b.lower and local.is_certain(a.extent)) for b in a.bounds))
+            a = a.replace(bounds=tuple(b.replace(known=b.known or local.is_certain(a.extent)) for b in a.bounds))
         axes.append(a)
     return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
 
