@@ -115,8 +115,8 @@ def _check_fragments(step: Do, semantics: Instruction) -> None:
     """Refuses an operand of which nothing says where its elements are: no fragment, and no descriptor of a region."""
     for operand in semantics.operands:
         name, memory = operand.name, operand.memory
-        read_from_shared = semantics.kind == UPDATE and memory == "shared" and name != semantics.writes
-        if semantics.fragment(name) is None and semantics.host is None and not read_from_shared:
+        region = semantics.kind == UPDATE and memory == "shared"
+        if semantics.fragment(name) is None and semantics.host is None and not region:
             raise refuse(step, "instruction-definition", f"`{step}`: operand {name} has several elements in {memory}, but no fragment"
                          " says where they are", f"add fragment= to tl.operand({name!r}, ...)")  # fmt: skip
 
@@ -258,10 +258,6 @@ class Instructions(PointwiseInstructions):
         if frame.finishing:
             return self.fragments_back(frame, step)
         assert frame.state is not None
-        if frame.state.memory != "register":
-            raise refuse(step, "not-lowered-yet", f"`{step}` updates an accumulator in {frame.state.memory}, which is valid, but not"
-                         " supported yet for this target",
-                         "accumulate in register below it, or remove the `do` to use plain loops")  # fmt: skip
         read = self.checked(frame, step, "")
         if any(a.empty for a in frame.spec.axes):
             return ir.seq()
