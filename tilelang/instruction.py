@@ -409,9 +409,12 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "it copies between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
-        others = {BARRIER_BY_BYTES: ("barrier",), IN_ORDER_GROUP: ("existing",)}.get(made.completes, ())
-        more = ("blocks",) * made.multicast
-        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), (*others, *more))
+        others = {
+            name: "" if made.completes == completes else f"completes={completes!r}"
+            for name, completes in (("barrier", BARRIER_BY_BYTES), ("existing", IN_ORDER_GROUP))
+        }
+        others["blocks"] = "" if made.multicast else "multicast=True"
+        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
     shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]
