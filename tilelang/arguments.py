@@ -149,8 +149,8 @@ def as_array(name: str, value: Any, type: DType | None = None) -> Any:
 
 
 def _check_numbers(name: str, numbers: list[bool | int | float], type: DType) -> None:
-    """Raises ComputationError if a number does not fit a type. As in an expression, a float type holds any number in its range, rounded;
-    an integer type holds whole numbers, and bool holds True and False."""
+    """Raises ComputationError if a number does not fit a type. As in an expression, a float type holds any number in its range,
+    rounded; an integer type holds whole numbers, and bool holds True and False."""
     kinds: tuple[builtins.type, ...] = (bool,) if type.kind == "bool" else (int, float) if type.is_float else (int,)
     for number in numbers:
         if not isinstance(number, kinds) or not type.holds(number):

@@ -31,7 +31,7 @@ from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
 from tilelang.node import Node, node
-from tilelang.template import OperandText, fault_of_template
+from tilelang.template import DESCRIPTOR_PARTS, OperandText, fault_of_template
 from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
@@ -458,6 +458,15 @@ def _check_operand(made: Instruction, found: Operand) -> None:
     if len(found.dtypes) > 1 and made.kind != MOVE:
         raise _fault(made, f"{found.name} has several types", "use one type: only a copy works for several types")
     held = made.fragment(found.name)
+    described = any(f"{{{found.name}.{part}}}" in text for _, text in made.template for part in DESCRIPTOR_PARTS)
+    if made.template and held is None and found.dims and not found.layouts and not described:
+        raise _fault(
+            made,
+            f"{found.name} is in {found.memory} and has neither a fragment nor layouts",
+            f"say which elements each lane accesses, as in fragment=tl.fragment(1, {found.shape[0]}, lambda lane, slot: slot)"
+            if len(found.dims) == 1 and made.width == 1
+            else "say which elements each lane accesses: fragment=tl.fragment(...); or layouts=[...] for a descriptor",
+        )
     limited = [a.name for a in found.dims if a.name in dict(made.limits)]
     if found.fragment is not None and limited:
         raise _fault(made, f"{found.name} has a fragment over the free extent {limited[0]}", "use fixed extents")

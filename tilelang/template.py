@@ -23,6 +23,7 @@ _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
 WITH_ARRAYS = ("cpu",)  # dialects in which a thread's registers may as well be an array in memory, which has an address
+DESCRIPTOR_PARTS = ("swizzle", "base", "chunks", "map", "coordinates")
 _PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|base|chunks|map|coordinates|words))?")
 
 
@@ -118,7 +119,7 @@ def fault_of_template(
                 f"its {dialect} template has {{{field}}}",
                 f"the slots of {found.name} do not fill registers of 32 bits that a lane has",
             )
-        if match["part"] in ("swizzle", "base", "chunks", "map", "coordinates") and held is not None:
+        if match["part"] in DESCRIPTOR_PARTS and held is not None:
             return (
                 f"its {dialect} template has {{{field}}}",
                 f"lanes hold {found.name}; only an operand without a fragment has that",
