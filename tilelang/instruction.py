@@ -223,9 +223,9 @@ class Instruction(Node):
         raise KeyError(name)
 
     def fragment(self, name: str) -> Fragment | None:
-        """Which lane holds what of an operand; None for one named by a descriptor. A single thread holds its registers whole."""
+        """Which lane holds what of an operand; None for one named by a descriptor. A single thread holds its registers, and one element, whole."""
         found = self.operand(name)
-        if found.fragment is None and found.memory == "register":
+        if found.fragment is None and (found.memory == "register" or not found.dims):
             return row_major(found.shape)
         return found.fragment
 
@@ -459,7 +459,7 @@ def _check_operand(made: Instruction, found: Operand) -> None:
         raise _fault(made, f"{found.name} has several types", "use one type: only a copy works for several types")
     held = made.fragment(found.name)
     described = any(f"{{{found.name}.{part}}}" in text for _, text in made.template for part in DESCRIPTOR_PARTS)
-    if made.template and held is None and found.dims and not found.layouts and not described:
+    if made.template and held is None and not found.layouts and not described:
         raise _fault(
             made,
             f"{found.name} is in {found.memory} and has neither a fragment nor layouts",
