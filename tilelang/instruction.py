@@ -223,7 +223,8 @@ class Instruction(Node):
         raise KeyError(name)
 
     def fragment(self, name: str) -> Fragment | None:
-        """Which lane holds what of an operand; None for one named by a descriptor. A single thread holds its registers, and one element, whole."""
+        """Which lane holds what of an operand; None for one named by a descriptor. Unless given, a single thread holds its registers in
+        row-major order, and a single element in memory."""
         found = self.operand(name)
         if found.fragment is None and (found.memory == "register" or not found.dims):
             return row_major(found.shape)
