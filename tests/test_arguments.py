@@ -73,12 +73,12 @@ def test_inputs_may_be_read_only_and_lists_of_arrays(product: tl.Kernel) -> None
 @pytest.mark.parametrize(
     ("type", "given", "expected"),
     [
-        (tl.float32, [0.1, 2, True], np.float32([0.1, 2, 1])),
-        (tl.float32, (2**24 + 1, 2**70, 1e38), np.float32([2**24, 2.0**70, 1e38])),
-        (tl.float16, [1.5, -0.0, float("inf")], np.float16([1.5, -0.0, np.inf])),
+        (tl.float32, [0.1, 2, True], np.array([0.1, 2, 1], np.float32)),
+        (tl.float32, (2**24 + 1, 2**70, 1e38), np.array([2**24, 2.0**70, 1e38], np.float32)),
+        (tl.float16, [1.5, -0.0, float("inf")], np.array([1.5, -0.0, np.inf], np.float16)),
         (tl.bfloat16, [1, 2.5, -3], np.array([1, 2.5, -3], ml_dtypes.bfloat16)),
-        (tl.int32, range(3), np.int32([0, 1, 2])),
-        (tl.uint64, [2**64 - 1, 0, 5], np.uint64([2**64 - 1, 0, 5])),
+        (tl.int32, range(3), np.array([0, 1, 2], np.int32)),
+        (tl.uint64, [2**64 - 1, 0, 5], np.array([2**64 - 1, 0, 5], np.uint64)),
         (tl.bool, [True, False, True], np.array([True, False, True])),
     ],
 )

@@ -190,7 +190,7 @@ def test_literals_keep_their_value() -> None:
 def test_where_and_round_of_numpy() -> None:
     i = tl.axes(i=4)
     x = cast(Any, tl.input("X", tl.float32, i)[i])
-    given = np.float32([-1.5, 0.5, 2.5, np.inf])
+    given = np.array([-1.5, 0.5, 2.5, np.inf], np.float32)
     for value, expected in (
         (np.where(x > 0, x, 0.0), np.where(given > 0, given, 0)),
         (np.round(x), np.round(given)),
