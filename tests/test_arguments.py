@@ -70,6 +70,41 @@ def test_inputs_may_be_read_only_and_lists_of_arrays(product: tl.Kernel) -> None
     np.testing.assert_array_equal(product(a, b), a @ b)
 
 
+@pytest.mark.parametrize(
+    ("type", "given", "expected"),
+    [
+        (tl.float32, [0.1, 2, True], np.array([0.1, 2, 1], np.float32)),
+        (tl.float32, (2**24 + 1, 2**70, 1e38), np.array([2**24, 2.0**70, 1e38], np.float32)),
+        (tl.float16, [1.5, -0.0, float("inf")], np.array([1.5, -0.0, np.inf], np.float16)),
+        (tl.bfloat16, [1, 2.5, -3], np.array([1, 2.5, -3], ml_dtypes.bfloat16)),
+        (tl.int32, range(3), np.array([0, 1, 2], np.int32)),
+        (tl.uint64, [2**64 - 1, 0, 5], np.array([2**64 - 1, 0, 5], np.uint64)),
+        (tl.bool, [True, False, True], np.array([True, False, True])),
+    ],
+)
+def test_lists_of_numbers_take_the_type_of_the_input(type: tl.DType, given: Any, expected: Any) -> None:
+    i = tl.axes(i=3)
+    Y = tl.define("Y", tl.input("X", type, i)[i], i)
+    for found in (tl.compile(Y, "cpu")(given), tl.computation("c", Y).evaluate(X=given)):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("type", "given"),
+    [
+        (tl.float16, [1, 65520]), (tl.float8_e4m3, [0.0, float("inf")]), (tl.float32, [0, 10**400]), (tl.uint8, [0, -1]),
+        (tl.int32, [1, 2.0]), (tl.bool, [True, 0]), (tl.float32, ["a", 1]), (tl.float32, [[1], [1, 2]]), (tl.float32, [None, 1]),
+    ],
+)  # fmt: skip
+def test_lists_whose_numbers_do_not_fit_are_refused(type: tl.DType, given: Any) -> None:
+    i = tl.axes(i=2)
+    kernel = tl.compile(tl.define("Y", tl.input("X", type, i)[i], i), "cpu")
+    with pytest.raises(ComputationError) as caught:
+        kernel(given)
+    assert caught.value.code == "argument"
+
+
 def test_unaligned_memory(product: tl.Kernel) -> None:
     a, b = small(5, 7), small(7, 6)
     raw = np.empty(a.nbytes + 4, np.uint8)

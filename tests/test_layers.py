@@ -37,6 +37,7 @@ ACROSS = {
 # Methods that are the other way round for the reader's sake, `computation.evaluate(...)`: imported when they are called.
 LATE = {
     ("operators", "expr"),
+    ("operators", "functions"),
     ("computation", "reference"),
     ("schedule", "spec"),
     ("schedule", "check"),

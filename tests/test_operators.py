@@ -5,7 +5,7 @@ import math
 import operator
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -185,3 +185,17 @@ def test_literals_keep_their_value() -> None:
     assert str(tl.cast(1e300, tl.float64)) == "1e+300"
     padded = tl.pad(N[i, j - 1], 2.0)
     assert isinstance(padded, Pad) and padded.value is Const(2, dt.int32)
+
+
+def test_where_and_round_of_numpy() -> None:
+    i = tl.axes(i=4)
+    x = cast(Any, tl.input("X", tl.float32, i)[i])
+    given = np.array([-1.5, 0.5, 2.5, np.inf], np.float32)
+    for value, expected in (
+        (np.where(x > 0, x, 0.0), np.where(given > 0, given, 0)),
+        (np.round(x), np.round(given)),
+        (np.round(x, 0), np.round(given)),
+        (round(x, 0), np.round(given)),
+        (round(x * 10) / 10, np.round(given * 10) / 10),
+    ):
+        np.testing.assert_array_equal(tl.computation("c", tl.define("Y", value, i)).evaluate(X=given), expected)

@@ -243,7 +243,8 @@ def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=1024)
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
-    """(certain, the smallest point that reads outside): every point tried, or corners where there are too many."""
+    """(certain, the smallest point that reads outside; "" for a constant index): every point tried, or corners where there are too
+    many."""
     import numpy as np
 
     from tilelang.numeric import evaluate
@@ -296,4 +297,6 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
     at = int(found[np.argmin(points[:, found].sum(axis=0))]) if names else 0
     shown = ", ".join(f"{e.name} = {points[i, at]}" for i, e in enumerate(names))
     text = str(index)
+    if text == str(value[at]):  # a constant index
+        return True, shown
     return True, f"{shown}: {text} = {value[at]}" if shown else f"{text} = {value[at]}"

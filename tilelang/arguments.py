@@ -6,6 +6,7 @@ missing, unknown, given twice), `argument` where one array does not fit its tens
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
 from collections.abc import Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import Any
 
 from tilelang import dlpack
 from tilelang.computation import Computation, Tensor
-from tilelang.dtype import bfloat16, float8_e4m3, float8_e5m2
-from tilelang.errors import ComputationError, counted
+from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2
+from tilelang.errors import ComputationError, brief, counted
 
 # Types of PyTorch's that NumPy does not know, with the type of PyTorch's that has as many bits.
 _BY_BITS = {
@@ -109,17 +110,18 @@ def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, 
     """The inputs with their NumPy arrays, checked. Raises ComputationError where one does not fit."""
     found = {}
     for tensor, value in zip(computation.inputs, bind(computation, arrays, named), strict=True):
-        array = found[tensor] = as_array(tensor.name, value)
+        array = found[tensor] = as_array(tensor.name, value, tensor.dtype)
         check_array(tensor, array_type(tensor), array, "input")
         check_range(tensor, array)
     return found
 
 
-def as_array(name: str, value: Any) -> Any:
+def as_array(name: str, value: Any, type: DType | None = None) -> Any:
     """An argument as a NumPy array: arrays as they are, anything else by NumPy, tensors of PyTorch's types that it lacks by their bits,
-    arrays of libraries that NumPy cannot ask by DLPack.
+    arrays of libraries that NumPy cannot ask by DLPack. type: the element type that lists of Python numbers take.
 
-    Raises ComputationError where NumPy makes no array of it, and for masked arrays, whose masks a kernel would not see.
+    Raises ComputationError if NumPy cannot make an array of it, if a number of a list does not fit the type, and for masked arrays,
+    whose masks a kernel would not see.
     """
     import numpy as np
 
@@ -135,12 +137,36 @@ def as_array(name: str, value: Any) -> Any:
             return value.detach().view(getattr(torch, by_bits[1])).numpy().view(by_bits[0].numpy)
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
             return dlpack.host_array(value)
-        array = np.asarray(value)
+        numbers = _numbers(value) if type is not None else None
+        if type is not None and numbers is not None:
+            _check_numbers(name, numbers, type)
+        array = np.asarray(value, type.numpy if type is not None and numbers is not None else None)
         if array.dtype == object:
-            raise TypeError(f"it is a {type(value).__name__}")
+            raise TypeError(f"it is a {value.__class__.__name__}")
         return array
     except (BufferError, TypeError, ValueError, RuntimeError) as error:
         raise wrong(name, f"is not an array: {error}", "pass a NumPy array, or a PyTorch tensor on the host, detached") from None
+
+
+def _check_numbers(name: str, numbers: list[bool | int | float], type: DType) -> None:
+    """Raises ComputationError if a number does not fit a type. As in an expression, a float type holds any number in its range,
+    rounded; an integer type holds whole numbers, and bool holds True and False."""
+    kinds: tuple[builtins.type, ...] = (bool,) if type.kind == "bool" else (int, float) if type.is_float else (int,)
+    for number in numbers:
+        if not isinstance(number, kinds) or not type.holds(number):
+            raise wrong(
+                name,
+                f"contains {brief(number)}, which does not fit {type}",
+                "pass numbers that fit, or declare another type",
+            )
+
+
+def _numbers(value: Any) -> list[bool | int | float] | None:
+    """The Python numbers in nested lists; None if there is anything else in them."""
+    if isinstance(value, (list, tuple, range)):
+        parts = [_numbers(v) for v in value]
+        return None if None in parts else [n for part in parts if part is not None for n in part]
+    return [value] if value.__class__ in (bool, int, float) else None
 
 
 def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:

@@ -70,7 +70,7 @@ class Placing:
 
         if not isinstance(value, np.ndarray):
             self._check_place(tensor.name, value)
-        array = as_array(tensor.name, value)
+        array = as_array(tensor.name, value, tensor.dtype)
         check_array(tensor, type, array, "input")
         if self.check_ranges:
             check_range(tensor, array)

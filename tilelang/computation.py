@@ -93,7 +93,7 @@ class Tensor:
     def _index(self, value: Any, dim: Axis) -> Expr:
         fault = None
         if isinstance(value, (slice, type(None), type(...))):
-            fault = "a slice"
+            fault = "a slice" if isinstance(value, slice) else "`...`" if value is ... else "None"
         else:
             found = as_expr(value, INDEX) if not isinstance(value, (bool, float)) else as_expr(value)
             if found.dtype.is_integer:
@@ -123,6 +123,10 @@ class Tensor:
         """What a tensor answers where an element is meant."""
         mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
         raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, but an expression reads one element", mend=mend)
+
+    def __len__(self) -> NoReturn:
+        mend = f"use {self.name}.shape, or an axis's extent, as in i.extent"
+        raise ComputationError("whole-tensor", f"{self!r} has no len()", mend=mend)
 
     __iter__ = __array__ = __array_ufunc__ = __array_function__ = __bool__ = __float__ = __int__ = __round__ = _whole
     __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _whole

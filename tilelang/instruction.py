@@ -31,7 +31,7 @@ from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
 from tilelang.node import Node, node
-from tilelang.template import OperandText, fault_of_template
+from tilelang.template import DESCRIPTOR_PARTS, OperandText, fault_of_template
 from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
@@ -223,10 +223,8 @@ class Instruction(Node):
         raise KeyError(name)
 
     def fragment(self, name: str) -> Fragment | None:
-        """Which lane holds what of an operand; None for one named by a descriptor.
-
-        A single thread holds its registers whole, and gives the address of a single element.
-        """
+        """Which lane holds what of an operand; None for one named by a descriptor. Unless given, a single thread holds its registers in
+        row-major order, and a single element in memory."""
         found = self.operand(name)
         if found.fragment is None and (found.memory == "register" or not found.dims):
             return row_major(found.shape)
@@ -415,9 +413,12 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         if source.dtypes != made.means.target.tensor.dtypes:
             raise _fault(made, "it copies between different types", "use computes(D[i], tl.cast(S[i], ...))")
     for dialect, text in made.template:
-        others = {BARRIER_BY_BYTES: ("barrier",), IN_ORDER_GROUP: ("existing",)}.get(made.completes, ())
-        more = ("blocks",) * made.multicast
-        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), (*others, *more))
+        others = {
+            name: "" if made.completes == completes else f"completes={completes!r}"
+            for name, completes in (("barrier", BARRIER_BY_BYTES), ("existing", IN_ORDER_GROUP))
+        }
+        others["blocks"] = "" if made.multicast else "multicast=True"
+        wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
     shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]
@@ -461,6 +462,15 @@ def _check_operand(made: Instruction, found: Operand) -> None:
     if len(found.dtypes) > 1 and made.kind != MOVE:
         raise _fault(made, f"{found.name} has several types", "use one type: only a copy works for several types")
     held = made.fragment(found.name)
+    described = any(f"{{{found.name}.{part}}}" in text for _, text in made.template for part in DESCRIPTOR_PARTS)
+    if made.template and held is None and not found.layouts and not described:
+        raise _fault(
+            made,
+            f"{found.name} is in {found.memory} and has neither a fragment nor layouts",
+            f"say which elements each lane accesses, as in fragment=tl.fragment(1, {found.shape[0]}, lambda lane, slot: slot)"
+            if len(found.dims) == 1 and made.width == 1
+            else "say which elements each lane accesses: fragment=tl.fragment(...); or layouts=[...] for a descriptor",
+        )
     limited = [a.name for a in found.dims if a.name in dict(made.limits)]
     if found.fragment is not None and limited:
         raise _fault(made, f"{found.name} has a fragment over the free extent {limited[0]}", "use fixed extents")

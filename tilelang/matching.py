@@ -8,6 +8,7 @@ leaf that the instruction does not bind are walked one by one; operands of multi
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -342,7 +343,7 @@ def _same_places(theirs: Placement, ours: Placement, along: list[str], region: M
     import numpy as np
 
     cut = [min(region[name], 256) for name in along]
-    points = dict(zip(along, np.indices(cut).reshape(len(cut), -1), strict=True))
+    points = dict(zip(along, np.indices(cut).reshape(len(cut), math.prod(cut)), strict=True))
     still = {name: np.int64(0) for name in region if name not in points}
     return bool(np.array_equal(_linear_places(theirs, points), _linear_places(ours, {**still, **points})))
 

@@ -117,13 +117,14 @@ class Operators(Node):
         return self
 
     def __round__(self, digits: int | None = None) -> Expr:
-        if digits is not None:
-            raise ComputationError(
-                "operand-type",
-                f"`round({self}, {digits})`: only rounding to whole numbers is supported",
-                mend="write round(x * 100) / 100",
-            )
-        return self.operation("round", self)
+        if not digits:
+            return self.operation("round", self)
+        power = 10 ** min(abs(digits), 38)  # float32 holds no greater power of ten
+        raise ComputationError(
+            "operand-type",
+            f"`round({self}, {digits})`: only rounding to whole numbers is supported",
+            mend=f"write round(x * {power}) / {power}" if digits > 0 else f"write round(x / {power}) * {power}",
+        )
 
     def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
         return self.operation("//", self, other), self.operation("%", self, other)
@@ -152,5 +153,12 @@ class Operators(Node):
             raise _numpy_refusal(name if method == "__call__" else f"{name}.{method}")
         return self.operation(_UFUNCS[name], *(reversed(inputs) if name.startswith("greater") else inputs))
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> NoReturn:
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Expr:
+        from tilelang.functions import where
+
+        match function.__name__, args:
+            case "where", (condition, then, otherwise) if not options:
+                return where(condition, then, otherwise)
+            case (("round" | "around"), (Operators() as rounded, *digits)) if not options and len(digits) <= 1:
+                return rounded.__round__(*digits)
         raise _numpy_refusal(function.__name__)

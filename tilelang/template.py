@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ _NO_FUNCTION = frozenset(
     "__attribute__ __declspec __launch_bounds__ alignas asm decltype for if return sizeof switch while".split()
 )
 WITH_ARRAYS = ("cpu",)  # dialects in which a thread's registers may as well be an array in memory, which has an address
+DESCRIPTOR_PARTS = ("swizzle", "base", "chunks", "map", "coordinates")
 _PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|swizzle|base|chunks|map|coordinates|words))?")
 
 
@@ -88,9 +89,10 @@ def _fills_words(operand: Operand, held: Fragment | None) -> bool:
 
 
 def fault_of_template(
-    made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: tuple[str, ...] = ()
+    made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """What is wrong with an instruction's template, and the mend; None where nothing is. others: names it may have besides operands."""
+    """What is wrong with an instruction's template, and the mend; None where nothing is. others: the placeholders besides operands,
+    each with the field that the instruction lacks for it, or ""."""
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
     except ValueError as error:
@@ -98,10 +100,13 @@ def fault_of_template(
     operands = {o.name: o for o in made.operands}
     seen = set()
     for field in fields:
-        if field in others:
+        if others.get(field) == "":
             continue
         match = _PLACEHOLDER.fullmatch(field)
         if match is None or match["name"] not in operands:
+            needed = others.get(field)
+            if needed:
+                return f"its {dialect} template has {{{field}}}, which needs {needed}", f"add {needed}, or remove {{{field}}}"
             return f"its {dialect} template has {{{field}}}", "{A}, {A[0]} or {A.address} with A one of " + ", ".join(operands)
         found = operands[match["name"]]
         held = made.fragment(found.name)
@@ -114,7 +119,7 @@ def fault_of_template(
                 f"its {dialect} template has {{{field}}}",
                 f"the slots of {found.name} do not fill registers of 32 bits that a lane has",
             )
-        if match["part"] in ("swizzle", "base", "chunks", "map", "coordinates") and held is not None:
+        if match["part"] in DESCRIPTOR_PARTS and held is not None:
             return (
                 f"its {dialect} template has {{{field}}}",
                 f"lanes hold {found.name}; only an operand without a fragment has that",

@@ -64,6 +64,9 @@ class Cover(Part):
         """That a load brings what nobody reads."""
         name = step.tensor_name
         tensor = self.build.tensors.get(name)
+        if any(t is tensor for t in frame.task.outputs):
+            return refuse(step, "load-unread", f"`{step}`: {name} is the output, which is written, not loaded",
+                          "remove the load; `via shared` collects results before they are stored")  # fmt: skip
         if tensor is not None and tensor.definition is not None and not any(r.tensor is tensor for r in frame.residences):
             return refuse(step, "load-unread", f"`{step}`: {name} is not in memory; a definition without a `compute` is substituted"
                           " into its readers", f"write `compute {name} in {step.memory}` instead, or `compute {name} in global` at the"

@@ -26,11 +26,12 @@ from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.share import Shares, declares_owners, dim_share
 from tilelang.lowering.build.state import States
 from tilelang.matching import Match
-from tilelang.simplify import linear, simplify
+from tilelang.simplify import interval, linear, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import evaluate
 
+MOST_TILES = 1 << 16  # whose beginnings are enumerated for a counterexample
 SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
 
 
@@ -371,6 +372,23 @@ def _tile_number(offset: Expr, extent: int, step: Step | None) -> Expr:
 def open_bounds(a: AxisState) -> list[Bound]:
     """The bounds of an axis that some point may be beyond."""
     return [b for b in a.bounds if not b.is_certain(a.extent)]
+
+
+def partial_tile(a: AxisState, b: Bound) -> str | None:
+    """The first tile along an axis that a bound divides, with a point of it that does not exist, for a counterexample; None if the
+    beginnings of the tiles are not known."""
+    terms, constant = linear(b.offset)
+    begins = {constant}
+    for atom, factor in terms:
+        low, high = interval(atom)
+        if low is None or high is None or len(begins) * (high - low) > MOST_TILES:
+            return None
+        begins = {begin + factor * x for begin in begins for x in range(low, high + 1)}
+    divided = sorted(begin for begin in begins if begin < b.limit < begin + a.extent)
+    if not divided:
+        return None
+    outside, where = (b.limit - 1, "before the beginning") if b.lower else (b.limit, "past the end")
+    return f"{a.name} = {outside} is {where}, but the tile of {a.extent} that begins at {a.name} = {divided[0]} includes it"
 
 
 def _plain_name(atom: Expr) -> str:

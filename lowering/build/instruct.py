@@ -20,7 +20,7 @@ from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import no_clusters
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds
+from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds, partial_tile
 from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
@@ -385,10 +385,7 @@ class Instructions(PointwiseInstructions):
         return True
 
     def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound, roomless: bool) -> Refusal:
-        inside = b.limit // a.extent * a.extent
-        example = (
-            f"{a.name} = {b.limit} is past the end, but the tile of {a.extent} that begins at {a.name} = {inside} includes it"
-        )
+        example = partial_tile(a, b)
         if not frame.task.states:
             return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
                           f" it would store {frame.task.name} there",

@@ -12,7 +12,7 @@ from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, ONE_LANE, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.copies import Copies, NotCopied
-from tilelang.lowering.build.fragments import open_bounds
+from tilelang.lowering.build.fragments import open_bounds, partial_tile
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.neighbours import check_neighbours
@@ -103,12 +103,13 @@ class InstructionMoves(Copies):
                 check_neighbours(step, written, place.buffer, at, held.slots, guards, self.build.threads)
             copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics)
             return guarded(copy, guards, step.span)
-        if semantics.completes != AT_ONCE or any(b.key in frame.fill_keys for a in frame.spec.axes for b in open_bounds(a)):
-            why = "cannot be guarded, but the elements outside must be filled"
-            if semantics.completes != AT_ONCE:
-                why = f"completes by {semantics.completes}, which is valid, but not supported yet for this target"
-            raise refuse(step, "unguardable-do" if semantics.completes == AT_ONCE else "not-lowered-yet", f"`{step}` {why}",
-                         "remove the `do` to use plain loops")  # fmt: skip
+        if semantics.completes != AT_ONCE:
+            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
+                         " for this target", "remove the `do` to use plain loops")  # fmt: skip
+        filled = ((a, b) for a in frame.spec.axes for b in open_bounds(a) if b.key in frame.fill_keys)
+        for axis, bound in filled:
+            raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but the elements outside must be filled",
+                         "remove the `do` to use plain loops", partial_tile(axis, bound))  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
         shared = self.conditions(frame, step, semantics.width)
         return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), shared, step.span)

@@ -356,6 +356,10 @@ class States(Pieces, Meetings):
 
     def _shared_accumulator(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """States in shared memory, addressed by coordinates; an inner accumulator combines into them, or the leaf updates them."""
+        if frame.state is not None and frame.state.memory == "shared":
+            raise refuse(
+                step, "accumulate-order", f"`{step}`: there is already an accumulator in shared", f"remove this `{step}`"
+            )
         if frame.state is not None:
             raise refuse(
                 step,

@@ -136,3 +136,15 @@ def function_that_returns_nothing() -> None:
         pass
 
     nothing(A)
+
+
+def list_with_a_number_out_of_range() -> None:
+    i = tl.axes(i=2)
+    X = tl.input("X", tl.int8, i)
+    tl.compile(tl.define("Y", X[i] + X[i], i), "cpu")([100, 200])
+
+
+def list_of_fractions_for_integers() -> None:
+    i = tl.axes(i=2)
+    X = tl.input("X", tl.int32, i)
+    tl.compile(tl.define("Y", X[i] + X[i], i), "cpu")([1, 2.5])

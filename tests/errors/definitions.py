@@ -284,3 +284,28 @@ def more_axes_than_an_array_has() -> None:
     a, b = (tl.axes(**{f"{name}{k}": 1 for k in range(40)}) for name in "ab")
     X, Z = tl.input("X", tl.float32, *a), tl.input("Z", tl.float32, *b)
     tl.define("Y", tl.sum(X[a] * Z[b], over=b), *a)
+
+
+def rounded_to_one_digit() -> None:
+    i = tl.axes(i=8)
+    round(tl.input("X", tl.float32, i)[i], 1)
+
+
+def numpy_rounded_to_tens() -> None:
+    i = tl.axes(i=8)
+    np.round(cast(Any, tl.input("X", tl.float32, i)[i]), -1)
+
+
+def length_of_a_tensor() -> None:
+    i = tl.axes(i=8)
+    len(cast(Any, tl.input("X", tl.float32, i)))
+
+
+def index_of_dots() -> None:
+    i = tl.axes(i=8)
+    tl.input("X", tl.float32, i)[cast(Any, ...)]
+
+
+def index_below_zero() -> None:
+    i, j = tl.axes(i=8, j=4)
+    tl.define("Y", tl.input("X", tl.float32, i, j)[-1, j], j)

@@ -146,3 +146,27 @@ def more_registers_than_a_thread_has() -> None:
       do wgmma_m64n136k16_float16
     }"""
     tl.parse(text, "product.tile").schedule().check("hopper")
+
+
+def copy_at_once_of_a_partial_tile() -> None:
+    e = tl.axes(e=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    D, S = operand("D", tl.float32, tl.shared, e, fragment=run), operand("S", tl.float32, tl.global_, e, fragment=run)
+    instruction("four_at_once", means=moves(D[e], S[e]), operands=(D, S), level=tl.thread, outside=0)
+    m, n = tl.axes(m=4, n=10)
+    start = tl.schedule(tl.define("C", tl.input("A", tl.float32, m, n)[m, n] * 2, m, n)).tile(m=1, n=16).to(tl.block)
+    start.load("A", tl.shared, steps=tl.move().tile(n=4).to(tl.thread).do("four_at_once")).check("simulated")
+
+
+def count_of_a_copy_at_once() -> None:
+    e = tl.axes(e=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    D, S = operand("D", tl.float32, tl.shared, e, fragment=run), operand("S", tl.float32, tl.global_, e, fragment=run)
+    text = "copy({D.address}, {S.address}, {existing});"
+    instruction("counted", means=moves(D[e], S[e]), operands=(D, S), level=tl.thread, template={"cpu": text})
+
+
+def operand_in_memory_without_a_fragment() -> None:
+    n = tl.axes(n=8)
+    D, X = operand("D", tl.float32, tl.global_, n), operand("X", tl.float32, tl.register, n)
+    instruction("minus", means=computes(D[n], -X[n]), operands=(X, D), level=tl.thread, template={"cpu": "{D} = -{X};"})

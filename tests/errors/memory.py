@@ -92,3 +92,13 @@ def results_that_stop_in_registers_with_steps() -> None:
 
 def prefetch_that_stops_in_shared() -> None:
     tl.schedule(copy()).tile(i=4).to(tl.block).load("X", tl.l1, steps=tl.move().via(tl.shared)).check()
+
+
+def over_capacity_by_one_load_ahead() -> None:
+    start = tl.schedule(matmul(64, 64, 2048)).tile(m=32, n=32).to(tl.block).split(k=1024)
+    start.load("A", tl.shared, ahead=1).check("ampere")
+
+
+def over_capacity_by_each_stage() -> None:
+    start = tl.schedule(matmul(64, 64, 4096)).tile(m=64, n=32).to(tl.block).split(k=2048)
+    start.load("A", tl.shared, ahead=1).check("ampere")

@@ -99,3 +99,11 @@ def stage_that_nobody_reads() -> None:
     Y, Z = tl.define("Y", X[i, j] + 1.0, i, j), tl.define("Z", tl.sum(twice[i, j], over=j), i)
     both = tl.computation("both", outputs=(Y, Z))
     tl.schedule(both).tile(i=4, j=8).to(tl.block).compute("twice", tl.shared).check()
+
+
+def shared_inside_shared() -> None:
+    tl.schedule(row_sum()).tile(i=4).to(tl.block).accumulate(tl.shared).accumulate(tl.shared).check("ampere")
+
+
+def load_of_the_output() -> None:
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("C", tl.shared).check("ampere")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -421,3 +422,13 @@ def test_two_outputs_are_no_instruction() -> None:
     scaled_relu(8, tl.register, tl.global_)
     error = refused(lambda: tl.schedule(c).tile(i=16).to(tl.block).do("scaled_relu"), POCL)
     assert error.code == "instruction-mismatch" and "2 outputs" in str(error.counterexample)
+
+
+def test_an_operand_of_one_element_in_memory() -> None:
+    D, X = operand("D", tl.float32, tl.global_), operand("X", tl.float32, tl.register)
+    instruction("minus_one_element", means=computes(D[()], -X[()]), operands=(X, D), level=tl.thread, replace=True,
+                template={"cpu": "{D} = -{X};"})  # fmt: skip
+    i = tl.axes(i=8)
+    start = tl.schedule(tl.define("W", -tl.input("V", tl.float32, i)[i], i)).tile(i=1).to(tl.block)
+    kernel = tl.compile(start.load("V", tl.register).do("minus_one_element"), target="cpu")
+    np.testing.assert_array_equal(kernel(np.arange(8, dtype=np.float32)), -np.arange(8, dtype=np.float32))
