@@ -26,7 +26,8 @@ def outer(m: int = 2, n: int = 4, k: int = 1, described: bool = False, **fields:
     i, j, r = tl.axes(m=m, n=n, k=k)
     a, b = operand("A", tl.float32, tl.register, i, r), operand("B", tl.float32, tl.register, r, j)
     held = None if described else fragment(1, m * n, lambda lane, slot: (slot // n, slot % n))
-    c = operand("C", tl.float32, tl.shared, i, j, fragment=held)
+    layouts = (tl.layout("m", "n"),) if described else ()
+    c = operand("C", tl.float32, tl.shared, i, j, fragment=held, layouts=layouts)
     points = [(x, y, z) for x in range(m) for y in range(n) for z in range(k)]
     text = " ".join(f"((float*){{C.address}})[{x * n + y}] += {{A[{x * k + z}]}} * {{B[{z * n + y}]}};" for x, y, z in points)
     return instruction("outer_in_shared", means=updates(c[i, j], a[i, r] * b[r, j]), operands=(a, b, c), level=tl.thread,
@@ -187,7 +188,7 @@ def test_slots_that_are_not_in_a_row_are_refused() -> None:
 
 
 def test_a_described_tile_needs_whole_rows() -> None:
-    assert mismatch(lambda: by(blocks(matmul(4, 8, 1), 4, 8).split(k=1), outer(described=True))) == "it takes row-major"
+    assert mismatch(lambda: by(blocks(matmul(4, 8, 1), 4, 8).split(k=1), outer(described=True))) == "it takes layout (m, n)"
 
 
 @pytest.mark.parametrize("described", [False, True])
