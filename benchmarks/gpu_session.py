@@ -26,6 +26,7 @@ import numpy as np
 import tilelang as tl
 from benchmarks import gpu_peers
 from benchmarks.gpu_cases import Case, by_fours, moved_bytes, part
+from benchmarks.gpu_watch import DEAD
 from tilelang.arguments import as_array
 from tilelang.computation import as_computation
 from tilelang.errors import Refusal, TileLangError
@@ -42,7 +43,6 @@ PAUSE_CLOCKS = 1 << 21  # of the pause that is measured
 MOST_PAUSE_S = 0.2
 COPY_BYTES = 1 << 30
 ROWS = 4  # compared with the reference where no library gives the same bits
-DEAD = ("kernel-failed", "launch-failed")  # after which a device's context does nothing more
 Call = Callable[[], object]
 Stage = Callable[[str], object]
 

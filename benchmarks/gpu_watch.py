@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+DEAD = ("kernel-failed", "launch-failed")  # the codes of errors after which a device's context does nothing more
 LOST = 7  # the exit code of a worker whose device's context is lost; none of pytest's
 LEAST_S = 30.0  # with less left no worker is started again
 GRACE_S = 60.0  # for a worker to end by itself

@@ -212,7 +212,7 @@ class Profile:
         return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
 
     def most_registers(self, threads: int) -> int:
-        """The most registers of a thread, in a block of so many that all have as many: given to whole units of the widest level."""
+        """The most registers that each thread of a block can have. Whole units of the widest level get them, in equal shares."""
         if self.block_registers is None:
             return self.registers_per_thread
         together, step = max(f.threads or 1 for f in self.levels), self.role_registers[2] if self.role_registers else 1

@@ -35,6 +35,7 @@ from benchmarks.foreign.program import program_text
 from benchmarks.foreign.record import Record
 from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
+from benchmarks.gpu_watch import DEAD
 from tilelang import testing
 from tilelang.check import axis_extents
 from tilelang.instruction import known, use
@@ -53,7 +54,6 @@ USUAL_STATEMENTS, USUAL_POINTS = 800, 4_000  # the longest twentieth of the case
 LONG = 4  # one in LONG of the cases that exceed these limits is simulated
 NO_DATA = ("read-outside", "range")  # a condition on data lets a read leave its tensor; no index is in the range that is told
 NATIVE = 48  # programs that are compiled together
-DEAD = ("kernel-failed", "launch-failed")  # after which a GPU's context does nothing more
 TRACED = 8  # one in TRACED cases is traced, and every case that follows one which reached a new branch
 
 Item = tuple[Any, testing.Expected]  # a lowered program, and what it must give

@@ -112,7 +112,7 @@ def _record(step: Do) -> Instruction:
 
 
 def _check_fragments(step: Do, semantics: Instruction) -> None:
-    """Refuses an operand of which nothing says where its elements are: no fragment, and no descriptor of a region."""
+    """Refuses an operand in memory that has neither a fragment nor a descriptor to say where its elements are."""
     for operand in semantics.operands:
         name, memory = operand.name, operand.memory
         region = semantics.kind == UPDATE and memory == "shared"

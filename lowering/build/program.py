@@ -276,8 +276,8 @@ class _Assembly:
 
     def _check_registers(self, kernel: ir.Kernel) -> None:
         """Refuses instructions that the device's compiler does not take where a thread can have so few registers."""
+        most = self.profile.most_registers(kernel.threads)
         for s in ir.statements(kernel.body):
-            most = self.profile.most_registers(kernel.threads)
             if isinstance(s, ir.Instruction) and (needed := s.semantics.registers) > most:
                 per, block = s.semantics.lanes, self.profile.max_block_threads
                 fewer = max((n for n in range(per, block + 1, per) if self.profile.most_registers(n) >= needed), default=0)

@@ -17,8 +17,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.gpu_session import DEAD
-from benchmarks.gpu_watch import LOST, Watch
+from benchmarks.gpu_watch import DEAD, LOST, Watch
 from tilelang.errors import TileLangError
 
 OVER = 8
