@@ -400,6 +400,14 @@ def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
     return tuple(flat)
 
 
+def opened(stmt: Stmt) -> Stmt:
+    """A statement with every sequence inside another one opened. Its names must all differ, for each is then known further on."""
+    inside = stmt.map_children(lambda child: opened(child) if isinstance(child, Stmt) else child)
+    if not isinstance(inside, Seq):
+        return inside
+    return inside.replace(body=tuple(s for child in inside.body for s in (child.body if isinstance(child, Seq) else (child,))))
+
+
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:
     """The statements directly inside one, in order."""
     match stmt:

@@ -78,6 +78,8 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     if kernel.threads == 1:
         return kernel
 
+    # What stands in a sequence of its own shares the barriers of what follows it, and conditions with it.
+    kernel = kernel.replace(body=ir.opened(kernel.body))
     prover, watched = Prover(kernel.threads), _watched(kernel)
 
     def needs(stmt: ir.Stmt, names: Mapping[Var, Expr]) -> bool:

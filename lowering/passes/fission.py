@@ -132,7 +132,7 @@ class _Splitting:
             return self.region([stmt], lets)
         match stmt:
             case ir.Seq(body):
-                return self.sequence(_opened(body), lets)
+                return self.sequence(body, lets)
             case ir.For(extent=extent, body=body):
                 return stmt.replace(extent=_expanded(self.lasting(extent), lets), body=self.block(body, lets))
             case ir.If(condition, then, otherwise):
@@ -171,15 +171,6 @@ class _Splitting:
         if any(load.buffer in self.written or load.buffer.memory == "register" for load in ir.loads(value)):
             raise InternalError(f"{value} may change before it is used")
         return value
-
-
-def _opened(body: Iterable[ir.Stmt]) -> Iterator[ir.Stmt]:
-    """Statements in order, all sequences opened: what stands in one of its own may run together with what follows it."""
-    for stmt in body:
-        if isinstance(stmt, ir.Seq):
-            yield from _opened(stmt.body)
-        else:
-            yield stmt
 
 
 def _bound(stmt: ir.Stmt) -> Iterator[str]:
