@@ -28,7 +28,7 @@ SIDES = {
     "copy_bandwidth": 2,
 }  # curves, and the tensors of a footprint that each touches
 
-SPREAD = 1.03  # as far apart as the profile's samples of one rate may lie: a quieter hour is that much faster
+SPREAD = 1.06  # how much faster a quieter hour is: two profiles of one Zen 4 differ by that in what its caches reach (read_bandwidth)
 MOST_COUNTED = 1 << 16  # points of all axes but the longest, of an index that may leave its tensor
 
 # By the type computed in and, of sums of products, the type of what is multiplied, with the licences given.
