@@ -6,12 +6,13 @@ message. What no example covers is told by the words that could stand there.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any
 
 from tilelang.errors import ParseError, Span, nearest
-from tilelang.grammar.parser import COMPUTATION, first_words, keywords, lark
+from tilelang.grammar.parser import COMPUTATION, SCHEDULE, first_words, keywords, lark
 
 _C = "computation f(M) {{ input A: float32[m: M] {} }}".format
 _S = "schedule s for f {{ {} }}".format
@@ -201,6 +202,9 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
     keyword = _meant(error, word)
     if keyword is not None:
         return ParseError("unknown-word", f"`{word}` is not valid here", span=span, mend=f"did you mean `{keyword}`?")
+    verb = _misspelt_verb(error, span, text)
+    if verb is not None:
+        return verb
     exact, by_state = _examples()
     state, kind = _place(error)
     known = exact.get((state, kind), by_state.get(state))
@@ -243,6 +247,19 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
         return None
     value = last.children[-1].children[-1]
     return ParseError("operator-missing", MISSING, span=place(first.first), mend=_instead(value, name))
+
+
+def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
+    """The error at the word before, if that begins a line as a misspelt verb: `tile m=8 -> block` takes it for its number of units, and
+    `split m=8` for one more axis, so that the parser fails only at the word that follows."""
+    word = text.split("\n")[span.line - 1][: span.column - 1].strip()
+    items = [kind for kind in map(_kind, getattr(error.state, "value_stack", ())) if kind in ("SCHEDULE", "COMPUTATION")]
+    if items[-1:] != ["SCHEDULE"] or not word.isidentifier() or word in keywords().values():
+        return None
+    meant = nearest(word, first_words(SCHEDULE))
+    column = text.split("\n")[span.line - 1].index(word) + 1
+    at = dataclasses.replace(span, column=column, end_column=column + len(word))
+    return ParseError("unknown-word", f"`{word}` is not valid here", span=at, mend=f"did you mean `{meant}`?") if meant else None
 
 
 def _instead(value: Any, name: str) -> str:

@@ -101,6 +101,18 @@ def test_everything_public_is_there() -> None:
     assert len(set(tl.__all__)) == len(tl.__all__)
 
 
+def test_dir_lists_what_is_public() -> None:
+    assert set(dir(tl)) == {*tl.__all__, "__version__", "testing"}
+
+
+def test_every_keyword_of_a_verb_is_named_and_typed() -> None:
+    """So that an IDE completes it: no verb takes `**anything: Any`, but for names of axes, levels and operands."""
+    for cls in (tl.Schedule, tl.Move):
+        for name, verb in inspect.getmembers(cls, inspect.isfunction):
+            parameters = inspect.signature(verb).parameters.values()
+            assert all(p.annotation != "Any" for p in parameters if p.kind == p.VAR_KEYWORD), (cls, name)
+
+
 @pytest.mark.parametrize(("misspelled", "meant"), [("defin", "define"), ("compil", "compile"), ("imput", "input")])
 def test_python_suggests_the_nearest_public_name(misspelled: str, meant: str) -> None:
     code = f"import tilelang as tl; tl.{misspelled}"  # a fresh process: what loads on first use is not loaded yet

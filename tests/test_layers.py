@@ -22,6 +22,7 @@ ROWS = [
     "call nearest targets",
     "planning simulated",
     "runtime",
+    "kernel_function",
     "testing demo cli",
     "__main__",
 ]

@@ -130,6 +130,37 @@ def test_kernels_from_functions() -> None:
         scaled(small(3, 4))
 
 
+def test_kernels_from_functions_can_be_inspected() -> None:
+    """Before they run, and without running: source, schedule and explanation are those of the kernel that a call takes."""
+
+    @tl.kernel
+    def shifted(x: Any, by: int = 1) -> Any:
+        i = x.dims[0]
+        return tl.define("Y", x[i] + by, i)
+
+    x = small(6)
+    assert not shifted.kernels and repr(shifted).endswith("shifted(x: 'Any', by: 'int' = 1) -> 'Any': 0 kernels>")
+    found = shifted.compile(x, by=2)
+    assert list(shifted.kernels) == [found] and found.source and found.schedule.computation.inputs[0].shape == (6,)
+    np.testing.assert_array_equal(shifted(x, by=2), x + 2)
+    assert shifted.compile(x, by=2) is found and list(shifted.kernels) == [found]
+    shifted(x)
+    assert len(shifted.kernels) == 2
+    with pytest.raises(ComputationError, match="shifted takes x, by=1"):
+        shifted.compile()
+
+
+@tl.kernel
+def halved(x: Any) -> Any:
+    """A function of this module."""
+    i = x.dims[0]
+    return tl.define("Y", x[i] * 0.5, i)
+
+
+def test_a_kernel_from_a_function_is_pickled_by_its_name() -> None:
+    assert pickle.loads(pickle.dumps(halved)) is halved and halved.__doc__ == "A function of this module."
+
+
 def test_parameters_with_defaults_are_constants_or_arrays() -> None:
     made: list[float] = []
 

@@ -93,14 +93,15 @@ from tilelang.tensor import Layout, layout
 if TYPE_CHECKING:
     from tilelang.grammar import parse, read
     from tilelang.instruction import computes, fragment, instruction, moves, operand, updates, use
-    from tilelang.runtime import Kernel, Target, compile, devices, kernel, simulate, target
+    from tilelang.kernel_function import kernel
+    from tilelang.runtime import Kernel, Target, compile, devices, simulate, target
 
 bool = _dtype.bool_
 
 _LAZY = {
-    "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "runtime", "simulate": "runtime",
-    "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction", "moves": "instruction",
-    "operand": "instruction", "updates": "instruction", "use": "instruction", "parse": "grammar",
+    "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "kernel_function",
+    "simulate": "runtime", "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction",
+    "moves": "instruction", "operand": "instruction", "updates": "instruction", "use": "instruction", "parse": "grammar",
     "read": "grammar",
 }  # fmt: skip
 
@@ -128,7 +129,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, whether they are loaded yet or not."""
+    return sorted([*__all__, "__version__", "testing"])
 
 
 class _Package(ModuleType):

@@ -26,7 +26,7 @@ from tilelang.lowering.compilers.interface import REPORTING
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.options import Options
-from tilelang.schedule import Builder, Schedule
+from tilelang.schedule import Builder, PendingTile, Schedule
 from tilelang.steps import Step, has_holes
 from tilelang.targets import Target
 
@@ -47,6 +47,9 @@ _SAYING = threading.Lock()  # what is said once is said by one thread
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
     """What is to be compiled: a schedule, or a computation that has none."""
+    for part in (what, schedule):
+        if isinstance(part, PendingTile):
+            raise part.refusal()
     if schedule is not None and not isinstance(schedule, Builder):
         mend = "pass a Schedule, or a tl.move() with steps"
         raise Refusal("bad-steps", f"schedule={brief(schedule)} is not a schedule", mend=mend)

@@ -1,4 +1,4 @@
-"""From a computation to a kernel that runs: `compile`, `Kernel`, `@kernel`, `simulate`, targets and devices.
+"""From a computation to a kernel that runs: `compile`, `Kernel`, `simulate`, targets and devices.
 
 The only module that sees schedules, lowering and drivers together; which schedule it is, planning.py says. A Kernel owns nothing but
 its program and its binary: arguments are checked before the launch, nothing is remembered about them afterwards.
@@ -9,22 +9,20 @@ from __future__ import annotations
 import collections
 import dataclasses
 import functools
-import inspect
 import logging
 import math
 import os
 import statistics
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilelang import arguments, planning
-from tilelang.arguments import array_type, as_array, bind
+from tilelang.arguments import array_type, bind
 from tilelang.call import Direct, Placing, given_outputs
-from tilelang.computation import Computation, Tensor, computation, input
-from tilelang.dtype import DType
-from tilelang.errors import ComputationError, DeviceError, Refusal, brief, counted
+from tilelang.computation import Computation, Tensor
+from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.explain import Refinement, explain, refinements
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import chains
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
     from tilelang.lowering.simulate import Report
     from tilelang.reference import Report as CheckReport
 
-__all__ = ["DIALECTS", "Kernel", "Resources", "Target", "check_schedule", "compile", "devices", "kernel", "simulate", "target"]
+__all__ = ["DIALECTS", "Kernel", "Resources", "Target", "check_schedule", "compile", "devices", "simulate", "target"]
 
 
 def compile(
@@ -74,7 +72,7 @@ def compile(
     >>> compile(twice, target("opencl", profile="simulated"))
     <kernel Y (opencl for simulated)>
     """
-    _check_trials(trials)
+    check_trials(trials)
     if options is not None and not isinstance(options, Options):
         raise DeviceError(
             "bad-options", f"options={brief(options)} is not a tl.Options", mend="pass tl.Options, as in tl.Options(verify=True)"
@@ -98,7 +96,11 @@ def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> Non
         raise not_as_defined(plan.computation.name, verdict.faulty)
 
 
-def _check_trials(trials: int) -> None:
+def check_trials(trials: int) -> None:
+    """Raises Refusal `bad-size` for what is not a number of candidates to time.
+
+    >>> check_trials(8)
+    """
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
         raise Refusal(
             "bad-size", f"trials={brief(trials)} is not a valid number of candidates", mend="use a whole number, 0 or more"
@@ -478,115 +480,3 @@ def simulate(
     stored = {name: array.reshape(shapes.get(name, array.shape)) for name, array in given.items()}
     report = run(kernel.program, stored, order=order, **device_numbers(kernel.target.profile))
     return with_wrong_values(report, kernel.schedule, kernel.target, given)
-
-
-def kernel(function: Callable[..., Any] | None = None, *, trials: int = 0) -> Callable[..., Any]:
-    """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
-
-    The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
-    them, or a Schedule. A parameter with a default may be a constant: it, or the number, the type or the tuple that is given, is part
-    of the kernel.
-    trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
-
-    >>> import numpy as np, tilelang as tl
-    >>> @kernel
-    ... def doubled(x):
-    ...     i = tl.axes(i=x.shape[0])
-    ...     return tl.define("y", 2 * x[i], i)
-    >>> doubled(np.arange(3, dtype=np.int32)).tolist()
-    [0, 2, 4]
-    """
-    _check_trials(trials)
-    if function is None:
-        return functools.partial(kernel, trials=trials)
-    if not callable(function):
-        raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="write @tl.kernel above a def")
-    taken = _signature(function)
-    kernels: dict[Any, Kernel] = {}
-    called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
-
-    @functools.wraps(function)
-    def call(*arrays: Any, out: Any = None, **named: Any) -> Any:
-        alike = _alike(arrays) if not named else None
-        try:
-            found = called.get(alike)
-        except TypeError:  # of a kind that has no hash
-            alike = found = None
-        if found is not None:
-            return found(*arrays, out=out)
-        bound = _bound(taken, function.__name__, arrays, named)
-        constants = {n: v for n, v in bound.arguments.items() if _is_constant(taken.parameters[n], v)}
-        names = [n for n in bound.arguments if n not in constants]
-        where = [drivers.of_array(bound.arguments[n]) for n in names]
-        given = [
-            as_array(n, bound.arguments[n]) if on is None else bound.arguments[n] for n, on in zip(names, where, strict=True)
-        ]
-        facts = [(a.shape, a.dtype) if on is None else drivers.load(on).describe(a) for a, on in zip(given, where, strict=True)]
-        dialect = next((on for on in where if on is not None), None)
-        key = (dialect, *((n, type(v), repr(v)) for n, v in constants.items()), *((shape, str(type)) for shape, type in facts))
-        found = kernels.get(key)
-        if found is None:
-            for n, (shape, dtype) in zip(names, facts, strict=True):
-                dims: dict[str, Any] = {f"{n}_{d}": int(e) for d, e in enumerate(shape)}
-                bound.arguments[n] = input(n, dtype, **dims)
-            made = function(*bound.args, **bound.kwargs)
-            if not isinstance(made, (Schedule, Tensor, Computation)):
-                made = computation(function.__name__.strip("<>"), made)
-            found = kernels[key] = compile(made, dialect, trials=trials)
-        if alike is not None and len(arrays) == len(given):
-            called[alike] = found
-        return found(*given, out=out)
-
-    return call
-
-
-def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """What a function takes. Raises ComputationError where that is not a parameter for each array."""
-    taken = inspect.signature(function)
-    for name, p in taken.parameters.items():
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
-            stars = "*" if p.kind == p.VAR_POSITIONAL else "**"
-            message = f"{function.__name__} takes {stars}{name}, but each array of a kernel needs a name"
-            raise ComputationError("not-a-function", message, mend="use one parameter for each array, and defaults for constants")
-    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
-    if inside and not inside.endswith("<locals>") and next(iter(taken.parameters), "") in ("self", "cls"):
-        mend = "use a function outside the class, or write @staticmethod above @tl.kernel"
-        raise ComputationError(
-            "not-a-function", f"{function.__qualname__} is a method, whose first parameter is not an array", mend=mend
-        )
-    return taken
-
-
-def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments:
-    """The arguments of a call by their parameters, defaults among them. Raises ComputationError where one lacks or is too many."""
-    try:
-        bound = taken.bind(*arrays, **named)
-    except TypeError:
-        every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
-        got = counted(len(arrays), "array") + (f" and {', '.join(named)}" if named else "")
-        mend = "pass one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
-        raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
-    bound.apply_defaults()
-    return bound
-
-
-def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
-    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is not an array."""
-    return parameter.default is not parameter.empty and _is_written_down(value)
-
-
-def _is_written_down(value: Any) -> bool:
-    """Whether a value is not an array and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
-    import numpy as np
-
-    if isinstance(value, (tuple, list)):
-        return all(_is_written_down(v) for v in value)
-    return isinstance(value, (bool, int, float, str, np.generic, DType, type(None)))
-
-
-def _alike(arrays: tuple[Any, ...]) -> Any:
-    """What is equal for arrays of one kind, shape, type and device; None where one of them does not say."""
-    try:
-        return tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
-    except AttributeError:
-        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 from tilelang import dtype as dt
 from tilelang.computation import Computation, Tensor, as_computation
@@ -81,6 +81,9 @@ def _check_layout(name: str, layout: Any, span: Span | None) -> None:
     )
 
 
+Steps: TypeAlias = "Move | EllipsisType | None"  # of a place: what moves it, a hole, or the default
+
+
 class Builder:
     """The verbs, shared by schedules and moves: each returns a new object with one step more."""
 
@@ -135,24 +138,47 @@ class Builder:
         _check_names("split of", of, span)
         return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, tuple(of), False, span))
 
-    def load(self, tensor: Any, memory: Any, **how: Any) -> Self:
-        """The region of a tensor (name, Tensor, or one read such as A[n, k]) that this spec reads becomes resident in `memory`.
+    def load(
+        self, tensor: Any, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, on: str | None = None,
+        once: bool = False, stream: bool = False, steps: Steps = None,
+    ) -> Self:  # fmt: skip
+        """The region of a tensor that this spec reads becomes resident in `memory`.
 
-        layout=, ahead=, stream=, steps= (a tl.move(), or `...` for a hole), on=, once=.
+        tensor: its name, the Tensor, or one read of it, such as A[n, k]. layout: of the region in the memory. ahead: how many
+        iterations of the loop around it a load runs before its reader. on: the role that loads. once: pack once, use often (not
+        supported yet). stream: the elements are used once, and need not stay in a cache. steps: how the region moves, a tl.move(),
+        or `...` for a hole.
         """
-        return self._then(_place("load", tensor, memory, **how))
+        return self._then(_place("load", tensor, memory, steps, layout=layout, ahead=ahead, on=on, once=once, stream=stream))
 
-    def compute(self, tensor: Any, memory: Any, **how: Any) -> Self:
-        """The same for a tensor that is itself a definition: it is made here, by `steps`."""
-        return self._then(_place("compute", tensor, memory, **how))
+    def compute(
+        self, tensor: Any, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, on: str | None = None,
+        once: bool = False, stream: bool = False, steps: Steps = None,
+    ) -> Self:  # fmt: skip
+        """As `load`, for a tensor that is itself a definition: its region is computed here, by `steps`."""
+        return self._then(_place("compute", tensor, memory, steps, layout=layout, ahead=ahead, on=on, once=once, stream=stream))
 
-    def accumulate(self, memory: Any, **how: Any) -> Self:
-        """The state of this spec's reductions lives in `memory`; `steps` say how results go back."""
-        return self._then(_place("accumulate", None, memory, **how))
+    def accumulate(
+        self, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, behind: int = 0, on: str | None = None,
+        once: bool = False, stream: bool = False, steps: Steps = None,
+    ) -> Self:  # fmt: skip
+        """The accumulators of this spec's reductions live in `memory`; `steps` say how results are stored.
 
-    def via(self, memory: Any, **how: Any) -> Self:
-        """A stop on a move's way."""
-        return self._then(_place("via", None, memory, **how))
+        behind: how many iterations later the stores may end. The other arguments are as of `load`.
+        """
+        return self._then(
+            _place("accumulate", None, memory, steps, layout=layout, ahead=ahead, behind=behind, on=on, once=once, stream=stream)
+        )
+
+    def via(
+        self, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, behind: int = 0, on: str | None = None,
+        once: bool = False, stream: bool = False, steps: Steps = None,
+    ) -> Self:  # fmt: skip
+        """A stop of a move on its way: the region is copied to `memory` first, and from there on. The arguments are as of
+        `accumulate`."""
+        return self._then(
+            _place("via", None, memory, steps, layout=layout, ahead=ahead, behind=behind, on=on, once=once, stream=stream)
+        )
 
     def inline(self, tensor: Any) -> Self:
         """Substitute a pointwise definition into its readers."""
@@ -244,7 +270,11 @@ class PendingTile(Generic[B]):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise Refusal(
+        raise self.refusal()
+
+    def refusal(self) -> Refusal:
+        """Why nothing but `.to` can follow."""
+        return Refusal(
             "tile-without-level",
             f"`tile {sizes_text(self._sizes)}` does not say which units its tiles are mapped to",
             span=self._span,
@@ -271,22 +301,16 @@ def move() -> Move:
     return Move()
 
 
-def _place(verb: str, what: Any, memory: Memory | str, *, steps: Move | EllipsisType | None = None, **fields: Any) -> Place:
+def _place(verb: str, what: Any, memory: Memory | str, steps: Steps, **fields: Any) -> Place:
+    """The step of a verb that places a tensor, with its arguments checked. fields: as of `Place`."""
     span = caller_span()
-    known = {"layout", "ahead", "behind", "on", "once", "stream"}
-    for name in fields:
-        mend = f"use one of {', '.join(sorted(known))}, steps"
-        _need(name in known, span, "unknown-argument", f"`{verb}` has no argument `{name}`", mend)
     for name in ("ahead", "behind"):
         n = fields.get(name, 0)
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
         _need(whole, span, "bad-size", f"`{name} {n}` is not a valid number of iterations", "use a whole number, 0 or more")
-    stores = verb in ("accumulate", "via")
-    _need(stores or not fields.get("behind"), span, "behind-a-load", f"`{verb} ... behind`: only a store can be delayed",
-          f"use `ahead` to {verb} earlier, or `behind` on via or accumulate")  # fmt: skip
-    _check_layout("layout", fields.get("layout"), span)
-    _check_flags(verb, span, **{name: fields[name] for name in ("once", "stream") if name in fields})
-    on = fields.get("on")
+    _check_layout("layout", fields["layout"], span)
+    _check_flags(verb, span, once=fields["once"], stream=fields["stream"])
+    on = fields["on"]
     _need(
         on is None or isinstance(on, str), span, "bad-role", f"`{verb}`: {on!r} is not a role", 'pass a name, as in on="producer"'
     )

@@ -12,6 +12,7 @@ from tests.autoschedule.test_database import entry, key
 from tests.cli.commands import of_json, tilelang
 from tilelang.autoschedule.best import constructed_by, place_of
 from tilelang.autoschedule.database import Database
+from tilelang.cli.output import table
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Database:
 
 def test_list(database: Database) -> None:
     told = tilelang("db", "list").stdout
-    assert told.count("i=") == 2 and "i=40 j=24" in told and key().hash[:12] in told
+    assert told.count("i=") == 2 and "i=40 j=24" in told and key().hash[:8] in told
     found = of_json(tilelang("db", "list", "--json"))
     assert found["database"] == str(database.path)
     assert [(k["computation"], k["sizes"], k["schedules"], k["median_s"]) for k in found["keys"]] == [
@@ -32,6 +33,19 @@ def test_list(database: Database) -> None:
         ("doubled", {"i": 80, "j": 24}, 1, 1e-3),
     ]
     assert "nothing is remembered" in tilelang("db", "list", "-d", str(database.path.with_name("none"))).stdout
+
+
+def test_a_list_fits_the_terminal(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long columns are cut; keys and dates stay whole."""
+    long = dataclasses.replace(key(), device="Some Processor (cpu, native), x86_64 of a family, " + "caches, " * 50)
+    database.record([dataclasses.replace(entry(), key=long)])
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    for columns in (80, 100, 200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        told = table(("key", "name", "sizes", "device", "date"), [(long.hash[:8], "f", "i=4 " * 30, long.device, "2026-01-02")])
+        assert max(map(len, told.splitlines())) == columns and long.hash[:8] in told and "2026-01-02" in told and "..." in told
+    monkeypatch.undo()
+    assert "i=4 " * 30 in table(("sizes", "n"), [("i=4 " * 30, 1)])
 
 
 def test_show_prints_a_file_of_the_language(database: Database) -> None:
@@ -43,7 +57,7 @@ def test_show_prints_a_file_of_the_language(database: Database) -> None:
     found = of_json(tilelang("db", "show", key().hash, "--json"))
     assert found["text"] == result.stdout and len(found["entries"]) == 2
     several = tilelang("db", "show", "doubled")
-    assert several.exit_code == 2 and key(80).hash[:12] in several.stderr
+    assert several.exit_code == 2 and key(80).hash[:8] in several.stderr
     none = tilelang("db", "show", "nothing", "--json")
     assert none.exit_code == 2 and "nothing is remembered of" in of_json(none)["errors"][0]["message"]
 
@@ -106,7 +120,7 @@ def test_prune_what_is_stale(database: Database) -> None:
 
 def test_what_was_constructed_is_shown_as_such_and_forgotten_by_itself(database: Database) -> None:
     database.record_constructed(entry(key(160), trials=0))
-    (line,) = (line for line in tilelang("db", "list").stdout.splitlines() if "constructed" in line)
+    (line,) = (line for line in tilelang("db", "list").stdout.splitlines() if "model" in line)
     assert "i=160" in line
     found = of_json(tilelang("db", "list", "--json"))
     assert {k["sizes"]["i"]: k["constructed"] for k in found["keys"]} == {40: False, 80: False, 160: True}

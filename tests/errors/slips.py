@@ -21,7 +21,7 @@ def fuse_of_nothing() -> None:
 
 
 def layout_as_text() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout="k m")
+    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, layout="k m")  # type: ignore[arg-type]
 
 
 def order_as_text() -> None:
@@ -57,7 +57,7 @@ def no_count() -> None:
 
 
 def half_an_iteration() -> None:
-    tl.schedule(matmul()).tile(m=4).to(tl.block).load("A", tl.shared, ahead=1.5)
+    tl.schedule(matmul()).tile(m=4).to(tl.block).load("A", tl.shared, ahead=1.5)  # type: ignore[arg-type]
 
 
 def half_a_place() -> None:
@@ -97,7 +97,7 @@ def walk_shared_by_a_number() -> None:
 
 
 def role_of_a_number() -> None:
-    tl.schedule(matmul()).tile(m=16).to(tl.block).load("A", tl.shared, on=3)
+    tl.schedule(matmul()).tile(m=16).to(tl.block).load("A", tl.shared, on=3)  # type: ignore[arg-type]
 
 
 def warps_and_a_half() -> None:
@@ -137,7 +137,7 @@ def simulation_in_another_order() -> None:
 
 
 def kernel_of_a_number() -> None:
-    tl.kernel(3)  # type: ignore[arg-type]
+    tl.kernel(3)  # type: ignore[call-overload]
 
 
 def dump_where_nothing_can_be_written() -> None:
@@ -145,4 +145,5 @@ def dump_where_nothing_can_be_written() -> None:
 
 
 def behind_a_load() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, behind=1)
+    text = "computation f { input A: float32[i: 8] output C[i] = A[i] }\nschedule for f { load A in shared behind 1 }"
+    tl.parse(text).schedule()

@@ -76,8 +76,8 @@ def unknown_memory() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", "sharde").check()
 
 
-def unknown_argument() -> None:
-    tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("A", tl.shared, order=tl.layout("k", "m"))
+def misspelt_verb_after_a_tile() -> None:
+    tl.parse("schedule s for f {\n  tile m=8 -> block\n  accumlate in register\n}")
 
 
 def steps_that_are_no_move() -> None:

@@ -49,6 +49,19 @@ def test_a_misspelt_verb(word: str, meant: str) -> None:
     assert text.startswith("error[unknown-word]") and f"did you mean `{meant}`?" in text
 
 
+@pytest.mark.parametrize("before", ["tile m=8 -> block", "tile m=8 -> block 4", "split m=8", "load A in shared {\n  split m=8"])
+@pytest.mark.parametrize(
+    "line, meant", [("accumlate in register", "accumulate"), ("spilt k=8", "split"), ("tlie n=1 -> warp", "tile")]
+)
+def test_a_misspelt_verb_after_a_step_that_could_go_on(before: str, line: str, meant: str) -> None:
+    """A count of units, or one more axis, could stand there; the fault is at the verb, not at the word after it."""
+    with pytest.raises(ParseError) as found:
+        parse_tree(f"schedule s for f {{\n  {before}\n  {line}\n}}" + "}" * before.count("{"))
+    error = found.value
+    assert error.code == "unknown-word" and error.mend == f"did you mean `{meant}`?"
+    assert error.span is not None and (error.span.line, error.span.column) == (3 + before.count("\n"), 3)
+
+
 @pytest.mark.parametrize(
     "text, code, column, mend",
     [

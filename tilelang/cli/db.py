@@ -6,6 +6,7 @@ import datetime
 import functools
 import itertools
 import json
+import re
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,8 @@ from tilelang.options import Options
 if TYPE_CHECKING:
     from tilelang.autoschedule.database import Database, Entry
 
-DIGITS = 12  # of a key, in a table
+DIGITS = 8  # of a key, in a table
+NAME = re.compile(r"[^(,]*(\([^)]*\))?")  # of a device, at the beginning of all that is known of it
 
 
 @click.group("db")
@@ -83,19 +85,27 @@ def _facts(group: list[Entry]) -> dict[str, Any]:
 @command.command("list")
 @of_a_database
 def list_(database: Database) -> None:
-    """List the stored computations and devices with the fastest time of each."""
+    """List the stored computations and devices with the fastest time of each.
+
+    A time is an estimate of the model, or was measured in trials. `x bound` is the time over the lower bound for the device.
+    """
     found = [_facts(group) for group in _asked(database, ())]
     if is_json():
         emit({"database": str(database.path), "keys": found})
         return
-    header = ("key", "computation", "sizes", "device", "schedules", "ms", "quartiles", "over the bound", "date")
+    header = ("key", "name", "sizes", "device", "ms", "from", "x bound", "date")
     rows = [
-        (f["key"][:DIGITS], f["computation"], " ".join(f"{n}={e}" for n, e in f["sizes"].items()), f["device"], f["schedules"],
-         _number(f["median_s"] * 1e3), "constructed" if f["constructed"] else _number(f["iqr_s"] * 1e3), _number(f["bound_ratio"]),
-         f["date"][:10])
+        (f["key"][:DIGITS], f["computation"], " ".join(f"{n}={e}" for n, e in f["sizes"].items()), _device(f["device"]),
+         _number(f["median_s"] * 1e3), "model" if f["constructed"] else "trials", _number(f["bound_ratio"]), f["date"][:10])
         for f in found
     ]  # fmt: skip
     show(table(header, rows) if rows else f"nothing is remembered in {database.path}")
+
+
+def _device(known: str) -> str:
+    """The name of a device, such as `AMD EPYC (cpu, native)`, without what else tells it apart."""
+    found = NAME.match(known)
+    return found[0].strip() if found else known
 
 
 def _number(value: float | None) -> str:

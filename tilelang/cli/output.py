@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ from typing import Any, BinaryIO
 import click
 
 from tilelang.errors import ComputationError
+
+LEAST_WIDTH = 10  # of a column that is cut: a date stays whole
+CUT = "..."  # in the place of what is left out
 
 
 def is_json() -> bool:
@@ -69,13 +73,17 @@ def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
-    """Rows under their header, numbers to the right; plain text."""
+    """Rows under their header, numbers to the right; plain text. On a terminal the widest columns are cut until the table fits it."""
     texts = [[str(c) for c in row] for row in rows]
     widths = [max(len(r[k]) for r in ([*header], *texts)) for k in range(len(header))]
     right = [bool(rows) and all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(header))]
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+    while sum(widths) + 2 * (len(widths) - 1) > room and max(widths) > LEAST_WIDTH:
+        widths[widths.index(max(widths))] -= 1
 
     def line(cells: Sequence[str]) -> str:
-        return "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True)).rstrip()
+        shown = [c if len(c) <= w else c[: w - len(CUT)] + CUT for c, w in zip(cells, widths, strict=True)]
+        return "  ".join(c.rjust(w) if r else c.ljust(w) for c, w, r in zip(shown, widths, right, strict=True)).rstrip()
 
     return "\n".join([*([title] if title else []), line(header), line(["-" * w for w in widths]), *map(line, texts)])
 

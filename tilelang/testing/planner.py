@@ -319,9 +319,9 @@ class _Planner:
         elif self.source.chance(40) and not self.by_access(tensor) and not self.in_thread:
             how["steps"] = self.owners(dims)
         elif self.source.chance(20) and not self.by_access(tensor):
-            stop = {"layout": draw_layout(self.source, dims)} if self.source.chance(50) else {}
+            layout = draw_layout(self.source, dims) if self.source.chance(50) else None
             ahead = self.source.pick((0, 0, 1)) if not how["ahead"] else 0
-            how["steps"] = move().via("shared", ahead=ahead, steps=draw_move(self.source, dims, self.in_thread), **stop)
+            how["steps"] = move().via("shared", ahead=ahead, layout=layout, steps=draw_move(self.source, dims, self.in_thread))
         return how
 
     def redistribute(self, tensor: Tensor, what: str | Read, tiles: dict[str, int]) -> None:
