@@ -28,7 +28,7 @@ SIDES = {
     "copy_bandwidth": 2,
 }  # curves, and the tensors of a footprint that each touches
 
-SPREAD = 1.06  # how much faster a quieter hour is: two profiles of one Zen 4 differ by that in what its caches reach (read_bandwidth)
+SPREAD = 1.03  # as far apart as the profile's samples of one rate may lie: a quieter hour is that much faster
 MOST_COUNTED = 1 << 16  # points of all axes but the longest, of an index that may leave its tensor
 
 # By the type computed in and, of sums of products, the type of what is multiplied, with the licences given.
@@ -88,12 +88,16 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
     """The most GB/s that were ever measured over so many bytes or more, or that the nearest cache that holds them gives; without curves
-    the rate of the nearest memory that they fit; None where that is unknown, or assumed."""
-    cores, found = profile.compute_units or 1, []
+    the rate of the nearest memory that they fit; None where that is unknown, or assumed.
+
+    How much of a cache others leave varies, so what fits one may move as fast as the fewest bytes that need it.
+    """
+    cores, found, caches = profile.compute_units or 1, [], list(_caches(profile))
+    cached = [rate for size, rate in caches if footprint_bytes <= size][:1]
+    least = max((size for size, _ in caches if size < footprint_bytes), default=0.0) if cached else footprint_bytes
     for curve in _measured(profile, curves):
         points = upper_envelope([(x * SIDES[curve.name] * cores, y) for x, y in curve.points])
-        found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
-    cached = [rate for size, rate in _caches(profile) if footprint_bytes <= size][:1]
+        found.append(next((y for x, y in reversed(points) if x <= least), points[0][1]))
     if not found:
         return cached[0] if cached else sure(profile).get("global_gb_per_s")
     return max([*found, *(rate or 0.0 for rate in cached)])
