@@ -61,7 +61,7 @@ class Cache:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_bytes: int) -> bool:
-    """Whether the rows of a box find places in so many sets of so many ways."""
+    """Whether the rows of a box all fit into a cache of `sets` sets of `ways` lines each, without evicting each other."""
     row = box[-1] * access.element_bytes if box else access.element_bytes
     lines = -(-row // line_bytes)
     for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):

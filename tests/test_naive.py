@@ -322,7 +322,7 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " compute Y in shared { tile p=4 -> thread }; tile p=5 -> thread",
     "registers for reads that move apart through a definition": "input A: float32[m: 90] axis p: 32 Z[m] = abs(A[m])"
     " output C[p] = Z[p * 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
-    "sums over different axes, of which the first is needed whole": "axis q: 5 axis n: 2 axis j: 7 input A: float32[a: 2]"
+    "sums over different axes, the first of which is needed whole": "axis q: 5 axis n: 2 axis j: 7 input A: float32[a: 2]"
     " input B: float32[j: 7, q: 5] output F[q] = sum[n, j] A[n] output Z[q] = expm1(sum[j] min(F[q], B[j, q]))"
     " | tile q=2 j=4 -> block",
     "parts of a reduction that a definition written into the output reads": "input A: bfloat16[i: 1, l: 2]"
@@ -346,7 +346,7 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "blocks that take the numbers of an order in rounds": "cdna3 | input X: int16[a: 5, b: 3, j: 5] axis t: 15"
     " output Y[t, j] = X[t // 3, t % 3, j] | units block = 1 thread; tile t=5 j=6 -> block 5 order (t, j / 2 ^ t % 4, j % 2);"
     " via shared; tile t=1 j=7 -> thread",
-    "a stage of which a cut wider than its piece has more than is read": "zen5 | input X: int32[i: 1, j: 2]"
+    "a stage cut wider than its piece, which holds more than is read": "zen5 | input X: int32[i: 1, j: 2]"
     " S[i, j] = where(j > i, X[i, j], 5) output Y[i, j] = S[i, j] + 1 | tile j=1 -> thread; split j=5; load X in shared ahead 1;"
     " compute S in shared",
     "a reduction read at the kernel's axes through one that is read at others": "zen5 | input B: float32[n: 9, m: 8] axis n: 9"
@@ -364,7 +364,7 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "a move whose vectors are wider than its tiles, by way of registers": "zen5 | input A: int32[i: 16, n: 8]"
     " input B: int32[k: 16, i: 16] output C[n, k] = sum[i] A[i, n] * B[k, i] | tile n=1 k=4 -> block; accumulate in register;"
     " split i=2; load B in shared { load B in register; tile k=2 i=8 -> thread; vectorize k=4 }; tile n=2 k=2 -> thread",
-    "a stage of which a sum's last round needs less": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
+    "a stage that the last round of a sum needs less of": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
     " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
     " compute P in register { tile j=1 -> thread; load X in shared }",
     "threads beyond the tiles, in an order": "ampere | axis n: 13 axis i: 24 input A: int32[a: 14, b: 24] input M: int32[c: 24, d: 16]"

@@ -23,7 +23,7 @@ from tilelang.steps import Do
 
 
 def too_late(step: Do, semantics: Instruction, where: str) -> Refusal:
-    """That nobody would wait for what an instruction writes. where: what it writes in which place."""
+    """The refusal of an instruction whose result completes later, where no step waits for it. where: what it writes, and where."""
     return refuse(step, "not-lowered-yet", f"`{step}`{where} completes by {semantics.completes}, which is valid, but not supported yet"
                   " for this target", "remove the `do` to use plain loops")  # fmt: skip
 

@@ -8,9 +8,9 @@ threads in shared memory (see `crossing`). One line before and after, with 64 th
     for k { x[0] = x[0] + S[thread]; barrier; S[thread] = x[0]; barrier }
     for k { threads tid in 0..64 { X[tid] = X[tid] + S[tid] }; threads tid in 0..64 { S[tid] = X[tid] } }
 
-Between two barriers threads touch no element that another one writes, so that one may run after the other. For the same reason what all
-threads see alike may be computed once, before the run it stands in. A name is computed again in each loop that uses it: no name,
-and no number of iterations, depends on what the kernel writes. A loop is only as long as there are threads that have an effect.
+Between two barriers no thread touches an element that another one writes, so threads may run one after the other. For the same reason a
+value that is the same for all threads may be computed once, before the loop. A name is computed again in each loop that uses it: no
+name, and no number of iterations, depends on what the kernel writes. A loop covers only the threads that have an effect.
 """
 
 from __future__ import annotations

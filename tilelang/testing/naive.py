@@ -105,7 +105,8 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     return kernel
 
 
-# What all reads of the points reach, where the regions begin, their shape, whether that is certain, who has them, and for which piece.
+# The regions of a tensor that a step places: the elements of each tensor that the readers reach; where each region begins; its shape;
+# whether it is known exactly; its owners (first unit, last unit, threads of each); and the number of the piece it is for.
 Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int], Array]
 
 
