@@ -128,7 +128,7 @@ class Copy(Stmt):
     """An asynchronous copy of `lanes` elements by one thread, in the current group; lands no later than the group's Wait.
 
     `count`: only the first lanes exist in the source; the others are written as zero. `by`: the instruction that makes it, where a
-    schedule names one.
+    schedule names one. `across`: on either side, lanes that do not fit a row go on in the next one.
     """
 
     target: Buffer
@@ -139,6 +139,7 @@ class Copy(Stmt):
     count: Expr | None = None
     span: Span | None = None
     by: Any = None
+    across: bool = False
 
 
 def at_once(copy: Copy) -> Store:
@@ -146,10 +147,10 @@ def at_once(copy: Copy) -> Store:
     type = copy.source.dtype
     if copy.count is None or copy.lanes > 1:
         fill = None if copy.count is None else const(0, type)
-        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill)
+        value: Expr = Load(copy.source, copy.source_indices, copy.lanes, copy.count, fill, across=copy.across)
     else:
         value = Select(Binary("<", index(0), copy.count), Load(copy.source, copy.source_indices), const(0, type))
-    return Store(copy.target, copy.target_indices, value, span=copy.span)
+    return Store(copy.target, copy.target_indices, value, span=copy.span, across=copy.across)
 
 
 @node

@@ -145,7 +145,8 @@ def _simple(stmt: ir.Stmt) -> str:
         case ir.Prefetch(buffer, indices):
             return f"prefetch {element_text(buffer, indices)}"
         case ir.Copy(target, target_indices, source, source_indices, lanes, count):
-            return f"copy {element_text(target, target_indices, lanes)} from {element_text(source, source_indices, lanes, count)}"
+            to = element_text(target, target_indices, lanes, None, stmt.across)
+            return f"copy {to} from {element_text(source, source_indices, lanes, count, stmt.across)}"
         case ir.Commit(queue=queue):
             return f"commit {queue}".rstrip()
         case ir.Wait(pending, queue=queue):

@@ -242,8 +242,8 @@ class Threads:
         if count is not None and (beyond := mask.narrow((count < 0) | (count > stmt.lanes))).threads.size:
             text = f"the count of elements is outside 0..{stmt.lanes}"
             self.memory.report_threads("instruction-operand", beyond.threads, from_site, text)
-        written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site)
-        read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site)
+        written = self.memory.locate(stmt.target, target, stmt.lanes, None, mask, site, stmt.across)
+        read = self.memory.locate(stmt.source, source, stmt.lanes, count, mask, from_site, stmt.across)
         if stmt.by is not None and (together := stmt.by.operand(stmt.by.writes).neighbours):
             self._check_neighbours(written, stmt.lanes, together, site)
         self.queue("").copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)

@@ -25,6 +25,23 @@ def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any)
     return as_computation(define("C", tl.sum(a[i, r] * b[r, j], over=r), i, j, **options))
 
 
+def test_powers_of_infinities_and_zeros_are_exact() -> None:
+    """By C's definition of `pow`, whatever a library makes of them: glibc's `powl` gives infinity for the first."""
+    given = [
+        (-np.inf, -(2.0**63), 0.0), (-np.inf, -3.0, -0.0), (-np.inf, 3.0, -np.inf), (-np.inf, 0.5, np.inf), (-np.inf, 0.0, 1.0),
+        (-0.0, -3.0, -np.inf), (-0.0, -2.0, np.inf), (-0.0, 0.5, 0.0), (-0.0, 3.0, -0.0), (np.inf, -0.5, 0.0), (-0.0, np.nan, np.nan),
+        (-np.inf, np.inf, np.inf), (-np.inf, -np.inf, 0.0), (-2.0, 3.0, -8.0), (-2.0, 0.5, np.nan),
+    ]  # fmt: skip
+    bases, exponents, powers = np.array(given).T
+    for type in (tl.float32, tl.float64):
+        i = axes(i=len(given))
+        x, y = tl.input("X", type, i), tl.input("Y", type, i)
+        power = as_computation(define("P", x[i] ** y[i], i))
+        found = power.evaluate(X=bases.astype(type.numpy), Y=exponents.astype(type.numpy))
+        np.testing.assert_array_equal(found, powers.astype(type.numpy))
+        np.testing.assert_array_equal(np.signbit(found[powers == 0]), np.signbit(powers[powers == 0]))
+
+
 def vector(n: int = 6, dtype: dt.DType = dt.float32) -> tuple[Any, tl.Tensor]:
     i = axes(i=n)
     return i, tl.input("X", dtype, i)

@@ -70,8 +70,13 @@ def binary(op: str, a: Array, b: Array) -> Array:
 
 
 def _float_power(a: Array, b: Array) -> Array:
-    """As C's `pow`, at 0.5 too: NumPy may take the square root there, which keeps the sign of zero and has none of -infinity."""
-    return np.where((b == 0.5) & (np.isinf(a) | (a == 0)), np.abs(a), np.power(a, b))
+    """As C's `pow`, of zeros and infinities by its definition.
+
+    NumPy may take a square root for an exponent of 0.5, which keeps the sign of zero and has none of -infinity; `powl` of a C library
+    gives infinity for -infinity to the power of -2**63.
+    """
+    sign = np.where(np.abs(np.fmod(b, 2)) == 1, np.copysign(1, a), 1)
+    return np.where(np.isinf(a) | (a == 0), sign * np.power(np.abs(a), b), np.power(a, b))
 
 
 def _integer_power(a: Array, b: Array) -> Array:

@@ -8,6 +8,7 @@ device without copies. Which it is, is decided once for a load, by its move in a
 from __future__ import annotations
 
 import math
+import operator
 
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.lowering import ir
@@ -111,15 +112,15 @@ class Copies(Fragments):
         place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
         points = {a.name: a.base for a in frame.spec.axes}
         load, inside = self._source(frame, points)
-        at = self.stored_at(frame, 0, place, points)
+        at, across = self.stored_at(frame, 0, place, points), False
         if lanes > 1 and moving is not None:
             lane = Var("?lane", INDEX, 0, lanes - 1)
             beside = {**points, moving: simplify(points[moving] + lane)}
             next_load, next_inside = self._source(frame, beside)
             if next_inside is not None and any(v is lane for v in simplify(next_inside).walk()):
                 raise NotCopied(f"its padding is not the same for {lanes} neighbours along {moving}")
-            _check_run(load.buffer, load.indices, next_load.indices, lane, moving)
-            _check_run(place.buffer, at, self.stored_at(frame, 0, place, beside), lane, moving)
+            sides = ((load.buffer, load.indices, next_load.indices), (place.buffer, at, self.stored_at(frame, 0, place, beside)))
+            across = False in [_in_a_row(*side, lane, moving) for side in sides]
         _check_aligned(load.buffer, load.indices, lanes)
         _check_aligned(place.buffer, at, lanes)
         count = self.existing(frame, moving, lanes, [inside] if inside is not None else [])
@@ -128,7 +129,7 @@ class Copies(Fragments):
                 raise NotCopied(f"what lies outside becomes {frame.fill}, and a copy gives 0 there")
             if any(ir.loads(i) for i in load.indices):
                 raise NotCopied("its source is found through a tensor, which points that do not exist must not read")
-        copy = ir.Copy(place.buffer, at, load.buffer, load.indices, lanes, count, span)
+        copy = ir.Copy(place.buffer, at, load.buffer, load.indices, lanes, count, span, across=across)
         body = guarded(copy, self._touching(frame, moving, lanes), span)
         return ir.For(piece, index(elements // lanes), body, "unroll", span) if isinstance(piece, Var) else body
 
@@ -205,12 +206,17 @@ def _flat(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Expr:
     return simplify(total)
 
 
-def _check_run(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ...], lane: Var, moving: str) -> None:
+def _in_a_row(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ...], lane: Var, moving: str) -> bool:
+    """Whether neighbours along an axis are neighbours in one row of a buffer; else the next ones are in the next row.
+
+    Raises NotCopied where they do not follow each other in memory.
+    """
     distance = simplify(_flat(buffer, beside) - _flat(buffer, first))
     if distance is not lane:
         terms, _ = linear(distance)
         apart = f" are {terms[0][1]} elements apart" if len(terms) == 1 and terms[0][0] is lane else " do not stand side by side"
         raise NotCopied(f"neighbours along {moving}{apart} in {buffer.name}")
+    return bool(first) and simplify(beside[-1] - first[-1]) is lane and all(map(operator.is_, beside[:-1], first[:-1]))
 
 
 def _check_aligned(buffer: ir.Buffer, at: tuple[Expr, ...], lanes: int) -> None:

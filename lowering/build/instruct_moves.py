@@ -101,7 +101,7 @@ class InstructionMoves(Copies):
             written = semantics.operand(semantics.writes)
             if written.neighbours:
                 check_neighbours(step, written, place.buffer, at, held.slots, guards, self.build.threads)
-            copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics)
+            copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics, across=held.slots > 1)
             return guarded(copy, guards, step.span)
         if semantics.completes != AT_ONCE:
             raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"

@@ -120,7 +120,9 @@ def test_a_footprint_moves_at_the_rate_of_the_nearest_memory_that_it_fits() -> N
 
 def test_what_fits_a_cache_moves_as_fast_as_anything_that_needs_it() -> None:
     """A cache that others share holds more of a footprint at another time: over it the rate measured there is not a limit."""
-    curve = Curve("read_bandwidth", "footprint_bytes", "gb_per_s", ((500.0, 100.0), (2000.0, 80.0), (3500.0, 20.0), (6000.0, 10.0)))
+    curve = Curve(
+        "read_bandwidth", "footprint_bytes", "gb_per_s", ((500.0, 100.0), (2000.0, 80.0), (3500.0, 20.0), (6000.0, 10.0))
+    )
     profile = profile_of(("l1", 1000), ("l2", 4000), cores=1, curves=(curve,))
     found = [bandwidth(profile, size, ("read_bandwidth",)) for size in (900, 1001, 2000, 3600, 4000, 4001, 6000)]
     assert found == [100, 100, 100, 100, 100, 20, 10]

@@ -46,10 +46,9 @@ def matmul(m: int, n: int, k: int, type: Any = tl.float32) -> tl.Tensor:
 
 def ahead(c: tl.Tensor, n: int = 1, steps: Any = None, layout: tl.Layout | None = None) -> Schedule:
     """A matrix product by 64 threads, A a number of rounds ahead."""
-    how = {} if layout is None else {"layout": layout}
     return (
         tl.schedule(c).tile(m=32, n=32).to(tl.block).accumulate(tl.register).split(k=8)
-        .load("A", tl.shared, ahead=n, steps=steps, **how).load("B", tl.shared).tile(m=4, n=4).to(tl.thread)
+        .load("A", tl.shared, ahead=n, steps=steps, layout=layout).load("B", tl.shared).tile(m=4, n=4).to(tl.thread)
     )  # fmt: skip
 
 
@@ -91,6 +90,20 @@ def test_a_copy_waits_no_longer_than_it_must() -> None:
 def test_half_precision_is_copied_in_pairs() -> None:
     plan = ahead(matmul(33, 32, 40, tl.float16), 2, tl.move().tile(m=1, k=2).to(tl.thread).vectorize(k=2))
     assert brought(kernel(plan)) == ({4}, 0)
+    check(plan)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("rows", [16, 13])
+def test_columns_of_one_element_are_copied_across_rows(rows: int, n: int) -> None:
+    """B[k, n] with one n: four neighbours along k follow each other in memory, each in a row of its own."""
+    plan = (
+        tl.schedule(matmul(4, n, rows, tl.int32)).tile(m=4, n=1).to(tl.block).split(k=8)
+        .load("B", tl.shared, layout=tl.layout("n", "k"), ahead=1, steps=tl.move().tile(k=4, n=1).to(tl.thread).vectorize(k=4))
+        .tile(m=1, n=1).to(tl.thread)
+    )  # fmt: skip
+    copies = [s for s in ir.statements(kernel(plan).body) if isinstance(s, ir.Copy)]
+    assert all(s.across and s.lanes == 4 for s in copies) and bool(copies) == (n == 1)
     check(plan)
 
 

@@ -114,11 +114,12 @@ def test_a_ring_of_registers_with_a_tail_moves_on_as_a_whole() -> None:
 # ---------------------------------------------------------------- loads before there is anything to load
 
 
-@pytest.mark.parametrize("how", [{}, {"layout": tl.layout("k", "m")}, {"ahead": 1}, {"layout": tl.layout("k", "m"), "ahead": 1}])
-def test_a_load_before_the_stage_that_makes_its_tensor_is_refused(how: dict[str, object]) -> None:
+@pytest.mark.parametrize("ahead", [0, 1])
+@pytest.mark.parametrize("layout", [None, tl.layout("k", "m")], ids=str)
+def test_a_load_before_the_stage_that_makes_its_tensor_is_refused(layout: tl.Layout | None, ahead: int) -> None:
     made = tl.schedule(product_of_a_stage(8, 4, 8)).tile(m=4).to("block").split(k=2)
     with pytest.raises(tl.Refusal) as refused:
-        testing.lowered(made.load("S", "shared", **how).compute("S", "shared"))
+        testing.lowered(made.load("S", "shared", layout=layout, ahead=ahead).compute("S", "shared"))
     assert refused.value.code == "stage-order"
 
 
