@@ -51,6 +51,18 @@ def computation(op: str) -> tuple[tl.Computation, dict[str, Any]]:
     return tl.computation("conditions", outputs), right
 
 
+@pytest.mark.parametrize("op", [operator.and_, operator.or_, operator.xor], ids=lambda op: op.__name__)
+def test_a_condition_beside_an_integer_is_0_or_1(op: Any) -> None:
+    """On either side, and beside a number of Python."""
+    i = tl.axes(i=8)
+    p, n = tl.input("P", tl.bool, i), tl.input("N", tl.int32, i)
+    outputs = [tl.define("left", op(p[i], n[i]), i), tl.define("right", op(n[i], p[i]), i), tl.define("number", op(p[i], 3), i)]
+    flags, numbers = np.arange(8) % 2 == 1, np.arange(-4, 4, dtype=np.int32)
+    found = tl.compile(tl.computation("both", tuple(outputs)), "cpu")(flags, numbers)
+    for name, right in {"left": op(flags, numbers), "right": op(numbers, flags), "number": op(flags.astype(int), 3)}.items():
+        np.testing.assert_array_equal(found._asdict()[name], right)
+
+
 @pytest.mark.parametrize("op", ORDERED)
 def test_two_conditions_compare_as_numpys(op: str) -> None:
     """Lanes of masks are 0 and -1, whose order is not that of False and True."""

@@ -27,8 +27,7 @@ COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
 CONDITIONS = frozenset(COMPARISONS + LOGICAL)  # the operators whose results are conditions
 UNARY = ("-", "~", "not")
-_OF_CONDITIONS = {"&": "and", "|": "or"}
-_EXTREMES_OF_CONDITIONS = {"min": "and", "max": "or"}
+_OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
 
 # Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
 FLOAT_FUNCTIONS = (
@@ -333,15 +332,13 @@ def binary(op: str, left: Any, right: Any) -> Expr:
     Raises ComputationError where the operator does not go with the types.
     """
     left, right = _operand(left, right), _operand(right, left)
-    if left.dtype.kind == "bool":
-        op = _OF_CONDITIONS.get(op, op)
     a, b = left.dtype, right.dtype
     if a != b:
         common = dt.promote(a, b)
         left, right = cast(left, common), cast(right, common)
         a = common
     if a.kind == "bool":
-        op = _EXTREMES_OF_CONDITIONS.get(op, op)
+        op = _OF_CONDITIONS.get(op, op)
     if op in LOGICAL and a.kind != "bool":
         raise ComputationError(
             "operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)"

@@ -105,6 +105,14 @@ def test_a_text_with_faults_is_not_fuzzed(tmp_path: Path) -> None:
     assert "unknown-axis" in tilelang("fuzz", str(path), "-s", "wrong").stderr
 
 
+@pytest.mark.parametrize("text", ["", "# nothing", "when 1 > 2 { computation f { input A: float32[i: 4] output Y[i] = A[i] } }"])
+def test_a_text_without_a_computation_is_not_fuzzed(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "empty.tile"
+    path.write_text(text)
+    result = tilelang("fuzz", str(path), "--seconds", "1")
+    assert result.exit_code == 2 and "which-computation" in result.stderr
+
+
 def test_an_interrupt_prints_the_summary(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     class Interrupted(Here):
         def outcome(self, case: fuzzing.Case) -> Outcome:

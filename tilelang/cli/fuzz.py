@@ -96,6 +96,8 @@ def subjects_of(asked: Asked, target: Target) -> Iterator[Subject]:
     if name is None:
         scheduled = {e.of for e in entries}
         entries += [e for e in document.entries() if not e.of and e.name not in scheduled and document.holds(e, sizes, profile)]
+    if not entries:
+        document.computation(profile=profile, **sizes)  # raises the error that says what is missing
     for entry in entries:
         yield _subject(asked, target, entry, sizes)
 

@@ -145,7 +145,7 @@ def cases(subjects: Sequence[Subject], target: Target, seed: int, kinds: Sequenc
         elif points(plan.computation) <= MOST_OWN_POINTS:
             yield from (Case(plan, kind, seed) for kind in _fitting(kinds, plan.computation))
     number = 0
-    while True:
+    while subjects:
         for subject in subjects:
             number += 1
             source = Seeded(seed * 1_000_003 + number)
