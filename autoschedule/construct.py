@@ -37,6 +37,7 @@ from tilelang.task import Task, plan
 VISITS = 500  # estimates for one task
 BEAM = 5  # seeds of a nest that the search starts from
 OTHERS = 2  # of them that differ in more than their extents
+HOPELESS = 1.25  # times the estimate of the best seed: one that works longer is not searched from, waits apart
 KEPT = 64  # candidates that are handed on
 KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
@@ -100,12 +101,17 @@ def of_task(task: Task, device: Cores | Lanes) -> Iterator[Made]:
 def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
     """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited."""
     found: dict[tuple[Step, ...], Counted] = {}
+    begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
     nests = list(fused(root))
     for fusions, nest in nests:
         search = _Search(nest, device, VISITS // len(nests), found)
-        starts = {t.key: t for t in seeds(nest, fusions, device)}
-        for tile in _starts([(c, t) for t in starts.values() if (c := search.visit(t)) is not None]):
-            search.climb(tile)
+        grown = {t.key: t for t in seeds(nest, fusions, device)}
+        begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
+    least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
+    for search, starts in begun:
+        for counted, tile in starts:
+            if counted.work_seconds <= HOPELESS * least:  # neighbours save waits, and little else
+                search.climb(tile)
     if not found:  # no tile fits
         yield Made((), estimate((read_steps(root, ()),), device))
     for counted, written in best_first((c, written) for written, c in found.items()):
@@ -129,16 +135,16 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
             heapq.heapreplace(queue, (c.least_seconds, c.whole, n, c, what))
 
 
-def _starts(visited: list[tuple[Counted, RTile]]) -> list[RTile]:
+def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]:
     """Where the search starts: the best seeds, and the best with other registers or other operands staged than those."""
     every = best_first(visited)
-    found = [tile for _, tile in itertools.islice(every, BEAM - OTHERS)]
-    kinds, left = {_kind(t) for t in found}, {_kind(t) for _, t in visited}
+    found = list(itertools.islice(every, BEAM - OTHERS))
+    kinds, left = {_kind(t) for _, t in found}, {_kind(t) for _, t in visited}
     while len(found) < BEAM and kinds < left:
-        _, tile = next(every)
+        counted, tile = next(every)
         if _kind(tile) not in kinds:
             kinds.add(_kind(tile))
-            found.append(tile)
+            found.append((counted, tile))
     return found
 
 

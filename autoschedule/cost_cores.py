@@ -42,7 +42,8 @@ def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
 class Counted:
     """An estimate in steps: the work of a program's kernels; what they wait for beside it; what they wait for with nothing beside it.
 
-    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything.
+    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything. work_seconds: of the
+    work alone, shared evenly by all cores.
     """
 
     def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
@@ -56,6 +57,7 @@ class Counted:
         self._steps = zip(*(_in_steps(loops, even, device) for loops, even, _ in self._kernels), strict=True)
         self._number = 0
         self.count()
+        self.work_seconds = sum(seconds for _, _, parts in self._kernels for _, seconds in parts) / device.cores
 
     def count(self) -> None:
         """Counts the next step of every kernel, if one is left."""

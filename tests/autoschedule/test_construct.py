@@ -308,3 +308,13 @@ def test_an_axis_that_drops_out_of_an_index_is_none_of_the_reads(profile: str) -
     one = tl.define("one", tl.sum(few[j], over=j), q)
     least = tl.define("least", tl.min(rows[p] + one[l % 1] * few[j], over=j), p, q, l)
     assert construct(tl.computation("c", least), tl.load_profile(profile))
+
+
+def test_seeds_that_work_far_longer_than_the_best_takes_are_not_searched_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    computation = tl.parse(COMPUTATIONS["depthwise"].replace("N = 2, C = 5, H = 19", "N = 2, C = 96, H = 28")).computation()
+    root, device = nest_of(plan(computation, set())[-1]), cores_of(POCL)
+    assert len(list(fused(root))) == 2  # with windows fused, operands are copied element by element
+    some = list(of_cores(root, device))
+    monkeypatch.setattr(autoschedule.construct, "HOPELESS", math.inf)
+    every = list(of_cores(root, device))
+    assert len(some) < len(every) and some[0].steps == every[0].steps
