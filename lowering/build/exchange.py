@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.expr import Expr, Var, index
-from tilelang.lowering.build.frame import Share, is_thread_part
+from tilelang.lowering.build.frame import Share
 from tilelang.simplify import interval, simplify
-from tilelang.tensor import evaluate, split_terms
+from tilelang.tensor import evaluate
 
 MOST_POINTS = 1 << 22  # of threads, walks and registers that are enumerated
 MOST_SOURCES = 4  # registers among which lanes choose; beyond, memory is cheaper
@@ -43,9 +43,11 @@ class Fetch:
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What threads have of a tensor. origin, extents: the elements counted; where[element, thread]: the register, -1: none."""
+    """What threads have of a tensor, or of their unit's part of it, from where that begins.
 
-    origin: tuple[Expr, ...]
+    extents: of the elements counted; where[element, thread]: the register, -1: none.
+    """
+
     extents: tuple[int, ...]
     where: Numbers
 
@@ -54,13 +56,12 @@ def held(share: Share, thread: Var) -> Held | None:
     """What a share's owners have; None where that does not depend on threads and known walks alone, or is too much to enumerate."""
     owners, threads = share.owners, _count(thread)
     assert owners is not None
-    origin = tuple(simplify(low - split_terms(low, is_thread_part)[0]) for low in share.low)
     slots, at, inside = share.piece()
     points = _grid([thread, *owners.walks, *slots])
     if points is None:
         return None
     shape = points[thread].shape
-    elements = [simplify(a.base - low + e) for a, low, e in zip(owners.leaf, origin, inside, strict=True)]
+    elements = [simplify(a.base - low + e) for a, low, e in zip(owners.leaf, share.low, inside, strict=True)]
     bounds = [b.replace(known=False).holds(e) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds]
     told = [c for c in (*owners.present, *bounds) if all(v in points for v in c.walk() if isinstance(v, Var))]
     try:
@@ -76,7 +77,7 @@ def held(share: Share, thread: Var) -> Held | None:
         return None
     where = np.full((math.prod(extents), threads), -1, np.int64)
     where[_flat(places, extents), points[thread][own]] = np.ravel_multi_index(registers, share.buffer.shape)
-    return Held(origin, extents, where)
+    return Held(extents, where)
 
 
 def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thread: Var, warp: int) -> list[Fetch] | None:
@@ -87,7 +88,7 @@ def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thr
     found = []
     for at in itertools.product(*map(range, target.buffer.shape)):
         inside = target.inside(tuple(map(index, at)))
-        local = [simplify(e + low - o) for e, low, o in zip(inside, target.low, has.origin, strict=True)]
+        local = [simplify(e + low - o) for e, low, o in zip(inside, target.low, source.low, strict=True)]
         walks = tuple(dict.fromkeys(v for e in local for v in e.walk() if isinstance(v, Var) and v != thread))
         points = _grid([*walks, thread])
         if points is None:
@@ -114,12 +115,13 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
            thread: Var, warp: int) -> Fetch | None:  # fmt: skip
     """Where a register's value comes from. element: what each thread wants in it, round for round of the walks, if needed."""
     walks = [v for v in points if v != thread]
+    assert source.owners is not None
     register, lane = where[element, points[thread]], None
     whole = warp and _count(thread) % warp == 0
     if (register < 0)[needed].any():
         if not whole:
             return None
-        register, lanes = _first_lanes(where, element, points[thread], warp)
+        register, lanes = _first_lanes(where, element, points[thread], warp, source.owners.units)
         lane = _of_lanes(lanes, needed, walks, thread, warp)
         if lane is None or (register < 0)[needed].any():
             return None
@@ -141,10 +143,12 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
     return Fetch(at, tuple(tuple(e for e in indices if e is not None) for indices in sources), which, lane)
 
 
-def _first_lanes(where: Numbers, element: Numbers, threads: Numbers, warp: int) -> tuple[Numbers, Numbers]:
-    """The first lane of each reader's warp that has its element, and the register there; -1: none has."""
+def _first_lanes(where: Numbers, element: Numbers, threads: Numbers, warp: int, units: int) -> tuple[Numbers, Numbers]:
+    """The first lane of each reader's warp and unit that has its element, and the register there; -1: none has."""
     of_warps = where[element].reshape(*element.shape, -1, warp)  # [walks, reader, warp of an owner, lane of an owner]
     mine = np.take_along_axis(of_warps, (threads // warp)[..., None, None], axis=-2)[..., 0, :]
+    owner = (threads // warp * warp)[..., None] + np.arange(warp)
+    mine = np.where(owner // units == threads[..., None] // units, mine, -1)
     lanes = (mine >= 0).argmax(axis=-1)
     return np.take_along_axis(mine, lanes[..., None], axis=-1)[..., 0], lanes
 

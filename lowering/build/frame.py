@@ -164,6 +164,14 @@ class Fetch:
     exists: Expr | None
 
 
+def own_copy(units: int, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
+    """(dimensions, indices) that give each unit of so many threads a shared buffer of its own; none where the block is the unit."""
+    if units == threads:
+        return (), ()
+    thread = Var("thread", INDEX, 0, threads - 1)
+    return (threads // units,), (simplify(thread // units),)
+
+
 @dataclasses.dataclass(frozen=True)
 class Frame:
     """One point between two steps of a task."""
@@ -211,11 +219,7 @@ class Frame:
 
     def own_copy(self, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
         """(dimensions, indices) that give each unit of this spec's level a shared buffer of its own; none where a block is the unit."""
-        units = self.spec.units or threads
-        if units == threads:
-            return (), ()
-        thread = Var("thread", INDEX, 0, threads - 1)
-        return (threads // units,), (simplify(thread // units),)
+        return own_copy(self.spec.units or threads, threads)
 
     def coordinates(self, points: Mapping[str, Expr]) -> dict[Expr, Expr]:
         """Axis -> its value, for the task's axes; points: the value of each axis of the spec."""

@@ -17,7 +17,7 @@ from tilelang.instruction import Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part
 from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.frame import Box, Frame, Owners, Share
+from tilelang.lowering.build.frame import Box, Frame, Owners, Share, own_copy
 from tilelang.lowering.build.lane_exchanges import gather, warp_lanes
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.lookahead import spreads_below
@@ -43,7 +43,7 @@ class Redistributions(Part):
             alone += [simplify(index(0) >= digit) for digit, *_ in plan.reduced_digits(reduced, lane, units)]
         if not isinstance(frame.steps[-1] if frame.steps else None, Do) and (leaf.units or 1) > 1:
             alone.append(simplify(index(0) >= leaf.lane))
-        return Owners(tuple(leaf.axis(n) for n in names), tuple(present), tuple(alone))
+        return Owners(tuple(leaf.axis(n) for n in names), spec.units or self.build.threads, tuple(present), tuple(alone))
 
     def redistributed(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
         """The fetch of a share from where its tensor was: the threads' own registers, those of other lanes, or any memory."""
@@ -113,10 +113,12 @@ class Redistributions(Part):
     # ------------------------------------------------------------ through shared memory
 
     def _through_shared(self, frame: Frame, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt:
-        """Every element from its owner to shared memory, and the load from there."""
+        """Every element from its owner to shared memory, each unit's to a place of its own, and the load from there."""
+        assert source.owners is not None
         placement = Layout().place(dict(zip(source.names, has.extents, strict=True)), source.buffer.dtype.bytes)
-        buffer = self.build.buffer(f"{source.tensor.name}_exchanged", source.buffer.dtype, placement.shape, "shared")
-        box = Box(source.tensor, None, buffer, points=source.points, low=has.origin, placement=placement)
+        count, unit = own_copy(source.owners.units, self.build.threads)
+        buffer = self.build.buffer(f"{source.tensor.name}_exchanged", source.buffer.dtype, (*count, *placement.shape), "shared")
+        box = Box(source.tensor, None, buffer, points=source.points, low=source.low, placement=placement, unit=unit)
         put = self._handed_on(source, box, step)
         return ir.seq(put, self.fetch_share(frame, step, _within_box(region, box, has.extents), share))
 

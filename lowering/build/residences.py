@@ -173,10 +173,12 @@ class Owners:
     """Who made the elements of a share, so that others may be handed them.
 
     leaf: what a thread has at a time along each dimension, over the walks of look-ahead: an element is its own within these bounds.
-    present: the conditions under which a thread has any; alone: those under which no other hands on the same elements.
+    present: the conditions under which a thread has any; alone: those under which no other of its unit hands on the same elements.
+    units: how many threads that unit has, for which they were made; every other has elements of its own.
     """
 
     leaf: tuple[AxisState, ...]
+    units: int
     present: tuple[Expr, ...] = ()
     alone: tuple[Expr, ...] = ()
 

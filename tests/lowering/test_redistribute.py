@@ -161,6 +161,61 @@ def test_one_thread_renames_its_registers() -> None:
     check(plan, POCL, opencl=True)
 
 
+# ---------------------------------------------------------------- below a unit's tile
+
+
+MALI = tl.load_profile("mali_g76")  # warps of 8 without shuffles
+
+
+def rows(I: int, J: int) -> tl.Tensor:
+    i, j = tl.axes(i=I, j=J)
+    X, V = tl.input("X", tl.float32, j), tl.input("V", tl.float32, i)
+    return tl.define("Y", X[j] * V[i], i, j)
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (15, 13)], ids=str)
+@pytest.mark.parametrize("warps", [2, 3, 4])
+def test_every_warp_has_a_place_of_its_own(warps: int, sizes: tuple[int, int]) -> None:
+    """All warps have the same row, and the third and fourth have no tile."""
+    start = tl.schedule(rows(*sizes)).units(block=tl.warps(warps)).tile(i=8, j=16).to(tl.block).tile(i=4, j=16).to(tl.warp)
+    plan = start.load("X", tl.register, steps=by_threads(j=1)).load("X", tl.register).tile(i=1, j=4).to(tl.thread)
+    assert used(plan, MALI) == ([], 0, 4 * warps * sizes[1])
+    assert used(plan, AMPERE)[2] == 0
+    check(plan, AMPERE, CDNA, MALI, POCL)
+
+
+def test_every_warpgroup_has_a_place_of_its_own() -> None:
+    hopper = dataclasses.replace(tl.load_profile("hopper"), dialects=("cuda",))
+    start = tl.schedule(rows(15, 300)).units(block=tl.warps(8)).tile(i=8, j=256).to(tl.block).tile(i=4, j=256).to(tl.warpgroup)
+    held = start.load("X", tl.register, steps=by_threads(j=1))
+    for plan in (held.load("X", tl.register), held.tile(i=4, j=64).to(tl.warp).load("X", tl.register)):
+        plan = plan.tile(i=1, j=4).to(tl.thread)
+        assert used(plan, hopper) == ([], 0, 4 * 2 * 256)
+        check(plan, hopper)
+
+
+@pytest.mark.parametrize("sizes", [(4, 1, 3), (8, 32, 3), (7, 29, 9)], ids=str)
+def test_warps_share_what_a_walk_brings(sizes: tuple[int, int, int]) -> None:
+    """Two warps with the same elements of B, round for round; one of them may be beyond the extents."""
+    m, n, k = tl.axes(m=sizes[0], n=sizes[1], k=sizes[2])
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, n, k)
+    start = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[n, k], over=k), m, n)).units(block=tl.warps(2))
+    start = start.tile(m=8, n=16).to(tl.block).accumulate(tl.register).split(k=8).tile(m=4, n=16).to(tl.warp).split(k=1)
+    check(start.load("B", tl.register, steps=by_threads(k=1)).load("B", tl.register), AMPERE, CDNA, MALI, POCL)
+    plan = start.load("B", tl.register, steps=by_threads(n=1)).load("B", tl.register).tile(m=1, n=1).to(tl.thread)
+    check(plan, AMPERE, CDNA, MALI, POCL)
+
+
+@pytest.mark.parametrize("sizes", [(16, 16), (15, 13)], ids=str)
+def test_a_stage_below_a_warp_s_tile(sizes: tuple[int, int]) -> None:
+    i, j = tl.axes(i=sizes[0], j=sizes[1])
+    X = tl.input("X", tl.float32, j)
+    Y = tl.define("Y", X[j] * 2.0, j)
+    start = tl.schedule(tl.define("Z", Y[j] + 1.0, i, j)).units(block=tl.warps(2)).tile(i=8, j=8).to(tl.block)
+    start = start.tile(i=4, j=8).to(tl.warp).compute("Y", tl.register, steps=by_threads(j=1)).load("Y", tl.register)
+    check(start.tile(i=1, j=2).to(tl.thread), AMPERE, CDNA, MALI, POCL)
+
+
 # ---------------------------------------------------------------- stages
 
 
