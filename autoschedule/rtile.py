@@ -212,9 +212,14 @@ def walked(nest: Nest) -> list[str]:
 
 
 def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
+    """Prefetches of what is not staged. A tensor whose reads move apart has no region that a load could bring."""
     if tile.ahead:
+        ways: dict[str, set[tuple[object, ...]]] = {}
+        for a in nest.reads:
+            ways.setdefault(a.name, set()).add(tuple(linear(i)[0] for i in a.indices))
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
-            yield Place("load", name, "l1", ahead=tile.ahead)
+            if len(ways[name]) == 1:
+                yield Place("load", name, "l1", ahead=tile.ahead)
 
 
 def written_out(extent: int) -> int:

@@ -318,3 +318,14 @@ def test_seeds_that_work_far_longer_than_the_best_takes_are_not_searched_from(mo
     monkeypatch.setattr(autoschedule.construct, "HOPELESS", math.inf)
     every = list(of_cores(root, device))
     assert len(some) < len(every) and some[0].steps == every[0].steps
+
+
+def test_a_tensor_whose_reads_move_apart_is_not_prefetched() -> None:
+    """No load could bring it: its reads have no region together, and every schedule would be refused."""
+    text = (
+        "computation c { input T: int32[p: 4, q: 10] axis d: 127 axis c: 5 axis a: 3 axis b: 3"
+        " output o[d, c, a, b] = T[a, 3 * a + 3] + T[2 - b, c % 6] }"
+    )
+    computation, profile = tl.parse(text).computation(), tl.load_profile("zen4")
+    for candidate in construct(computation, profile):
+        tl.compile(tl.Schedule(computation, candidate.steps), tl.target("cpu", profile=profile))
