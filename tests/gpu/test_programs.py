@@ -60,7 +60,7 @@ def test_drawn_programs(seed: int) -> None:
 def test_campaigns_run_texts_of_the_device_natively(of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steer, "LONG", 1)  # however long the simulation takes
     target = tl.target()
-    entry = next((e for e in ACCEPTED if e.device == (target.dialect, PROFILES[target.dialect]) and of in e.text), None)
+    entry = next((e for e in ACCEPTED if e.device == (target.dialect, PROFILES.get(target.dialect)) and of in e.text), None)
     if entry is None:
         pytest.skip(f"there is none for {target}")
     campaign = steer.Campaign((entry.device,), tmp_path / "corpus", tmp_path / "log")
