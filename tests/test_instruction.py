@@ -398,6 +398,20 @@ def test_the_functions_of_a_definition() -> None:
     assert made.definitions_in("opencl") == (text,) and made.definitions_in("cuda") == ()
 
 
+def test_a_copy_that_fills_what_is_outside_asks_for_what_exists() -> None:
+    """Without {existing} the copy of a partial tile would read past the end of the tensor."""
+    e = Axis("e", 4)
+    run_of_four = fragment(1, 4, lambda lane, slot: slot)
+    D, S = (operand(name, float32, memory, e, fragment=run_of_four) for name, memory in (("D", "shared"), ("S", "global")))
+    fields = {"means": moves(D[e], S[e]), "operands": (D, S), "completes": "in-order group"}
+    wrong = fault(**fields, outside=0, template={"hip": "copy({D.address}, {S.address});"})
+    assert (
+        "error[instruction-definition]: `test_instruction`: outside=0 needs the number of bytes that exist, but its hip" in wrong
+    )
+    define(**fields, template={"hip": "copy({D.address}, {S.address});"})
+    define(**fields, outside=0, template={"hip": "copy({D.address}, {S.address}, {existing});"})
+
+
 def test_free_extents() -> None:
     box = use("tma_load_2d")
     small = box.resized(r=128)

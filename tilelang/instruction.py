@@ -421,6 +421,13 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
+        fills = made.outside is not None and made.completes == IN_ORDER_GROUP  # by itself where a descriptor names the elements
+        if fills and "{existing}" not in text and all(made.fragment(o.name) is not None for o in made.operands):
+            raise _fault(
+                made,
+                f"outside={made.outside:g} needs the number of bytes that exist, but its {dialect} template does not have {{existing}}",
+                "pass {existing} on to a copy that fills the other bytes, or remove outside",
+            )
     shared = [o.name for o in made.operands if o.memory == "shared" and o.name in made.reads]
     if made.proxy and shared and (made.queue is None or not made.queue.publish):
         raise _fault(

@@ -49,7 +49,7 @@ def _copy(name: str, size: int, types: tuple[DType, ...]) -> Instruction:
         completes=IN_ORDER_GROUP,
         outside=0.0,  # src-size below cp-size: the rest is zero
         needs=("cp_async",),
-        template={"cuda": f"cp_async_{size}({{D.address}}, {{S.address}}, {size});"},
+        template={"cuda": f"cp_async_{size}({{D.address}}, {{S.address}}, {{existing}});"},
         definitions={"cuda": (SHARED_ADDRESS, wrapper(size))},
         source=f"{ISA}, cp.async",
     )
