@@ -225,3 +225,44 @@ def test_an_update_that_completes_later_is_refused(fields: dict[str, Any]) -> No
         plain = tl.schedule(matmul(8, 4, 8)).tile(m=4, n=4).to(tl.block).accumulate(memory).split(k=1)
         error = refused(lambda: by(plain, made))  # noqa: B023
         assert error.code == "not-lowered-yet" and f"updates an accumulator in {memory.name} and completes by" in str(error)
+
+
+def halves(memory: Any) -> Instruction:
+    """C += A B of one thread in float16, under the licence."""
+    i, j = tl.axes(m=2, n=4)
+    a, b = operand("A", tl.float16, tl.register, i), operand("B", tl.float16, tl.register, j)
+    c = operand("C", tl.float16, memory, i, j, fragment=fragment(1, 8, lambda lane, slot: (slot // 4, slot % 4)))
+    return instruction("halves", means=updates(c[i, j], a[i] * b[j]), operands=(a, b, c), level=tl.thread, replace=True,
+                       licences=("float16_accumulate",))  # fmt: skip
+
+
+def licensed(out: Any) -> Schedule:
+    i, j, r = tl.axes(m=6, n=8, k=32)
+    A, B = tl.input("A", tl.float16, i, r), tl.input("B", tl.float16, r, j)
+    total = tl.cast(tl.sum(A[i, r] * B[r, j], over=r), out)
+    return tl.schedule(tl.define("C", total, i, j, allow=("float16_accumulate",)))
+
+
+IN_PARTS: dict[str, Callable[[Schedule], Any]] = {
+    "one part": lambda s: s.tile(m=4, n=8).to(tl.block).accumulate(tl.register).split(k=8).tile(m=2, n=4).to(tl.thread),
+    "a part a thread": lambda s: s.tile(m=4, n=8).to(tl.block).accumulate(tl.register).tile(m=2, n=4, k=8).to(tl.thread),
+    "a part a block": lambda s: s.tile(m=4, n=8, k=16).to(tl.block).accumulate(tl.register).tile(m=2, n=4).to(tl.thread),
+    "a part a chunk, in shared": lambda s: s.tile(m=4, n=8).to(tl.block).accumulate(tl.shared).split(k=8).accumulate(tl.register)
+    .tile(m=2, n=4).to(tl.thread),
+    "parts of threads, in shared": lambda s: s.tile(m=4, n=8).to(tl.block).accumulate(tl.shared).split(k=16)
+    .accumulate(tl.register).tile(m=2, n=4, k=4).to(tl.thread),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("out", [tl.float16, tl.float32], ids=str)
+@pytest.mark.parametrize("form", IN_PARTS)
+def test_sums_in_float16_under_the_licence_in_several_parts(form: str, out: Any) -> None:
+    check(by(IN_PARTS[form](licensed(out)).split(k=1), halves(tl.register)), SIMULATED)
+
+
+@pytest.mark.parametrize("out", [tl.float16, tl.float32], ids=str)
+def test_an_accumulator_in_shared_is_not_summed_in_float16(out: Any) -> None:
+    """The licence lets an instruction keep its own registers in float16; what threads share has the accumulator's type."""
+    plan = licensed(out).tile(m=4, n=8).to(tl.block).accumulate(tl.shared).split(k=8).tile(m=2, n=4).to(tl.thread).split(k=1)
+    with pytest.raises(Refusal, match="the instruction has float16, but the step has float32"):
+        check(by(plan, halves(tl.shared)), SIMULATED)
