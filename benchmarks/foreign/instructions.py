@@ -1,7 +1,8 @@
 """Instructions of a user's own, as `docs/instructions.md` lets anyone define them, and programs for them.
 
 A text can only name an instruction, so here the name says what it is: `user_scale_8_float32_rg_1` is `scale` of 8 elements of float32,
-whose operands are read in registers and written to global memory, by one lane. `define` makes known what a text names.
+whose operands are read in registers and written to global memory, by one lane. d: in shared memory, named by a descriptor; e behind the
+lanes: one lane issues it, whatever threads there are. `define` makes known what a text names.
 """
 
 import random
@@ -10,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 import tilelang as tl
-from tilelang.instruction import known
+from tilelang.instruction import ALL_LANES, ONE_LANE, known
 
-PLACES = {"r": "register", "s": "shared", "g": "global"}
+PLACES = {"r": "register", "s": "shared", "g": "global", "d": "shared"}
 POINTWISE = {
     "scale": "max(X[i, j] * S[i], 0)",
     "add": "X[i, j] + Y[i, j]",
@@ -27,18 +28,20 @@ PAIRED = ("rows", "block")  # of two rows
 WIDTHS = (1, 2, 4, 4, 8, 16)
 TYPES = ("float32", "float32", "float64", "int32")
 LEVELS = {1: "thread", 32: "warp", 64: "warp", 128: "warpgroup"}
-NAMED = re.compile(r"\buser_([a-z]+)_(\d+)_([a-z]+\d+)_([rsg])([rsg])_(\d+)\b")
+NAMED = re.compile(r"\buser_([a-z]+)_(\d+)_([a-z]+\d+)_([rsg])([rsgd])_(\d+)(e?)\b")
 
 
 def define(text: str) -> None:
     """Makes the instructions known that a text names. Raises ComputationError where a name says what cannot be."""
     for found in NAMED.finditer(text):
-        meaning, width, dtype, read, written, lanes = found.groups()
+        meaning, width, dtype, read, written, lanes, elected = found.groups()
         if meaning in POINTWISE | UPDATES and not any(i.name == found[0] for i in known()):
-            _define(found[0], meaning, int(width), getattr(tl, dtype), PLACES[read], PLACES[written], int(lanes))
+            _define(found[0], meaning, int(width), getattr(tl, dtype), read, written, int(lanes), bool(elected))
 
 
-def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int) -> None:
+def _define(
+    name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int, elected: bool
+) -> None:
     at: Any = tl.axes(m=2, n=width // 2) if meaning in PAIRED else (tl.axes(n=width),)
     slots = width // lanes
 
@@ -47,7 +50,10 @@ def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, wri
         number = lane * slots + slot
         return number if len(at) == 1 else (number // at[1].extent, number % at[1].extent)
 
-    def vector(operand: str, memory: str, dtype: tl.DType) -> Any:
+    def vector(operand: str, where: str, dtype: tl.DType) -> Any:
+        memory = PLACES[where]
+        if where == "d":
+            return tl.operand(operand, dtype, memory, *at, layouts=(tl.layout(*(a.name for a in at)),))
         map_ = None if memory == "register" and lanes == 1 else tl.fragment(lanes, slots, held)
         return tl.operand(operand, dtype, memory, *at, fragment=map_)
 
@@ -70,7 +76,8 @@ def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, wri
     }
     means, operands, text = forms[meaning]()
     template = {"cpu": text} if text and lanes == 1 else None
-    tl.instruction(name, means=means, operands=operands, level=LEVELS[lanes], lanes=lanes, template=template)
+    issue = ONE_LANE if elected else ALL_LANES
+    tl.instruction(name, means=means, operands=operands, level=LEVELS[lanes], lanes=lanes, issue=issue, template=template)
 
 
 def _narrow(dtype: str) -> str:

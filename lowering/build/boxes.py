@@ -10,7 +10,7 @@ from tilelang.expr import Const, Expr, Pad, Read, Var, index
 from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.fragments import open_bounds, partial_tile
+from tilelang.lowering.build.fragments import open_bounds, unguardable
 from tilelang.lowering.build.frame import TENSOR_END, Box, Frame, Residence, StatePlace
 from tilelang.lowering.build.instruct_moves import InstructionMoves
 from tilelang.lowering.build.leaf import guarded
@@ -133,9 +133,9 @@ class Boxes(InstructionMoves):
             for b in open_bounds(a):
                 if not (fills and _is_end(a, b, extents[a.name])):
                     gives = "the values outside are not known" if fills else f"its readers need {frame.fill} there"
-                    raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, and the last tile along {a.name} ends before the"
-                                 f" tensor does: {gives}", "use tile sizes that divide the extent, or remove the `do` to use plain"
-                                     " loops", partial_tile(a, b))  # fmt: skip
+                    raise unguardable(step, f"`{step}` cannot be guarded, and the last tile along {a.name} ends before the tensor does:"
+                                      f" {gives}", "use tile sizes that divide the extent, or remove the `do` to use plain loops",
+                                      a, b)  # fmt: skip
 
     def tensor_of(self, frame: Frame) -> Residence:
         """The side of a move that is in global memory."""

@@ -128,15 +128,13 @@ def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step
 
 def _check_between(step: Step, inner: Tile) -> None:
     """Refuses what does not mean the same below the blocks' tile."""
-    cut = {a for a, _ in inner.sizes}
-    if isinstance(step, Place):
-        if step.verb == "load" and step.memory == "shared" and (step.on is not None or shares(step) is None):
-            return
-        if step.verb == "accumulate" and step.memory == "register" and shares(step) is None:
-            return
-    if isinstance(step, Split) and not cut & {a for a, _ in step.sizes}:
-        return
-    later(step, f"work that all blocks of a cluster share above `{inner}`")
+    fits = False
+    if isinstance(step, Place) and (step.verb, step.memory) in (("load", "shared"), ("accumulate", "register")):
+        fits = shares(step) is None or step.verb == "load" and step.on is not None
+    elif isinstance(step, Split):
+        fits = not {a for a, _ in inner.sizes} & {a for a, _ in step.sizes}
+    if not fits:
+        later(step, f"work that all blocks of a cluster share above `{inner}`")
 
 
 def _check_braces(step: Step) -> None:

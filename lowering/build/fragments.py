@@ -11,6 +11,7 @@ import dataclasses
 
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
+from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Expr, Read, Var, free, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
@@ -374,7 +375,12 @@ def open_bounds(a: AxisState) -> list[Bound]:
     return [b for b in a.bounds if not b.is_certain(a.extent)]
 
 
-def partial_tile(a: AxisState, b: Bound) -> str | None:
+def unguardable(step: Step, message: str, mend: str, a: AxisState, b: Bound) -> Refusal:
+    """The refusal of an instruction whose last tile along an axis is divided by a bound, with that tile."""
+    return refuse(step, "unguardable-do", message, mend, _partial_tile(a, b))
+
+
+def _partial_tile(a: AxisState, b: Bound) -> str | None:
     """The first tile along an axis that a bound divides, with a point of it that does not exist, for a counterexample; None if the
     beginnings of the tiles are not known."""
     terms, constant = linear(b.offset)

@@ -20,7 +20,7 @@ from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import no_clusters
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds, partial_tile
+from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bounds, unguardable
 from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
@@ -385,16 +385,15 @@ class Instructions(PointwiseInstructions):
         return True
 
     def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound, roomless: bool) -> Refusal:
-        example = partial_tile(a, b)
         if not frame.task.states:
-            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
-                          f" it would store {frame.task.name} there",
-                          f"use whole tiles of {a.extent} along {a.name}, or remove the `do` to use plain loops", example)  # fmt: skip
+            return unguardable(step, f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                               f" it would store {frame.task.name} there", f"use whole tiles of {a.extent} along {a.name}, or remove"
+                               " the `do` to use plain loops", a, b)  # fmt: skip
         if roomless:
-            return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
-                          " the accumulator in shared has no elements there",
-                          f"use tile sizes that are multiples of {a.extent} along {a.name} above the accumulator, or remove the `do` to"
-                          " use plain loops", example)  # fmt: skip
+            return unguardable(step, f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                               " the accumulator in shared has no elements there",
+                               f"use tile sizes that are multiples of {a.extent} along {a.name} above the accumulator, or remove the"
+                               " `do` to use plain loops", a, b)  # fmt: skip
         points = {x.name: simplify(x.base + inside_piece(x.name, x.extent)) for x in frame.spec.axes}
         value = _value(frame.task)
         accesses = self.accesses(frame, [value], points)
@@ -408,10 +407,9 @@ class Instructions(PointwiseInstructions):
             fill = what.value if isinstance(what, Const) else what
             identity = frame.task.states[0].reduce.combiner.identity[0].value
             reason = f"its operands give {fill} there, not the identity {identity}"
-        return refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
-                      f" {reason}", "load the operands, so that their padding contributes the identity, or remove the `do` to use plain"
-                          " loops",
-                      example)  # fmt: skip
+        return unguardable(step, f"`{step}` cannot be guarded, but its last tile along {a.name} extends past the end:"
+                           f" {reason}", "load the operands, so that their padding contributes the identity, or remove the `do` to use"
+                           " plain loops", a, b)  # fmt: skip
 
 
 def _value(task: Task) -> Expr:

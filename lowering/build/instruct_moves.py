@@ -12,7 +12,7 @@ from tilelang.instruction import AT_ONCE, IN_ORDER_GROUP, ONE_LANE, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.copies import Copies, NotCopied
-from tilelang.lowering.build.fragments import open_bounds, partial_tile
+from tilelang.lowering.build.fragments import open_bounds, unguardable
 from tilelang.lowering.build.frame import Frame, Residence
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.neighbours import check_neighbours
@@ -108,8 +108,8 @@ class InstructionMoves(Copies):
                          " for this target", "remove the `do` to use plain loops")  # fmt: skip
         filled = ((a, b) for a in frame.spec.axes for b in open_bounds(a) if b.key in frame.fill_keys)
         for axis, bound in filled:
-            raise refuse(step, "unguardable-do", f"`{step}` cannot be guarded, but the elements outside must be filled",
-                         "remove the `do` to use plain loops", partial_tile(axis, bound))  # fmt: skip
+            raise unguardable(step, f"`{step}` cannot be guarded, but the elements outside must be filled",
+                              "remove the `do` to use plain loops", axis, bound)  # fmt: skip
         operands = ((semantics.writes, place.buffer, at), (source, from_buffer, from_at))
         shared = self.conditions(frame, step, semantics.width)
         return guarded(ir.Instruction(semantics, operands, semantics.width, step.span), shared, step.span)
