@@ -403,7 +403,7 @@ def test_a_copy_that_fills_what_is_outside_asks_for_what_exists() -> None:
     e = Axis("e", 4)
     run_of_four = fragment(1, 4, lambda lane, slot: slot)
     D, S = (operand(name, float32, memory, e, fragment=run_of_four) for name, memory in (("D", "shared"), ("S", "global")))
-    fields = {"means": moves(D[e], S[e]), "operands": (D, S), "completes": "in-order group"}
+    fields: dict[str, Any] = {"means": moves(D[e], S[e]), "operands": (D, S), "completes": "in-order group"}
     wrong = fault(**fields, outside=0, template={"hip": "copy({D.address}, {S.address});"})
     assert (
         "error[instruction-definition]: `test_instruction`: outside=0 needs the number of bytes that exist, but its hip" in wrong

@@ -39,9 +39,7 @@ def define(text: str) -> None:
             _define(found[0], meaning, int(width), getattr(tl, dtype), read, written, int(lanes), bool(elected))
 
 
-def _define(
-    name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int, elected: bool
-) -> None:
+def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int, elected: bool) -> None:
     at: Any = tl.axes(m=2, n=width // 2) if meaning in PAIRED else (tl.axes(n=width),)
     slots = width // lanes
 
