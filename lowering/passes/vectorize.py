@@ -52,16 +52,21 @@ def _statement(stmt: ir.Stmt, most: int, held: _Held) -> ir.Stmt:
         if most == 1:
             return ir.seq(*[_at(body, {stmt.var: index(j)}) for j in range(width)])
         if width <= most:
-            return _Widening(held, stmt.var, width).statement(body)
+            return _widened(body, stmt.var, width, held)
         pieces, first = list[ir.Stmt](), 0
         while first < width:
             lanes = most if width - first >= most else 1 << (width - first).bit_length() - 1
             lane = Var(stmt.var.name, stmt.var.type, 0, lanes - 1)
             piece = _at(body, {stmt.var: simplify(lane + first)})
-            pieces.append(_Widening(held, lane, lanes).statement(piece))
+            pieces.append(_widened(piece, lane, lanes, held))
             first += lanes
         return _loads_first(pieces, held) or ir.seq(*pieces)
     return stmt.map_children(lambda c: _statement(c, most, held) if isinstance(c, ir.Stmt) else c)
+
+
+def _widened(body: ir.Stmt, lane: Var, width: int, held: _Held) -> ir.Stmt:
+    """A body for all values of `lane`; a vector of one lane is a scalar."""
+    return _Widening(held, lane, width).statement(body) if width > 1 else _at(body, {lane: index(0)})
 
 
 def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:

@@ -193,3 +193,16 @@ def test_a_vector_that_is_zero_in_one_round_is_stored_in_all_its_lanes() -> None
     x = tl.input("X", tl.int64, i, j)
     times = tl.define("Y", x[i, j] * tl.cast(i, tl.int64), i, j)
     check(tl.schedule(times).tile(i=4, j=8).to(tl.block).split(i=1, unroll=True).vectorize(j=8))
+
+
+@pytest.mark.parametrize("sizes", [(32, 16), (31, 17), (9, 3)], ids=str)
+@pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.int8], ids=str)
+def test_a_vector_of_one_lane_stored_from_vectors_is_a_scalar(type: tl.DType, sizes: tuple[int, int]) -> None:
+    """A store by `vectorize n=1` of what is computed in vectors along m."""
+    m, n, k = tl.axes(m=sizes[0], n=sizes[1], k=8)
+    A, B = tl.input("A", type, m, k), tl.input("B", type, k, n)
+    start = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).tile(m=16, n=16).to(tl.block)
+    plan = start.accumulate(tl.register, steps=tl.move().vectorize(n=1)).vectorize(m=8)
+    check(plan)
+    packs = [e for s in statements(plan) for root in ir.expressions(s) for e in root.walk() if isinstance(e, ir.Pack)]
+    assert all(len(e.items) > 1 for e in packs)
