@@ -16,7 +16,7 @@ from tilelang.lowering.ir import Buffer, Ramp, lanes
 from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes, memory_type, value_type
 from tilelang.lowering.targets.c_lanes import lane
 from tilelang.lowering.targets.c_library import Library
-from tilelang.simplify import Linear, interval, linear, magnitude, weighted_sum
+from tilelang.simplify import Linear, interval, linear, magnitude, simplify, weighted_sum
 
 # C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
 ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
@@ -234,6 +234,22 @@ class Places:
         if " - " in offset:  # one step from the buffer's beginning, so that no pointer leaves the buffer on the way
             offset = f"({offset})"
         return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
+
+    def place_of_first(self, buffer: Buffer, indices: tuple[Expr, ...], count: Expr) -> str:
+        """A pointer to where the first `count` elements of a vector are: in its array also where there are none.
+
+        Arrays declared in the kernel have a size that its compiler knows, and a pointer beyond their end is undefined even if nothing
+        is read there.
+        """
+        number: Expr = index(0)
+        for i, stride in zip(indices, buffer.strides, strict=True):
+            number = number + i * stride
+        (low, high), (least, _) = interval(simplify(number)), interval(count)
+        inside = low is not None and low >= 0 and high is not None and high <= buffer.elements
+        if buffer.memory == "global" or inside or least is not None and least > 0:
+            return self.pointer(buffer, indices)
+        exists, offset = Binary("<", index(0), count), self.offset(buffer, indices, TERNARY)
+        return f"{self.names[buffer]} + ({self.condition(exists, TERNARY + 1)} ? {offset} : 0)"
 
     def chunks(self, buffer: Buffer, indices: tuple[Expr, ...], chunk_bytes: int) -> str:
         """How many chunks of so many bytes lie between a buffer's beginning and an element, with which one begins."""

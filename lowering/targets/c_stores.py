@@ -49,8 +49,9 @@ class Stores:
                 inside = x.condition(Binary("<", index(0), store.kept_from))
                 self.put(f"if ({inside}) {x.element(buffer, store.indices)} = {text};")
             else:
+                place = x.place_of_first(buffer, store.indices, store.kept_from)
                 helper = self.library.store_first(scalar, n, buffer.memory, x.known_alignment(buffer, store.indices))
-                self.put(f"{helper}({x.pointer(buffer, store.indices)}, {text}, {x.index(store.kept_from)});")
+                self.put(f"{helper}({place}, {text}, {x.index(store.kept_from)});")
         elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
             self._store_streaming(store, text)
         elif n == 1:
