@@ -37,7 +37,7 @@ from tilelang.task import Task, plan
 VISITS = 500  # estimates for one task
 BEAM = 5  # seeds of a nest that the search starts from
 OTHERS = 2  # of them that differ in more than their extents
-HOPELESS = 1.25  # times the estimate of the best seed: one that works longer is not searched from, waits apart
+HOPELESS = 1.25  # times the estimate of the best seed: the search does not start from a seed whose work alone exceeds it
 KEPT = 64  # candidates that are handed on
 KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
@@ -110,7 +110,7 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     for search, starts in begun:
         for counted, tile in starts:
-            if counted.work_seconds <= HOPELESS * least:  # neighbours save waits, and little else
+            if counted.work_seconds <= HOPELESS * least:  # climbing reduces waits, hardly ever work
                 search.climb(tile)
     if not found:  # no tile fits
         yield Made((), estimate((read_steps(root, ()),), device))

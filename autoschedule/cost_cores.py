@@ -42,8 +42,8 @@ def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
 class Counted:
     """An estimate in steps: the work of a program's kernels; what they wait for beside it; what they wait for with nothing beside it.
 
-    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything. work_seconds: of the
-    work alone, shared evenly by all cores.
+    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything. work_seconds: the work
+    alone, divided evenly among all cores.
     """
 
     def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:

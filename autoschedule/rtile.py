@@ -216,7 +216,7 @@ def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
     if tile.ahead:
         ways: dict[str, set[tuple[object, ...]]] = {}
         for a in nest.reads:
-            ways.setdefault(a.name, set()).add(tuple(linear(i)[0] for i in a.indices))
+            ways.setdefault(a.name, set()).add(tuple(frozenset(linear(i)[0]) for i in a.indices))
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
             if len(ways[name]) == 1:
                 yield Place("load", name, "l1", ahead=tile.ahead)

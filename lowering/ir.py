@@ -128,7 +128,7 @@ class Copy(Stmt):
     """An asynchronous copy of `lanes` elements by one thread, in the current group; lands no later than the group's Wait.
 
     `count`: only the first lanes exist in the source; the others are written as zero. `by`: the instruction that makes it, where a
-    schedule names one. `across`: on either side, lanes that do not fit a row go on in the next one.
+    schedule names one. `across`: lanes past the end of a row continue in the next row, in source and target.
     """
 
     target: Buffer
@@ -402,7 +402,10 @@ def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
 
 
 def opened(stmt: Stmt) -> Stmt:
-    """A statement with every sequence inside another one opened. Its names must all differ, for each is then known further on."""
+    """The statement with nested sequences flattened, also those with a Let.
+
+    The names of Lets must be unique: each is visible until the end of the sequence around it.
+    """
     inside = stmt.map_children(lambda child: opened(child) if isinstance(child, Stmt) else child)
     if not isinstance(inside, Seq):
         return inside

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import os
 import pickle
@@ -155,6 +156,13 @@ def halved(x: Any) -> Any:
     """A function of this module."""
     i = x.dims[0]
     return tl.define("Y", x[i] * 0.5, i)
+
+
+def test_what_is_not_a_function_is_no_kernel() -> None:
+    """An object without a name, and what `@tl.kernel` made already."""
+    for given in (functools.partial(halved), halved):
+        with pytest.raises(ComputationError, match="is not a function"):
+            tl.kernel(given)
 
 
 def test_a_kernel_from_a_function_is_pickled_by_its_name() -> None:

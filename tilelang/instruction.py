@@ -421,7 +421,7 @@ def _check(made: Instruction, shape: Mapping[str, int] | None) -> None:
         wrong = fault_of_template(made, dialect, text, made.definitions_in(dialect), others)
         if wrong is not None:
             raise _fault(made, *wrong)
-        fills = made.outside is not None and made.completes == IN_ORDER_GROUP  # by itself where a descriptor names the elements
+        fills = made.outside is not None and made.completes == IN_ORDER_GROUP  # a descriptor's copy fills by itself
         if fills and "{existing}" not in text and all(made.fragment(o.name) is not None for o in made.operands):
             raise _fault(
                 made,

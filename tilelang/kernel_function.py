@@ -27,13 +27,13 @@ class KernelFunction:
 
     def __init__(self, function: Callable[..., Any], trials: int = 0) -> None:
         check_trials(trials)
-        if not callable(function):
+        if not callable(function) or not hasattr(function, "__qualname__") or isinstance(function, KernelFunction):
             raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="write @tl.kernel above a def")
+        functools.update_wrapper(self, function)
         self._taken = _signature(function)
         self._function, self._trials = function, trials
         self._kernels: dict[Any, Kernel] = {}
         self._called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
-        functools.update_wrapper(self, function)
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -43,7 +43,7 @@ class KernelFunction:
     def compile(self, *arrays: Any, **named: Any) -> Kernel:
         """The kernel for arrays of these shapes and types, compiled but not run: for its `source`, its `schedule`, `explain`.
 
-        The arguments are those of a call. Raises what a call would raise.
+        The arguments are those of a call, without `out`. Raises what a call would raise.
         """
         return self._found(arrays, named)[0]
 

@@ -75,8 +75,9 @@ def _float_power(a: Array, b: Array) -> Array:
     NumPy may take a square root for an exponent of 0.5, which keeps the sign of zero and has none of -infinity; `powl` of a C library
     gives infinity for -infinity to the power of -2**63.
     """
-    sign = np.where(np.abs(np.fmod(b, 2)) == 1, np.copysign(1, a), 1)
-    return np.where(np.isinf(a) | (a == 0), sign * np.power(np.abs(a), b), np.power(a, b))
+    edge = np.isinf(a) | (a == 0)
+    power = np.power(np.where(edge, np.abs(a), a), b)
+    return np.where(edge & (np.abs(np.fmod(b, 2)) == 1), np.copysign(power, a), power)
 
 
 def _integer_power(a: Array, b: Array) -> Array:

@@ -120,7 +120,8 @@ class Copies(Fragments):
             if next_inside is not None and any(v is lane for v in simplify(next_inside).walk()):
                 raise NotCopied(f"its padding is not the same for {lanes} neighbours along {moving}")
             sides = ((load.buffer, load.indices, next_load.indices), (place.buffer, at, self.stored_at(frame, 0, place, beside)))
-            across = False in [_in_a_row(*side, lane, moving) for side in sides]
+            in_rows = [_in_a_row(*side, lane, moving) for side in sides]
+            across = not all(in_rows)
         _check_aligned(load.buffer, load.indices, lanes)
         _check_aligned(place.buffer, at, lanes)
         count = self.existing(frame, moving, lanes, [inside] if inside is not None else [])

@@ -43,7 +43,7 @@ class Fetch:
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What threads have of a tensor, or of their unit's part of it, from where that begins.
+    """What each thread holds of a tensor, counted from the beginning of its unit's part.
 
     extents: of the elements counted; where[element, thread]: the register, -1: none.
     """

@@ -174,7 +174,7 @@ class Owners:
 
     leaf: what a thread has at a time along each dimension, over the walks of look-ahead: an element is its own within these bounds.
     present: the conditions under which a thread has any; alone: those under which no other of its unit hands on the same elements.
-    units: how many threads that unit has, for which they were made; every other has elements of its own.
+    units: the threads of each unit (warp, warpgroup, block) that owns one copy of the elements.
     """
 
     leaf: tuple[AxisState, ...]

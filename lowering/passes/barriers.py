@@ -78,7 +78,7 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     if kernel.threads == 1:
         return kernel
 
-    # What stands in a sequence of its own shares the barriers of what follows it, and conditions with it.
+    # Nested sequences are opened, so that their statements share barriers and conditions with what follows them.
     kernel = kernel.replace(body=ir.opened(kernel.body))
     prover, watched = Prover(kernel.threads), _watched(kernel)
 
@@ -365,16 +365,24 @@ class Walk:
             case ir.Store(buffer=buffer, indices=indices, value=value):
                 yield from ((False, a) for a in self._access(buffer, indices, ir.lanes(value), True, scope))
             case ir.Copy():
-                yield from ((False, a) for a in self._access(stmt.source, stmt.source_indices, stmt.lanes, False, scope))
-                yield from ((True, a) for a in self._access(stmt.target, stmt.target_indices, stmt.lanes, True, scope))
+                read = self._access(stmt.source, stmt.source_indices, stmt.lanes, False, scope, stmt.across)
+                written = self._access(stmt.target, stmt.target_indices, stmt.lanes, True, scope, stmt.across)
+                yield from ((False, a) for a in read)
+                yield from ((True, a) for a in written)
             case ir.Instruction():
                 yield from self._operands(stmt, scope)
 
-    def _access(self, buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, writes: bool, scope: Scope) -> Iterator[Access]:
-        if buffer.name in self.watched:
-            yield Access(
-                buffer, tuple(scope.value(i) for i in indices), lanes, writes, scope.guards, scope.bound, span=scope.span
-            )
+    def _access(
+        self, buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, writes: bool, scope: Scope, across: bool = False
+    ) -> Iterator[Access]:
+        """The access to `lanes` elements, if its buffer is watched. across: they may go on in the next row."""
+        if buffer.name not in self.watched:
+            return
+        at, bound = tuple(scope.value(i) for i in indices), scope.bound
+        if across and lanes > 1:
+            slot = Var("slot", INDEX, 0, lanes - 1)
+            at, lanes, bound = _after(buffer, at, slot), 1, bound | {slot}
+        yield Access(buffer, at, lanes, writes, scope.guards, bound, span=scope.span)
 
     def _reads(self, e: Expr, scope: Scope) -> Iterator[Access]:
         for load in ir.loads(e):
@@ -386,21 +394,19 @@ class Walk:
         later = stmt.semantics.completes != AT_ONCE
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
-            lanes, covered, inner = (held.slots if held is not None else 1), indices, scope
+            lanes, covered, inner, across = (held.slots if held is not None else 1), indices, scope, False
             if (region := stmt.region(name)) is not None:
                 inner = dataclasses.replace(scope, bound=scope.bound | set(region.variables))
             elif held is None:
                 slots = 1 if buffer.ring else 0
                 rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)
                 covered, inner = (*indices[:slots], *rest), dataclasses.replace(scope, bound=scope.bound | set(rest))
-            elif lanes > 1 and not _in_a_row(buffer, scope.value(indices[-1]), lanes):
-                slot = Var("slot", INDEX, 0, lanes - 1)
-                covered, lanes = _after(buffer, indices, slot), 1
-                inner = dataclasses.replace(scope, bound=scope.bound | {slot})
+            elif lanes > 1:
+                across = not _in_a_row(buffer, scope.value(indices[-1]), lanes)
             if name in stmt.semantics.reads:
-                yield from ((False, a) for a in self._access(buffer, covered, lanes, False, inner))
+                yield from ((False, a) for a in self._access(buffer, covered, lanes, False, inner, across))
             if name == stmt.semantics.writes:
-                yield from ((later, a) for a in self._access(buffer, covered, lanes, True, inner))
+                yield from ((later, a) for a in self._access(buffer, covered, lanes, True, inner, across))
 
 
 # ---------------------------------------------------------------- helpers

@@ -125,7 +125,7 @@ def test_what_fits_a_cache_moves_as_fast_as_anything_that_needs_it() -> None:
     )
     profile = profile_of(("l1", 1000), ("l2", 4000), cores=1, curves=(curve,))
     found = [bandwidth(profile, size, ("read_bandwidth",)) for size in (900, 1001, 2000, 3600, 4000, 4001, 6000)]
-    assert found == [100, 100, 100, 100, 100, 20, 10]
+    assert found == [100, 80, 80, 80, 80, 20, 10]
 
 
 def test_what_a_cache_holds_may_lie_there_from_the_launch_before() -> None:

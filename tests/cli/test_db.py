@@ -12,6 +12,7 @@ from tests.autoschedule.test_database import entry, key
 from tests.cli.commands import of_json, tilelang
 from tilelang.autoschedule.best import constructed_by, place_of
 from tilelang.autoschedule.database import Database
+from tilelang.cli.db import _device
 from tilelang.cli.output import table
 
 
@@ -35,6 +36,13 @@ def test_list(database: Database) -> None:
     assert "nothing is remembered" in tilelang("db", "list", "-d", str(database.path.with_name("none"))).stdout
 
 
+@pytest.mark.parametrize(
+    "name", ["Intel(R) Xeon(R) Processor (cpu, native)", "AMD EPYC (cpu, native)", "NVIDIA H200 (cuda)", "T4"]
+)
+def test_a_list_has_the_names_of_devices(name: str) -> None:
+    assert _device(f"{name}, x86_64 GenuineIntel family 6, caches") == name
+
+
 def test_a_list_fits_the_terminal(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long columns are cut; keys and dates stay whole."""
     long = dataclasses.replace(key(), device="Some Processor (cpu, native), x86_64 of a family, " + "caches, " * 50)
@@ -42,8 +50,14 @@ def test_a_list_fits_the_terminal(database: Database, monkeypatch: pytest.Monkey
     monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
     for columns in (80, 100, 200):
         monkeypatch.setenv("COLUMNS", str(columns))
-        told = table(("key", "name", "sizes", "device", "date"), [(long.hash[:8], "f", "i=4 " * 30, long.device, "2026-01-02")])
+        told = table(
+            ("key", "name", "sizes", "device", "date"),
+            [(long.hash[:8], "f", "i=4 " * 30, long.device, "2026-01-02")],
+            cut=("sizes", "device"),
+        )
         assert max(map(len, told.splitlines())) == columns and long.hash[:8] in told and "2026-01-02" in told and "..." in told
+        whole = table(("sizes", "n"), [("i=4 " * 30, 1)])
+        assert "i=4 " * 30 in whole
     monkeypatch.undo()
     assert "i=4 " * 30 in table(("sizes", "n"), [("i=4 " * 30, 1)])
 

@@ -63,6 +63,15 @@ def test_a_misspelt_verb_after_a_step_that_could_go_on(before: str, line: str, m
 
 
 @pytest.mark.parametrize(
+    "line", ["tile m=8 -> block order (\n  tile_k n)", "split m=8 of\n  unit 3", "fuse mn = (m,\n  fused n)"]
+)
+def test_a_name_inside_a_step_is_not_a_misspelt_verb(line: str) -> None:
+    with pytest.raises(ParseError) as found:
+        parse_tree(f"schedule s for f {{\n  {line}\n}}")
+    assert "did you mean" not in (found.value.mend or "")
+
+
+@pytest.mark.parametrize(
     "text, code, column, mend",
     [
         ("outpt Y[i] = A[i]", "unknown-word", 3, "did you mean `output`?"), ("inptu B: float32[i]", "unknown-word", 3, "`input`?"),

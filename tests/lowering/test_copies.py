@@ -107,6 +107,19 @@ def test_columns_of_one_element_are_copied_across_rows(rows: int, n: int) -> Non
     check(plan)
 
 
+def test_readers_wait_for_copies_across_rows() -> None:
+    """Each thread brings four rows, of which others read three: a barrier stands between."""
+    m, k, n = tl.axes(m=1, k=16, n=1)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    plan = (
+        tl.schedule(tl.define("C", A[m, k] * B[k, n], m, k, n)).tile(m=1, n=1, k=16).to(tl.block).split(k=4)
+        .load("B", tl.shared, ahead=1, steps=tl.move().tile(k=4, n=1).to(tl.thread).vectorize(k=4))
+        .tile(k=1, m=1, n=1).to(tl.thread)
+    )  # fmt: skip
+    assert any(isinstance(s, ir.Copy) and s.across for s in ir.statements(kernel(plan).body))
+    check(plan)
+
+
 def test_a_padded_read_staged_by_access_is_copied() -> None:
     i, j = tl.axes(i=40, j=3)
     x = tl.input("A", tl.float32, n=40)

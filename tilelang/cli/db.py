@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.database import Database, Entry
 
 DIGITS = 8  # of a key, in a table
-NAME = re.compile(r"[^(,]*(\([^)]*\))?")  # of a device, at the beginning of all that is known of it
+NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of all that is known of it
 
 
 @click.group("db")
@@ -99,13 +99,13 @@ def list_(database: Database) -> None:
          _number(f["median_s"] * 1e3), "model" if f["constructed"] else "trials", _number(f["bound_ratio"]), f["date"][:10])
         for f in found
     ]  # fmt: skip
-    show(table(header, rows) if rows else f"nothing is remembered in {database.path}")
+    show(table(header, rows, cut=("name", "sizes", "device")) if rows else f"nothing is remembered in {database.path}")
 
 
 def _device(known: str) -> str:
     """The name of a device, such as `AMD EPYC (cpu, native)`, without what else tells it apart."""
     found = NAME.match(known)
-    return found[0].strip() if found else known
+    return found[0].strip() if found and found[0].strip() else known
 
 
 def _number(value: float | None) -> str:

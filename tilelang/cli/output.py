@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +17,7 @@ import click
 
 from tilelang.errors import ComputationError
 
-LEAST_WIDTH = 10  # of a column that is cut: a date stays whole
+LEAST_WIDTH = 8  # of a column that is cut
 CUT = "..."  # in the place of what is left out
 
 
@@ -72,14 +72,20 @@ def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
         raise
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> str:
-    """Rows under their header, numbers to the right; plain text. On a terminal the widest columns are cut until the table fits it."""
+def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", cut: Collection[str] = ()) -> str:
+    """Rows under their header, numbers to the right; plain text.
+
+    cut: the columns that may be cut on a terminal, the widest first, until the table fits it.
+    """
     texts = [[str(c) for c in row] for row in rows]
     widths = [max(len(r[k]) for r in ([*header], *texts)) for k in range(len(header))]
     right = [bool(rows) and all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(header))]
     room = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    while sum(widths) + 2 * (len(widths) - 1) > room and max(widths) > LEAST_WIDTH:
-        widths[widths.index(max(widths))] -= 1
+    while sum(widths) + 2 * (len(widths) - 1) > room:
+        widest = max((k for k, name in enumerate(header) if name in cut), key=widths.__getitem__, default=None)
+        if widest is None or widths[widest] <= LEAST_WIDTH:
+            break
+        widths[widest] -= 1
 
     def line(cells: Sequence[str]) -> str:
         shown = [c if len(c) <= w else c[: w - len(CUT)] + CUT for c, w in zip(cells, widths, strict=True)]

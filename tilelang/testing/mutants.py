@@ -309,7 +309,7 @@ def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
         case ir.Store():
             return stmt.replace(value=_garbage_like(stmt.value))
         case ir.Copy():
-            return ir.Store(stmt.target, stmt.target_indices, _all_garbage(stmt.target.dtype, stmt.lanes))
+            return ir.Store(stmt.target, stmt.target_indices, _all_garbage(stmt.target.dtype, stmt.lanes), across=stmt.across)
         case _:
             ruined = stmt
             for number, part in enumerate(ir.parts(stmt)):
