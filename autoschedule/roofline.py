@@ -87,18 +87,21 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 
 
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
-    """The most GB/s at which so many bytes can move; None where that is unknown, or assumed.
+    """The highest rate, in GB/s, at which so many bytes can move; None where it is unknown or assumed.
 
-    Where curves were measured: the highest rate of so many bytes or more, or, of what fits a cache, of anything that does not fit the
-    cache before it; how much of a cache is left by others varies. Else the rate of the nearest memory that they fit.
+    With curves, it is the highest rate measured for at least so many bytes. Where the bytes fit a cache, it is the highest rate for
+    more bytes than the next smaller cache holds: others may use a part of a cache, which lowers what is measured near its size.
+    Without curves, it is the rate of the nearest memory that they fit.
     """
     cores, found, caches = profile.compute_units or 1, [], list(_caches(profile))
     cached = [rate for size, rate in caches if footprint_bytes <= size][:1]
-    least = max((size for size, _ in caches if size < footprint_bytes), default=0.0) if cached else footprint_bytes
+    nearer = max((size for size, _ in caches if size < footprint_bytes), default=0.0)
     for curve in _measured(profile, curves):
         points = upper_envelope([(x * SIDES[curve.name] * cores, y) for x, y in curve.points])
-        beyond = [y for x, y in points if x > least] if cached and least else []
-        found.append(beyond[0] if beyond else next((y for x, y in reversed(points) if x <= least), points[0][1]))
+        if cached:
+            found.append(next((y for x, y in points if x > nearer), points[-1][1]))
+        else:
+            found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
     if not found:
         return cached[0] if cached else sure(profile).get("global_gb_per_s")
     return max([*found, *(rate or 0.0 for rate in cached)])

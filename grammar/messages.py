@@ -252,7 +252,8 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
 def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
     """The error at the word before, if that begins a line as a misspelt verb: `tile m=8 -> block` takes it for its number of units, and
     `split m=8` for one more axis, so that the parser fails only at the word that follows."""
-    word = text.split("\n")[span.line - 1][: span.column - 1].strip()
+    line = text.split("\n")[span.line - 1]
+    word = line[: span.column - 1].strip()
     before = getattr(error, "interactive_parser", None)
     if before is None or not word.isidentifier() or word in keywords().values():
         return None
@@ -260,7 +261,7 @@ def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
     before.parser_state.state_stack.pop()
     before.parser_state.value_stack.pop()
     meant = nearest(word, first_words(SCHEDULE) & {keywords().get(t) for t in before.accepts()})
-    column = text.split("\n")[span.line - 1].index(word) + 1
+    column = line.index(word) + 1
     at = dataclasses.replace(span, column=column, end_column=column + len(word))
     return ParseError("unknown-word", f"`{word}` is not valid here", span=at, mend=f"did you mean `{meant}`?") if meant else None
 

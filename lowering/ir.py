@@ -25,6 +25,7 @@ from tilelang.lowering.ir_values import Load as Load
 from tilelang.lowering.ir_values import Pack as Pack
 from tilelang.lowering.ir_values import Ramp as Ramp
 from tilelang.lowering.ir_values import Shuffle as Shuffle
+from tilelang.lowering.ir_values import flat as flat
 from tilelang.lowering.ir_values import lanes as lanes
 from tilelang.lowering.ir_values import loads as loads
 from tilelang.node import Node, node

@@ -12,8 +12,9 @@ import itertools
 from typing import Any
 
 from tilelang.dtype import DType
-from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Select, Unary
+from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Select, Unary, index
 from tilelang.node import Node, interned
+from tilelang.simplify import simplify
 
 # ---------------------------------------------------------------- buffers
 
@@ -175,6 +176,14 @@ def lanes(expr: Expr) -> int:
                 found = 1
         _LANES[expr] = found
     return found
+
+
+def flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
+    """The number of an element in its buffer, in row-major order."""
+    total: Expr = index(0)
+    for i, stride in zip(indices, buffer.strides, strict=True):
+        total = total + i * stride
+    return simplify(total)
 
 
 _LOADS: dict[Expr, tuple[Load, ...]] = {}

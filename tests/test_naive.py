@@ -322,7 +322,7 @@ CORRECT = {  # schedules that were judged wrong, though they do what their steps
     " compute Y in shared { tile p=4 -> thread }; tile p=5 -> thread",
     "registers for reads that move apart through a definition": "input A: float32[m: 90] axis p: 32 Z[m] = abs(A[m])"
     " output C[p] = Z[p * 2] + Z[p + 1] | tile p=32 -> block; load A in register; tile p=4 -> thread",
-    "sums over different axes, the first of which is needed whole": "axis q: 5 axis n: 2 axis j: 7 input A: float32[a: 2]"
+    "two sums over different axes, where all of the first is needed": "axis q: 5 axis n: 2 axis j: 7 input A: float32[a: 2]"
     " input B: float32[j: 7, q: 5] output F[q] = sum[n, j] A[n] output Z[q] = expm1(sum[j] min(F[q], B[j, q]))"
     " | tile q=2 j=4 -> block",
     "parts of a reduction that a definition written into the output reads": "input A: bfloat16[i: 1, l: 2]"

@@ -200,19 +200,12 @@ def _multiple(e: Expr, of: int) -> bool:
     return constant % of == 0 and all(c % of == 0 for _, c in terms)
 
 
-def _flat(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Expr:
-    total: Expr = index(0)
-    for i, stride in zip(indices, buffer.strides, strict=True):
-        total = total + i * stride
-    return simplify(total)
-
-
 def _in_a_row(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ...], lane: Var, moving: str) -> bool:
     """Whether neighbours along an axis are neighbours in one row of a buffer; else the next ones are in the next row.
 
     Raises NotCopied where they do not follow each other in memory.
     """
-    distance = simplify(_flat(buffer, beside) - _flat(buffer, first))
+    distance = simplify(ir.flat(buffer, beside) - ir.flat(buffer, first))
     if distance is not lane:
         terms, _ = linear(distance)
         apart = f" are {terms[0][1]} elements apart" if len(terms) == 1 and terms[0][0] is lane else " do not stand side by side"
@@ -221,5 +214,5 @@ def _in_a_row(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ..
 
 
 def _check_aligned(buffer: ir.Buffer, at: tuple[Expr, ...], lanes: int) -> None:
-    if not _multiple(_flat(buffer, at), lanes):
+    if not _multiple(ir.flat(buffer, at), lanes):
         raise _Misaligned(f"some pieces of {buffer.name} begin at no multiple of {lanes * buffer.dtype.bytes} bytes")

@@ -165,7 +165,10 @@ class Fetch:
 
 
 def own_copy(units: int, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
-    """(dimensions, indices) that give each unit of so many threads a shared buffer of its own; none where the block is the unit."""
+    """The leading dimensions and indices by which each unit of `units` threads has its own part of a shared buffer.
+
+    Both are empty where the whole block is the unit.
+    """
     if units == threads:
         return (), ()
     thread = Var("thread", INDEX, 0, threads - 1)

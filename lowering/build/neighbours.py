@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from tilelang.errors import Refusal
-from tilelang.expr import Expr, Var, index
+from tilelang.expr import Expr, Var
 from tilelang.instruction import Operand
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
@@ -28,10 +28,7 @@ def check_neighbours(
 
     at: where each thread's `count` elements begin. guards: which threads issue it.
     """
-    total: Expr = index(0)
-    for i, stride in zip(at, buffer.strides, strict=True):
-        total = total + i * stride
-    total = simplify(total)
+    total = ir.flat(buffer, at)
     for term, factor in linear(total)[0]:
         if not any(_is_thread(v) for v in term.walk()):
             total = simplify(total - term * factor)  # the same for all of them

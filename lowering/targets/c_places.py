@@ -12,11 +12,11 @@ from typing import Any
 from tilelang import dtype as dt
 from tilelang.expr import Binary, Cast, Const, Expr, Select, Unary, Var, free, index
 from tilelang.lowering import ir
-from tilelang.lowering.ir import Buffer, Ramp, lanes
+from tilelang.lowering.ir import Buffer, Ramp, flat, lanes
 from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes, memory_type, value_type
 from tilelang.lowering.targets.c_lanes import lane
 from tilelang.lowering.targets.c_library import Library
-from tilelang.simplify import Linear, interval, linear, magnitude, simplify, weighted_sum
+from tilelang.simplify import Linear, interval, linear, magnitude, weighted_sum
 
 # C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
 ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
@@ -241,10 +241,7 @@ class Places:
         Arrays declared in the kernel have a size that its compiler knows, and a pointer beyond their end is undefined even if nothing
         is read there.
         """
-        number: Expr = index(0)
-        for i, stride in zip(indices, buffer.strides, strict=True):
-            number = number + i * stride
-        (low, high), (least, _) = interval(simplify(number)), interval(count)
+        (low, high), (least, _) = interval(flat(buffer, indices)), interval(count)
         inside = low is not None and low >= 0 and high is not None and high <= buffer.elements
         if buffer.memory == "global" or inside or least is not None and least > 0:
             return self.pointer(buffer, indices)

@@ -328,4 +328,5 @@ def test_a_tensor_whose_reads_move_apart_is_not_prefetched() -> None:
     )
     computation, profile = tl.parse(text).computation(), tl.load_profile("zen4")
     for candidate in construct(computation, profile):
+        assert not any("load T in l1" in str(step) for step in candidate.steps)
         tl.compile(tl.Schedule(computation, candidate.steps), tl.target("cpu", profile=profile))

@@ -1,4 +1,4 @@
-"""Vectors of which only the first elements exist, or none, as CUDA and HIP text on this processor: no pointer leaves its array."""
+"""Partial vectors, also empty ones, in CUDA and HIP sources that are emulated on the CPU: no pointer leaves its array."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_columns_of_one_element_are_copied_across_rows(rows: int, n: int) -> Non
 
 
 def test_readers_wait_for_copies_across_rows() -> None:
-    """Each thread brings four rows, of which others read three: a barrier stands between."""
+    """Each thread copies four rows, and other threads read three of them after a barrier."""
     m, k, n = tl.axes(m=1, k=16, n=1)
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     plan = (

@@ -18,7 +18,7 @@ import click
 from tilelang.errors import ComputationError
 
 LEAST_WIDTH = 8  # of a column that is cut
-CUT = "..."  # in the place of what is left out
+CUT = "..."  # ends a text that was cut
 
 
 def is_json() -> bool:
