@@ -19,8 +19,9 @@ format:
 	$(PYTHON) -m ruff format $(PATHS)
 	$(PYTHON) -m ruff check --fix $(PATHS)
 
-# What the compiler makes of a fixed set of programs, beside a revision of git: schedules, kernel IR, source, estimates, refusals.
-BASE ?= HEAD
+# What the compiler makes of a fixed set of programs, beside the recorded baseline, or beside a revision of git (BASE=main): schedules,
+# kernel IR, source, estimates, refusals.
+BASE ?= baseline
 replay:
 	$(PYTHON) benchmarks/replay.py --against $(BASE) $(ARGUMENTS)
 

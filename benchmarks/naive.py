@@ -4,7 +4,7 @@
 
 Draws cases for the profiles `tiny`, `ampere` and `hopper` and cases with roles, takes every schedule of every example at small sizes
 and
-the programs in benchmarks/replay/, simulates them and compares what the threads wrote and read with `tilelang.testing.naive`. Prints
+the programs in benchmarks/replay/drawn/, simulates them and compares what the threads wrote and read with `tilelang.testing.naive`. Prints
 how
 many agree, what was not read, and the schedules that disagree. --mutants: then plants as many faults, drawn by the seed --first, in
 random schedules that agree, and prints how many of each kind change nothing, are found, and are missed. Exit status 1 where something
@@ -25,6 +25,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import tilelang as tl
+from benchmarks.replay import TEXTS, texts
 from tests.test_examples import NAMES, SIZES, load
 from tilelang import testing
 from tilelang.errors import TileLangError
@@ -69,9 +70,9 @@ def examples() -> Iterator[Item]:
 
 
 def kept() -> Iterator[Item]:
-    """The programs in benchmarks/replay/."""
-    for path in sorted((Path(__file__).resolve().parent / "replay").glob("*.tile")):
-        for title, _, text in (part.partition("\n") for part in path.read_text(encoding="utf-8").split("# ---- ")[1:]):
+    """The programs in benchmarks/replay/drawn/."""
+    for path in sorted((TEXTS / "drawn").glob("*.tile")):
+        for title, text in texts(path).items():
             try:
                 yield f"{path.stem} {title}", tl.parse(text, path.name).schedule(), tl.load_profile(path.stem)
             except TileLangError:
