@@ -1,6 +1,6 @@
 # What a commit must pass; continuous integration calls the same.
 PYTHON ?= python
-PATHS = tilelang grammar lowering autoschedule tests examples benchmarks
+PATHS = tilelang grammar lowering autoschedule tests examples benchmarks tools
 
 .PHONY: check format lint types test replay bench bench-compare gpu-check gpu-bench
 check: lint types test

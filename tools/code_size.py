@@ -26,7 +26,15 @@ ROOT = Path(__file__).resolve().parent.parent
 TOP = ("tilelang", "grammar", "lowering", "autoschedule", "examples", "tests", "benchmarks", "tools")
 OUTSIDE = ("examples", "tests", "benchmarks", "tools")  # not part of what is installed
 MOST_LINES, MOST_OF_FUNCTION = 500, 60
-LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.ENCODING}
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+    tokenize.ENCODING,
+}
 Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -117,7 +125,9 @@ def table(rows: Iterable[tuple[str, ...]]) -> str:
 def report(now: Mapping[str, str], before: Mapping[str, str] | None) -> str:
     """The table, and what is too long."""
     sizes, old = by_package(now), by_package(before) if before is not None else {}
-    rows: list[tuple[str, ...]] = [("", "files", "lines", "tokens", *(("lines before", "tokens before") if before is not None else ()))]
+    rows: list[tuple[str, ...]] = [
+        ("", "files", "lines", "tokens", *(("lines before", "tokens before") if before is not None else ()))
+    ]
     for name in sorted(sizes.keys() | old.keys(), key=lambda name: (" " in name, name)):
         here, there = sizes.get(name, Size()), old.get(name, Size())
         rows.append((name, str(here.files), str(here.lines), str(here.tokens)))
@@ -154,7 +164,9 @@ def passed_by_a_product() -> list[str]:
     found = set[str]()
     for file in seen:
         path = Path(file).resolve()
-        found |= {f"{name}/{path.relative_to(folder).as_posix()}" for folder, name in folders.items() if path.is_relative_to(folder)}
+        found |= {
+            f"{name}/{path.relative_to(folder).as_posix()}" for folder, name in folders.items() if path.is_relative_to(folder)
+        }
     return sorted(found)
 
 
