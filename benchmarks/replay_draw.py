@@ -1,10 +1,11 @@
-"""Writes the texts of `make replay` in benchmarks/replay/: random schedules, and schedules that are constructed for random computations.
+"""Writes the texts of `make replay`: random schedules, and the schedules that are constructed for random computations.
 
     python benchmarks/replay_draw.py                 # takes ten minutes; folders that exist are left alone
 
-`steered/`, a file for each device: texts of the campaigns (python -m benchmarks.foreign), begun in any of their ways and changed a few
-times, accepted and refused ones. `constructed/`, a file for each shipped profile: random computations with the schedule that
-construction gives them. Which programs there are never changes afterwards: what the compiler makes of them is compared for years.
+The folders are in benchmarks/replay/. `steered/`, a file for each device: texts of the campaigns (python -m benchmarks.foreign), begun
+in any of their ways and changed a few times, accepted and refused ones. `constructed/`, a file for each shipped profile: random
+computations with the schedule that construction gives them. The programs never change afterwards: what the compiler makes of them is
+compared for years.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def main() -> int:
             if not (TEXTS / "steered" / f"{device[1]}.tile").exists():
                 write("steered", device[1], steered(device, Path(log)))
                 print(f"steered {device[1]}", flush=True)
-        for n, profile in enumerate(tl.machine.shipped_profiles()):
+        for n, profile in enumerate(tl.profile_files.shipped_profiles()):
             if not (TEXTS / "constructed" / f"{profile}.tile").exists():
                 write("constructed", profile, constructed(profile, n))
                 print(f"constructed {profile}", flush=True)
