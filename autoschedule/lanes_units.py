@@ -23,7 +23,8 @@ from tilelang.autoschedule.units import usable
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.fragment import Fragment
-from tilelang.instruction import Instruction, Operand, known
+from tilelang.instruction import Instruction, known
+from tilelang.operand import Operand
 from tilelang.steps import Place, Step, Tile, Vectorize
 from tilelang.tensor import Layout
 

@@ -97,7 +97,7 @@ def kept(path: Path) -> list[dict[str, object]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument(
-        "--devices", nargs="*", default=tl.machine.shipped_profiles(), help="profiles (default: all that are shipped)"
+        "--devices", nargs="*", default=tl.profile_files.shipped_profiles(), help="profiles (default: all that are shipped)"
     )
     parser.add_argument("--operators", nargs="*", help="names in roller.csv (default: all)")
     parser.add_argument("--top", type=int, default=8, help="schedules of each operator (default %(default)s)")

@@ -28,7 +28,7 @@ from tilelang.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.grammar import format_text, parse
 from tilelang.grammar.parser import lark
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.steps import Step
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded

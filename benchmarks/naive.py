@@ -3,12 +3,10 @@
     python benchmarks/naive.py --cases 300 --first 0 --mutants 200
 
 Draws cases for the profiles `tiny`, `ampere` and `hopper` and cases with roles, takes every schedule of every example at small sizes
-and
-the programs in benchmarks/replay/drawn/, simulates them and compares what the threads wrote and read with `tilelang.testing.naive`. Prints
-how
-many agree, what was not read, and the schedules that disagree. --mutants: then plants as many faults, drawn by the seed --first, in
-random schedules that agree, and prints how many of each kind change nothing, are found, and are missed. Exit status 1 where something
-disagrees.
+and the programs in benchmarks/replay/drawn/, simulates them and compares what the threads wrote and read with `tilelang.testing.naive`.
+Prints how many agree, what was not read, and the schedules that disagree. --mutants: then plants as many faults, drawn by the seed
+--first, in random schedules that agree, and prints how many of each kind change nothing, are found, and are missed. Exit status 1 where
+something disagrees.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ the kernel IR, the source and the estimate are recorded, of a refused one the co
 chooses now is recorded apart, as `construction`: another choice leaves the programs with a schedule of their own as they are.
 
 benchmarks/replay/baseline.json keeps a digest of each record; it is written once, by --baseline, and never again. A difference that is
-meant is accepted by --explain, which adds the new digests with the reason to explained.json. For the diff of a program that differs, the
-commit that added the baseline is checked out and compiles that program again; so is any other revision of git, with all programs.
+meant is accepted by --explain, which adds the new digests with the reason to explained.json. For the diff of a program that differs,
+the commit that added the baseline is checked out and compiles that program again; so is any other revision of git, with all programs.
 
 Nothing runs, so no device is needed, and the machine's own profile is not used. Exit status 1: something differs.
 """
@@ -71,10 +71,11 @@ def programs() -> Iterator[Program]:
     """All programs, in a fixed order."""
     import tilelang as tl
 
+    profiles = sorted(path.stem for path in (ROOT / "tilelang" / "profiles").glob("*.toml"))
     for path in sorted((ROOT / "examples").glob("*.tile")):
         document = tl.read(path)
         file = _name(path)
-        for profile in tl.machine.shipped_profiles():
+        for profile in profiles:
             loaded = tl.load_profile(profile)
             yield from (Program(file, "", e.name, profile) for e in document.holding({}, loaded))
             yield from (Program(file, name, GENERATED, profile) for name in document.computations)
@@ -252,9 +253,10 @@ def differences(before: Mapping[str, Found], after: Mapping[str, Found]) -> dict
     return {kinds: sorted(names) for kinds, names in sorted(groups.items())}
 
 
-def report(
-    before: Mapping[str, Found], after: Mapping[str, Found], lines: int, texts: tuple[Mapping[str, Found], Mapping[str, Found]] | None = None
-) -> str:
+Records = Mapping[str, Found]
+
+
+def report(before: Records, after: Records, lines: int, texts: tuple[Records, Records] | None = None) -> str:
     """How many programs are the same, each group of different ones with its names, and the diff of the first of each.
 
     texts: of the first program of each group, before and after, where the others are digests.

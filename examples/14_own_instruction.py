@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 import tilelang as tl
-from tilelang.instruction import operand, updates
+from tilelang.instruction import updates
+from tilelang.operand import operand
 
 
 @functools.cache

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilelang.computation import Computation, Tensor, check_name, define, symbol
+from tilelang.computation import Computation, Tensor, check_name, symbol
 from tilelang.computation import axes as make_axes
 from tilelang.computation import computation as make_computation
 from tilelang.computation import input as make_input
+from tilelang.definitions import define
 from tilelang.dtype import DType
 from tilelang.errors import MOST_FINDINGS, TileLangError, counted, together
 from tilelang.expr import Axis, as_expr

@@ -11,7 +11,8 @@ from tilelang import dtype as dt
 from tilelang import evaluator as evaluator_module
 from tilelang import numeric, reference
 from tilelang.bound import Approx, Arithmetic
-from tilelang.computation import Computation, as_computation, axes, define
+from tilelang.computation import Computation, as_computation, axes
+from tilelang.definitions import define
 from tilelang.evaluator import Block, Evaluator
 from tilelang.expr import Expr, Reduce
 

@@ -15,7 +15,7 @@ import pytest
 
 import tilelang as tl
 from tests.instructions import kernels
-from tilelang import bound, expr, machine, numeric
+from tilelang import bound, expr, numeric, profile_files
 from tilelang import dtype as dt
 from tilelang.lowering import ir, printer, threads
 from tilelang.lowering.drivers import extensions
@@ -203,13 +203,13 @@ def test_every_shipped_instruction_says_where_it_is() -> None:
             if dialect in made.dialects and (made.needs or dialect != "cpu"):
                 assert made.definitions_in(dialect) and set(made.needs) <= set(families), made.name
         assert made.template or made.name.startswith("simulated"), made.name
-    offered = {c for name in machine.shipped_profiles() for c in machine.load_profile(name).capabilities}
+    offered = {c for name in profile_files.shipped_profiles() for c in profile_files.load_profile(name).capabilities}
     offered |= {capability for _, capability in extensions.CAPABILITIES}
     assert {need for made in kernels.SHIPPED for need in made.needs} <= offered
 
 
 def test_every_profile_has_a_test() -> None:
-    assert {name for name in machine.shipped_profiles() if f'"{name}"' not in TESTS} == set()
+    assert {name for name in profile_files.shipped_profiles() if f'"{name}"' not in TESTS} == set()
 
 
 def test_every_error_is_provoked_by_a_test() -> None:

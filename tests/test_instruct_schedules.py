@@ -12,7 +12,7 @@ from tilelang import reference, testing
 from tilelang.errors import Refusal
 from tilelang.instruction import use
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Schedule
 
 

@@ -14,11 +14,12 @@ from tilelang.dtype import bfloat16, float16, float32, int8, int32, int64
 from tilelang.errors import ComputationError, Refusal, TileLangError
 from tilelang.expr import Axis, Var, cast, index
 from tilelang.fragment import Fragment, disagreement, fragment, row_major
-from tilelang.instruction import Instruction, OperandText, computes, instruction, known, moves, operand, updates, use
+from tilelang.instruction import Instruction, OperandText, computes, instruction, known, moves, updates, use
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.interface import Device
-from tilelang.machine import load_profile
 from tilelang.meaning import Means
+from tilelang.operand import operand
+from tilelang.profile_files import load_profile
 from tilelang.template import functions_defined
 
 SHIPPED = known()

@@ -9,11 +9,11 @@ FOLDERS = {"grammar", "lowering", "autoschedule"}
 
 # A module may import what stands in an earlier row, and in its own row as long as no cycle comes of it.
 ROWS = [
-    "errors options words",
+    "errors options renamed words",
     "node dtype operators records",
-    "expr simplify machine tensor order",
+    "expr simplify machine profile_files tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
-    "computation fragment meaning template instruction matching instructions",
+    "computation definitions fragment meaning template operand instruction matching instructions",
     "dlpack",
     "arguments bound combining evaluator exactness reference special",
     "inlining steps schedule task",

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tilelang import functions as F
-from tilelang.computation import Definition, as_computation, axes, define, input
+from tilelang.computation import Definition, as_computation, axes, input
+from tilelang.definitions import define
 from tilelang.dtype import DType, float16, float32
 from tilelang.errors import Refusal
 from tilelang.expr import Read

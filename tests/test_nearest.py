@@ -9,8 +9,9 @@ from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.processor import Cache, Processor
-from tilelang.machine import QUERIED, Profile, load_profile, parse_profile
+from tilelang.machine import QUERIED, Profile
 from tilelang.nearest import nearest_to, with_caches
+from tilelang.profile_files import load_profile, parse_profile
 from tilelang.targets import shipped_target
 
 L1, L2 = Cache(1, "data", 32 << 10, 8, 64, 1), Cache(2, "unified", 1 << 20, 8, 64, 1)

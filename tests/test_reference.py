@@ -12,7 +12,8 @@ import tilelang as tl
 from tilelang import dtype as dt
 from tilelang import evaluator as evaluator_module
 from tilelang import reference
-from tilelang.computation import MOST_AXES, Computation, as_computation, axes, computation, define
+from tilelang.computation import MOST_AXES, Computation, as_computation, axes, computation
+from tilelang.definitions import define
 from tilelang.errors import ComputationError
 from tilelang.evaluator import Evaluator, blocks, contract, peak_bytes
 from tilelang.exactness import amplitude, inexact

@@ -14,7 +14,7 @@ import tilelang as tl
 from tests.errors._computations import copy, linear, matmul
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.steps import Hole, Open, Place, Split, Tile, When
 from tilelang.testing.checking import check_schedule
 

@@ -7,7 +7,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilelang import dtype as _dtype
-from tilelang.computation import Computation, Tensor, axes, computation, define, input, symbol
+from tilelang.computation import Computation, Tensor, axes, computation, input, symbol
+from tilelang.definitions import define
 from tilelang.dtype import (
     DType,
     bfloat16,
@@ -78,7 +79,6 @@ from tilelang.machine import (
     image,
     l1,
     l2,
-    load_profile,
     register,
     shared,
     thread,
@@ -86,14 +86,16 @@ from tilelang.machine import (
     warpgroup,
 )
 from tilelang.options import Options
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Move, Schedule, blocks, can, extent, move, schedule, threads, warpgroups, warps
 from tilelang.steps import hole
 from tilelang.tensor import Layout, layout
 
 if TYPE_CHECKING:
     from tilelang.grammar import parse, read
-    from tilelang.instruction import computes, fragment, instruction, moves, operand, updates, use
+    from tilelang.instruction import computes, fragment, instruction, moves, updates, use
     from tilelang.kernel_function import kernel
+    from tilelang.operand import operand
     from tilelang.runtime import Kernel, Target, compile, devices, simulate, target
 
 bool = _dtype.bool_
@@ -101,7 +103,7 @@ bool = _dtype.bool_
 _LAZY = {
     "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "kernel_function",
     "simulate": "runtime", "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction",
-    "moves": "instruction", "operand": "instruction", "updates": "instruction", "use": "instruction", "parse": "grammar",
+    "moves": "instruction", "operand": "operand", "updates": "instruction", "use": "instruction", "parse": "grammar",
     "read": "grammar",
 }  # fmt: skip
 

@@ -1,8 +1,8 @@
 """What is computed: tensors, their definitions, and the DAG that a kernel is made for.
 
-`define` checks ranks, types and bounds, gives every operator its type of work and takes nested reductions out (elaborate.py), so
-that afterwards a definition is one of two things: *pointwise*, one tensor and no Reduce anywhere in its value; or *a reduction*,
-whose values[i] is exactly Reduce(..., member=i) of one shared combiner, values, axes and condition. Tensors are equal by identity.
+A definition (definitions.py makes them) is one of two things: *pointwise*, one tensor and no Reduce anywhere in its value; or *a
+reduction*, whose values[i] is exactly Reduce(..., member=i) of one shared combiner, values, axes and condition. Tensors are equal by
+identity.
 """
 
 from __future__ import annotations
@@ -12,19 +12,16 @@ import itertools
 import keyword
 import math
 import re
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn
 from unicodedata import normalize
 
 from tilelang import dtype as dt
-from tilelang.access import check_reads, padded
 from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
-from tilelang.elaborate import Hoister, free_axes, with_named_parts, working
-from tilelang.errors import ComputationError, Span, brief, caller_span, counted, not_too_deep, whole_number
-from tilelang.expr import INDEX, Axis, Combiner, Expr, Read, Reduce, as_expr, by_names, cast, several_of
+from tilelang.errors import ComputationError, Span, brief, caller_span, counted, whole_number
+from tilelang.expr import INDEX, Axis, Expr, Read, Reduce, as_expr, by_names, cast, several_of
 from tilelang.node import Node, node
-from tilelang.simplify import interval
+from tilelang.renamed import moved
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -243,8 +240,8 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
                 "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), mend="use an axis, as in tl.axes(m=16)"
             )
     made = tuple(map(by_names, made))
-    _check_distinct(name, made)
-    _check_rank(made, f"{name} has {counted(len(made), 'dimension')}", caller_span())
+    check_distinct(name, made)
+    check_rank(made, f"{name} has {counted(len(made), 'dimension')}", caller_span())
     low, high = map(whole_number, range) if isinstance(range, (tuple, list)) and len(range) == 2 else (None, None)
     held = element.is_integer and low is not None and high is not None and element.lowest <= low <= high <= element.highest + 1
     if range is not None and not held:
@@ -252,11 +249,11 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
         raise ComputationError(
             "range", message, span=caller_span(), mend="write range=(low, high) with low <= value < high, within an integer type"
         )
-    _check_bytes(name, element, made, caller_span())
+    check_bytes(name, element, made, caller_span())
     return Tensor(name, element, made, None if low is None or high is None else (low, high), span=caller_span())
 
 
-def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
+def check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
     names = [d.name for d in dims]
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
@@ -264,194 +261,18 @@ def _check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
         raise ComputationError("dimension-twice", message, span=caller_span(), mend="give them different names, as in i=16, j=16")
 
 
-def _check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
+def check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
     """Refuses more axes than an array of NumPy can have: values are compared with what NumPy gives."""
     if len(dims) > MOST_AXES:
         raise ComputationError("too-many-axes", said, span=span, mend=f"use at most {MOST_AXES} axes: combine several into one")
 
 
-def _check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
+def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
     """Refuses a tensor that no machine can address: the places of its elements are numbers of 64 bits."""
     size = math.prod(d.extent for d in dims) * dtype.bytes
     if size > INDEX.highest:
         message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
         raise ComputationError("too-many-bytes", message, span=span, mend=f"use smaller extents: at most {INDEX.highest:,} bytes")
-
-
-@overload
-def define(name: str, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Tensor: ...
-@overload
-def define(name: Sequence[str], expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> tuple[Tensor, ...]: ...
-@not_too_deep
-def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Any:
-    """A tensor whose element at each point of `axes` is `expression`; a tuple of them for a tuple of names and expressions.
-
-    Its type is the nominal type of the expression: operands promote by dtype.promote, and a reduction of a float type has that
-    type, though 8- and 16-bit floats are summed in float32 and rounded once, here; integers and conditions are summed in 32 bits
-    or more and keep that type. allow: licences to change the answer (`LICENCES`), each of which widens the bound.
-
-    Raises ComputationError for unknown axes, reads outside a tensor, types that do not fit.
-    """
-    span = caller_span()
-    several = isinstance(name, (tuple, list)) and isinstance(expression, (tuple, list))
-    names, given = (tuple(name), tuple(expression)) if several else ((name,), (expression,))
-    for n in names:
-        check_name(n)
-    if not names or len(names) != len(given):
-        message = f"{counted(len(names), 'name')} for {counted(len(given), 'expression')}"
-        raise ComputationError("define-members", message, span=span, mend="pass one name for each expression")
-    for licence in several_of(allow):
-        if not isinstance(licence, str) or licence not in LICENCES:
-            message = f"there is no licence {brief(licence)}"
-            raise ComputationError("licence", message, span=span, mend="use one of " + ", ".join(LICENCES))
-    licences = tuple(sorted(set(several_of(allow))))
-    part = functools.partial(define, allow=licences)
-    written = tuple(with_named_parts(n, as_expr(e), axes, part) for n, e in zip(names, given, strict=True))
-    for n, e in zip(names, written, strict=True):
-        _check_apart(n, e, tuple(a for a in axes if isinstance(a, Axis)))
-        _check_axes(n, e, axes)
-    written, axes = tuple(map(by_names, written)), tuple(map(by_names, axes))
-    tensors = _Builder(names, written, axes, licences, span).build()
-    return tensors if several else tensors[0]
-
-
-def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
-    for a in axes:
-        if not isinstance(a, Axis):
-            raise ComputationError("not-an-axis", f"{a!r} is not an axis for {name}", span=caller_span(), mend="tl.axes(m=16)")
-    _check_distinct(name, axes)
-    for a in sorted(free_axes(expression), key=lambda a: a.name):
-        if a not in axes:
-            known = next((b for b in axes if b.name == a.name), None)
-            detail = (
-                f"of extent {a.extent}, which is not the axis `{a.name}` of extent {known.extent}"
-                if known is not None
-                else "which is not an axis"
-            )
-            message = f"the value of {name} depends on `{a.name}` {detail} of {name}"
-            raise ComputationError(
-                "unknown-axis", message, span=caller_span(), mend=f"list {a.name} among its axes, or reduce over it"
-            )
-
-
-def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
-    """Refuses axes of one name that meet, which would be one axis: those of two calls of `tl.axes`, and one that a reduction hides
-    from all of the value."""
-    seen: set[tuple[Expr, tuple[Axis, ...]]] = set()
-
-    def visit(e: Expr, scope: dict[str, Axis]) -> None:
-        if (e, key := tuple(scope.values())) in seen:
-            return
-        seen.add((e, key))
-        if isinstance(e, Axis):
-            known = scope.get(e.name, e)
-            if known is not e and known.extent == e.extent:
-                message = f"{name} uses two axes named `{e.name}`, from two calls of tl.axes"
-                mend = f"give them different names, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one for both"
-                raise ComputationError("axes-of-one-name", message, span=caller_span(), mend=mend)
-            return
-        own = e.axes if isinstance(e, Reduce) else ()
-        inside = {**scope, **{a.name: a for a in own}}
-        for c in e.children():
-            if isinstance(c, Expr) and c not in own:
-                visit(c, inside)
-
-    visit(expression, {a.name: a for a in axes})
-    _check_hidden(f"the axis `{{}}` of {name} itself, which the rest of its value does not use", axes, (expression,))
-    for e in expression.walk():
-        if isinstance(e, Reduce):
-            parts = (*e.values, *(() if e.condition is None else (e.condition,)))
-            _check_hidden("`{}`, like the reduction around it, which does not use it anywhere else", e.axes, parts)
-
-
-def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -> None:
-    """Refuses a reduction in parts of a value that hides one of the axes around them from all of these."""
-    inner = [e for part in parts for e in part.walk() if isinstance(e, Reduce)]
-    used = frozenset[Axis]().union(*map(free_axes, parts)) if inner else frozenset[Axis]()
-    for e in inner:
-        for a in axes:
-            if a not in used and a.extent > 1 and a.name in {b.name for b in e.axes}:
-                mend = "use different axes around the reduction and inside it"
-                message = f"`{e}` reduces over {where.format(a.name)}"
-                raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
-
-
-class _Builder:
-    """Makes the definitions of one call of `define`."""
-
-    def __init__(self, names: Any, written: Any, axes: tuple[Axis, ...], allow: tuple[str, ...], span: Any) -> None:
-        self.names, self.written, self.axes, self.allow, self.span = names, written, axes, allow, span
-        self.hoister = Hoister(names[0], self.hidden)
-
-    def build(self) -> tuple[Tensor, ...]:
-        values = tuple(padded(working(e), self.axes) for e in self.written)
-        whole = self.whole_reduction(values)
-        if whole is not None:
-            return self.make(self.names, whole, self.axes, self.written)
-        made: list[Tensor] = []
-        for name, value, written in zip(self.names, values, self.written, strict=True):
-            stored = cast(self.hoister.pointwise(value, self.axes), written.dtype)
-            made += self.make((name,), (stored,), self.axes, (written,))
-        return tuple(made)
-
-    def whole_reduction(self, values: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-        """The values as one reduction that is stored as it is; None where something is left to compute after it."""
-        first = values[0]
-        if not isinstance(first, Reduce) or set(first.axes) & set(self.axes):
-            return None
-        members = tuple(Reduce(first.combiner, first.values, first.axes, first.condition, i) for i in range(len(first.values)))
-        types = tuple(e.dtype for e in self.written)
-        if values != members or types != tuple(m.dtype for m in members):
-            return None
-        inner = self.hoister.inside(members[0], self.axes, ())
-        return tuple(inner.replace(member=i) for i in range(len(members)))
-
-    def hidden(
-        self,
-        name: str,
-        combiner: Combiner,
-        values: tuple[Expr, ...],
-        axes: tuple[Axis, ...],
-        over: tuple[Axis, ...],
-        where: Expr | None,
-    ) -> tuple[Tensor, ...]:
-        names = (name,) if len(values) == 1 else tuple(f"{name}_{i}" for i in range(len(values)))
-        return self.make(names, tuple(Reduce(combiner, values, over, where, i) for i in range(len(values))), axes, None)
-
-    def make(
-        self, names: tuple[str, ...], values: tuple[Expr, ...], axes: tuple[Axis, ...], written: tuple[Expr, ...] | None
-    ) -> tuple[Tensor, ...]:
-        over = values[0].axes if isinstance(values[0], Reduce) else ()
-        _check_rank(
-            (*axes, *over), f"{names[0]} ranges and reduces over {counted(len(axes) + len(over), 'axis', 'axes')}", self.span
-        )
-        # One reduction is checked once, not once for each member.
-        check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
-        for n, v in zip(names, values, strict=True):
-            _check_bytes(n, v.dtype, axes, self.span)
-        tensors = tuple(
-            Tensor(n, v.dtype, axes, _range(v), member=i, hidden=written is None, span=self.span)
-            for i, (n, v) in enumerate(zip(names, values, strict=True))
-        )
-        definition = Definition(tensors, axes, values, self.allow, written)
-        for t in tensors:
-            t.definition = definition
-        return tensors
-
-
-def _range(value: Expr) -> tuple[int, int] | None:
-    """The range of an integer value where it is known, so that it can index another tensor."""
-    if not value.dtype.is_integer:
-        return None
-    if isinstance(value, Reduce):
-        empty = value.condition is not None or 0 in (a.extent for a in value.axes)  # perhaps, and then it is the identity
-        if empty or value.combiner.name not in ("argmax", "argmin") or value.member != 1:
-            return None
-        value = value.values[1]
-    low, high = interval(cast(value, INDEX))
-    if low is None or high is None or low <= value.dtype.lowest and high >= value.dtype.highest:
-        return None
-    return low, high + 1
 
 
 # ---------------------------------------------------------------- the DAG
@@ -569,3 +390,6 @@ def as_computation(value: Any) -> Computation:
         f"{brief(value)} is neither a computation nor a tensor",
         mend="pass the result of tl.define or tl.computation",
     )
+
+
+__getattr__ = moved(__name__, {"define": "tilelang.definitions"})

@@ -20,24 +20,7 @@ from tilelang import dtype as dt
 from tilelang.access import inside_everywhere
 from tilelang.combiners import restrict, state_type
 from tilelang.dtype import DType
-from tilelang.expr import (
-    Axis,
-    Binary,
-    Call,
-    Cast,
-    Combiner,
-    Const,
-    Expr,
-    Pad,
-    Read,
-    Reduce,
-    Select,
-    Unary,
-    cast,
-    const,
-    depth,
-    size,
-)
+from tilelang.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const
 
 MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
 LEAST_PART = 4  # operations of a part that becomes a definition
@@ -215,3 +198,25 @@ def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define
             made = e.map_children(lambda c: known[c] if isinstance(c, Expr) else c)
         known[e] = named(made) if wanted(e, made) and may_be_named(made) else made
     return known[expression]
+
+
+_SIZES: dict[Expr, int] = {}
+
+
+def size(expr: Expr) -> int:
+    """The operations of an expression, written out: a part that stands in several places counts in each of them."""
+    found = _SIZES.get(expr)
+    if found is None:
+        found = _SIZES[expr] = 1 + sum(size(c) for c in expr.children() if isinstance(c, Expr))
+    return found
+
+
+_DEPTHS: dict[Expr, int] = {}
+
+
+def depth(expr: Expr) -> int:
+    """How many operations of an expression are inside each other."""
+    found = _DEPTHS.get(expr)
+    if found is None:
+        found = _DEPTHS[expr] = 1 + max((depth(c) for c in expr.children() if isinstance(c, Expr)), default=0)
+    return found

@@ -455,28 +455,6 @@ def free(expr: Node) -> frozenset[Any]:
     return found
 
 
-_SIZES: dict[Expr, int] = {}
-
-
-def size(expr: Expr) -> int:
-    """The operations of an expression, written out: a part that stands in several places counts in each of them."""
-    found = _SIZES.get(expr)
-    if found is None:
-        found = _SIZES[expr] = 1 + sum(size(c) for c in expr.children() if isinstance(c, Expr))
-    return found
-
-
-_DEPTHS: dict[Expr, int] = {}
-
-
-def depth(expr: Expr) -> int:
-    """How many operations of an expression are inside each other."""
-    found = _DEPTHS.get(expr)
-    if found is None:
-        found = _DEPTHS[expr] = 1 + max((depth(c) for c in expr.children() if isinstance(c, Expr)), default=0)
-    return found
-
-
 PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^": 5, "&": 6, "<<": 7, ">>": 7, "+": 8, "-": 8,
                "*": 9, "/": 9, "//": 9, "%": 9}  # fmt: skip
 

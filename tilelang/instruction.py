@@ -24,22 +24,21 @@ import types
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilelang import dtype as dt
-from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span, counted
-from tilelang.expr import Axis, Expr, Pad, Read, as_expr, by_names, rewrite
+from tilelang.expr import Axis, Pad, Read, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
 from tilelang.node import Node, node
+from tilelang.operand import Operand, Queue, name_of
+from tilelang.renamed import moved
 from tilelang.template import DESCRIPTOR_PARTS, OperandText, fault_of_template
-from tilelang.tensor import Layout
 
 if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
-    "Fragment", "Instruction", "Means", "Operand", "OperandText", "computes", "fragment", "instruction", "known", "moves", "operand",
-    "updates", "use",
+    "Fragment", "Instruction", "Means", "OperandText", "computes", "fragment", "instruction", "known", "moves", "updates",
+    "use",
 ]  # fmt: skip
 
 AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES = "at once", "in-order group", "barrier by bytes"
@@ -47,94 +46,6 @@ COMPLETES = (AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES)
 ALL_LANES, ONE_LANE = "all lanes", "one elected lane"
 ISSUE = (ALL_LANES, ONE_LANE)
 LANES = {"thread": 1, "warp": 32, "warpgroup": 128}  # of a unit of each level, where the definition does not say
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Operand:
-    """An operand: indexable in the meaning, `A[m, k]`. No node: whoever walks an expression stops at the tensors it reads.
-
-    dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
-    fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
-    layouts: where `fragment` is None, the layouts of a whole region that the operand's descriptor can say; none: row-major.
-    alignment_bytes: of every address that a lane supplies. neighbours: how many threads in a row, by their number in the block,
-    must write one behind the other where they issue it together (0: each where it likes).
-    """
-
-    name: str
-    dtypes: tuple[DType, ...]
-    memory: str
-    dims: tuple[Axis, ...]
-    fragment: Fragment | None = None
-    layouts: tuple[Layout, ...] = ()
-    alignment_bytes: int = 0
-    neighbours: int = 0
-
-    @property
-    def dtype(self) -> DType:
-        return self.dtypes[0]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(a.extent for a in self.dims)
-
-    def __getitem__(self, indices: Any) -> Expr:
-        given = indices if isinstance(indices, tuple) else (indices,)
-        return Read(self, tuple(as_expr(i) for i in given))
-
-
-def operand(
-    name: str,
-    dtype: Any,
-    memory: Any,
-    *dims: Axis,
-    fragment: Fragment | None = None,
-    layouts: Iterable[Layout] = (),
-    alignment_bytes: int = 0,
-    neighbours: int = 0,
-) -> Operand:
-    """An operand of an instruction; dtype is one element type or several of one size, memory a name or a Memory.
-
-    Raises ComputationError: types of several sizes, no type.
-    """
-    dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
-    if len({t.bits for t in dtypes}) != 1:
-        raise ComputationError(
-            "operand-types", f"`{name}`: {dtypes} are not types of the same size", mend="define one instruction for each size"
-        )
-    for d in dims:
-        if not isinstance(d, Axis):
-            raise ComputationError(
-                "not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="use an axis, as in tl.axes(m=16)"
-            )
-    dims = tuple(map(by_names, dims))
-    return Operand(name, dtypes, _name(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
-
-
-@node
-class Queue(Node):
-    """What a family of instructions completes in, group by group and in order. The texts are statements, per dialect.
-
-    begin: before a group, for what this thread has in registers; publish: by who wrote to shared memory what the instructions read
-    there. commit: closes a group; wait: until at most {pending} of the latest groups are unfinished.
-    """
-
-    name: str
-    begin: tuple[tuple[str, str], ...] = ()
-    publish: tuple[tuple[str, str], ...] = ()
-    commit: tuple[tuple[str, str], ...] = ()
-    wait: tuple[tuple[str, str], ...] = ()
-
-
-def queue(
-    name: str,
-    begin: Mapping[str, str] | None = None,
-    publish: Mapping[str, str] | None = None,
-    commit: Mapping[str, str] | None = None,
-    wait: Mapping[str, str] | None = None,
-) -> Queue:
-    """A family of instructions that complete in order: see Queue."""
-    texts = (tuple(sorted((text or {}).items())) for text in (begin, publish, commit, wait))
-    return Queue(name, *texts)
 
 
 @node
@@ -363,7 +274,7 @@ def instruction(
     something else is taken over. Raises ComputationError with the first fault found.
     """
     span = caller_span()
-    level_name = _name(level)
+    level_name = name_of(level)
     texts = {dialect: (text,) if isinstance(text, str) else text for dialect, text in (definitions or {}).items()}
     made = Instruction(
         name, means, tuple(operands), level_name, LANES.get(level_name, 1) if lanes is None else lanes, completes, issue, outside,
@@ -496,15 +407,6 @@ def _fault(made: Instruction, message: str, mend: str) -> ComputationError:
     return ComputationError("instruction-definition", f"`{made.name}`: {message}", mend=mend)
 
 
-def _name(value: Any) -> str:
-    name = getattr(value, "name", value)
-    if not isinstance(name, str):
-        raise ComputationError(
-            "not-a-memory", f"{brief(value)} is not a memory or level", mend="use tl.register, tl.thread, or such a name"
-        )
-    return name
-
-
 # ---------------------------------------------------------------- names
 
 _KNOWN: dict[str, Instruction] = {}
@@ -564,3 +466,4 @@ class _CallableModule(types.ModuleType):
 
 
 sys.modules[__name__].__class__ = _CallableModule
+__getattr__ = moved(__name__, {"operand": "tilelang.operand", "queue": "tilelang.operand"})

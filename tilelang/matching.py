@@ -17,9 +17,10 @@ from tilelang.dtype import DType
 from tilelang.errors import Refusal
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Select, Unary, rewrite
 from tilelang.fragment import Fragment
-from tilelang.instruction import Instruction, Operand
+from tilelang.instruction import Instruction
 from tilelang.meaning import POINTWISE, Means
 from tilelang.node import Node, node
+from tilelang.operand import Operand
 from tilelang.simplify import linear
 from tilelang.tensor import Layout, Placement, evaluate
 

@@ -14,7 +14,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang.check import axis_extents, resolve_when
-from tilelang.computation import Computation, Tensor, computation, define, input
+from tilelang.computation import Computation, Tensor, computation, input
+from tilelang.definitions import define
 from tilelang.expr import Axis, Expr, Pad, Read, rewrite
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule

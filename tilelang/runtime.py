@@ -32,8 +32,9 @@ from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.lowering.targets.c_family import emit, error_bounds, kernel_names
-from tilelang.machine import Profile, load_profile
+from tilelang.machine import Profile
 from tilelang.options import Options
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Builder, Schedule
 from tilelang.targets import DIALECTS, Target, devices, target
 

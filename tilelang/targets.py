@@ -19,9 +19,10 @@ from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.drivers.processor import Processor, processor
 from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
 from tilelang.lowering.targets.dialects import needs
-from tilelang.machine import QUERIED, Profile, load_profile, profile_for, profiles_for, read_profile, shipped_profiles
+from tilelang.machine import QUERIED, Profile
 from tilelang.nearest import by_width, nearest_to, with_caches
 from tilelang.options import Options, user_directory
+from tilelang.profile_files import load_profile, profile_for, profiles_for, read_profile, shipped_profiles
 
 # The drivers that are asked for a device where nothing is said, in this order. OpenCL is not among them: its library takes long to
 # load, and what it finds may be a second name of a device that these have.

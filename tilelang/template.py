@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tilelang.fragment import Fragment
-    from tilelang.instruction import Instruction, Operand
+    from tilelang.instruction import Instruction
+    from tilelang.operand import Operand
 
 _STRING_OR_COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)\((?:[^\n]*\\\n)*[^\n]*\n?", re.MULTILINE)

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tilelang.machine import SCHEMA, Curve, Profile
+from tilelang.machine import Curve, Profile
+from tilelang.profile_files import SCHEMA
 
 _TABLES = ("levels", "memories", "rates", "curves", "sources")
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
-from tilelang.instruction import Operand
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
+from tilelang.operand import Operand
 from tilelang.simplify import conjunction, interval, linear, simplify
 from tilelang.steps import Do
 from tilelang.tensor import evaluate

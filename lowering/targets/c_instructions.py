@@ -7,13 +7,13 @@ from typing import Any
 from tilelang.errors import DeviceError
 from tilelang.expr import Binary, Expr, index, substitute
 from tilelang.instruction import Instruction as InstructionRecord
-from tilelang.instruction import Queue
 from tilelang.lowering import ir
 from tilelang.lowering.descriptors import BoxMap, box_map, box_maps
 from tilelang.lowering.ir import Buffer, Load
 from tilelang.lowering.targets.c_dialect import Dialect, memory_bytes
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_names import Names
+from tilelang.operand import Queue
 from tilelang.simplify import simplify
 from tilelang.template import OperandText
 

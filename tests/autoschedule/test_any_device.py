@@ -21,8 +21,9 @@ from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
-from tilelang.machine import Profile, load_profile, shipped_profiles
+from tilelang.machine import Profile
 from tilelang.options import Options
+from tilelang.profile_files import load_profile, shipped_profiles
 from tilelang.schedule import Schedule
 from tilelang.testing import DeviceRecipe, Recipe
 from tilelang.testing.checking import LIMITS, Expected, check_simulated

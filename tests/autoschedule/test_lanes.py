@@ -20,7 +20,7 @@ from tilelang.task import plan
 from tilelang.testing import arrays, check_schedule, lowered
 
 SIMULATED = tl.load_profile("simulated")
-DEVICES = [n for n in tl.machine.shipped_profiles() if tl.load_profile(n).lockstep]
+DEVICES = [n for n in tl.profile_files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)

@@ -10,7 +10,7 @@ from benchmarks.constructed import faults, operator
 from tests.gate.machine_code import compile_for_architecture
 from tilelang.autoschedule.construct import construct
 
-DEVICES = [n for n in tl.machine.shipped_profiles() if tl.load_profile(n).lockstep]
+DEVICES = [n for n in tl.profile_files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -9,7 +9,7 @@ from tilelang.autoschedule.loops import loops_of
 from tilelang.computation import Computation
 from tilelang.testing import arrays, check_schedule
 
-DEVICES = [n for n in tl.machine.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
+DEVICES = [n for n in tl.profile_files.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
 SIMULATED = tl.load_profile("simulated")
 
 

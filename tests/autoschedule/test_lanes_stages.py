@@ -14,7 +14,7 @@ from tilelang.schedule import Schedule
 from tilelang.testing import arrays, check_schedule, lowered
 
 SIMULATED = tl.load_profile("simulated")
-DEVICES = [n for n in tl.machine.shipped_profiles() if tl.load_profile(n).lockstep]
+DEVICES = [n for n in tl.profile_files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 def softmax(m: int, n: int) -> Computation:

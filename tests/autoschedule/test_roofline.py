@@ -16,7 +16,8 @@ from tilelang.autoschedule.roofline import SPREAD, bandwidth, bound, needs, peak
 from tilelang.computation import Computation, as_computation
 from tilelang.dtype import DType
 from tilelang.instruction import Instruction, known
-from tilelang.machine import Curve, Profile, shipped_profiles
+from tilelang.machine import Curve, Profile
+from tilelang.profile_files import shipped_profiles
 
 POCL = tl.load_profile("sapphire_rapids")
 RESULTS = Path(operators_cases.__file__).parent / "results" / "operators.jsonl"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tilelang as tl
-from benchmarks.foreign import corpus, counts, log, smaller, steer
+from benchmarks.foreign import corpus, counts, forms, log, smaller, steer
 from benchmarks.foreign.branches import Branch
 from benchmarks.foreign.corpus import Entry
 from benchmarks.foreign.mutate import Mutator, joined, parts, shape_of
@@ -214,7 +214,7 @@ def test_what_ran_is_counted(tmp_path: Path) -> None:
 
 
 def test_what_is_used_is_named() -> None:
-    found = steer.used(joined(PRODUCT, STEPS))
+    found = forms.used(joined(PRODUCT, STEPS))
     assert (
         found["verb tile"] == 1
         and found["verb tile in braces"] == 1

@@ -26,7 +26,7 @@ from tilelang.computation import as_computation
 from tilelang.lowering.compilers import nvrtc
 from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers import interface
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.reference import compare, evaluate_and_bound, random_arrays
 from tilelang.targets import DIALECTS, devices_of
 from tilelang.testing import emulation

@@ -3,7 +3,8 @@
 import dataclasses
 
 from benchmarks.ship_profile import shipped, text_of
-from tilelang.machine import QUERIED, SHIPPED, load_profile, parse_profile
+from tilelang.machine import QUERIED, SHIPPED
+from tilelang.profile_files import load_profile, parse_profile
 
 MACHINE = "2 cores of a made-up processor"
 

@@ -19,9 +19,10 @@ from tilelang.cli.page.divisions import global_accesses
 from tilelang.cli.page.loops import rows
 from tilelang.cli.page.record import record
 from tilelang.explain import flat
-from tilelang.instruction import instruction, operand, updates
+from tilelang.instruction import instruction, updates
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_family import emit_placed
+from tilelang.operand import operand
 from tilelang.runtime import DIALECTS
 
 VOID = {"meta", "input", "br", "hr", "col"}

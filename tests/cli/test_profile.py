@@ -13,7 +13,7 @@ from tests.cli.commands import of_json, raising, tilelang
 from tilelang import load_profile, runtime, targets
 from tilelang.autoschedule.profile.aspects import ASPECTS
 from tilelang.cli.profile import _progress, command
-from tilelang.machine import read_profile
+from tilelang.profile_files import read_profile
 from tilelang.targets import local_target, measured_path, target
 
 

@@ -3,7 +3,8 @@
 import tilelang as tl
 from tests.errors._computations import copy, matmul
 from tilelang.expr import Axis
-from tilelang.instruction import instruction, operand, updates
+from tilelang.instruction import instruction, updates
+from tilelang.operand import operand
 
 
 def unknown_dialect() -> None:

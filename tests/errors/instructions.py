@@ -4,7 +4,8 @@ import tilelang as tl
 from tests.errors._computations import matmul
 from tilelang.expr import Axis
 from tilelang.fragment import fragment
-from tilelang.instruction import computes, instruction, moves, operand, updates, use
+from tilelang.instruction import computes, instruction, moves, updates, use
+from tilelang.operand import operand
 
 
 def cannot_be_guarded() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tilelang.dtype import DType
-from tilelang.instruction import BARRIER_BY_BYTES, Instruction, Operand, known
+from tilelang.instruction import BARRIER_BY_BYTES, Instruction, known
+from tilelang.operand import Operand
 from tilelang.template import OperandText
 
 SHIPPED = [i for i in known() if i.span is None]

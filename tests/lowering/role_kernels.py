@@ -7,8 +7,9 @@ import dataclasses
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import dtype as dt
 from tilelang.expr import Axis, Var, const, index
-from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, Instruction, instruction, moves, operand
+from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, Instruction, instruction, moves
 from tilelang.lowering import ir
+from tilelang.operand import operand
 
 LANES = 32
 

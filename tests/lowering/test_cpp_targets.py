@@ -8,11 +8,12 @@ import tilelang as tl
 from tests.gate.machine_code import compile_for_architecture
 from tilelang import dtype as dt
 from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Const, Expr, Select, Var, index
-from tilelang.instruction import fragment, moves, operand
+from tilelang.instruction import fragment, moves
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, Copy, Kernel, Load, Program, Stmt, Store, seq
 from tilelang.lowering.targets import c_family, cuda, hip
 from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.operand import operand
 
 BOTH = pytest.mark.parametrize("dialect", [cuda.DIALECT, hip.DIALECT], ids=lambda d: d.name)
 THREAD = Var("thread", dt.int64, 0, 31)

@@ -8,10 +8,11 @@ import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import dtype as dt
 from tilelang.expr import Var, const, index
-from tilelang.instruction import ONE_LANE, Instruction, fragment, instruction, moves, operand, queue, use
+from tilelang.instruction import ONE_LANE, Instruction, fragment, instruction, moves, use
 from tilelang.lowering import ir
 from tilelang.lowering.passes.fences import publish_shared
 from tilelang.lowering.printer import to_text
+from tilelang.operand import operand, queue
 
 K = Var("k", dt.int64, 0, 3)
 SOURCE, OUT = shared("S", 64), array("out", 64, role="output")

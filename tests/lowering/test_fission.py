@@ -16,7 +16,7 @@ from tilelang import dtype as dt
 from tilelang import testing
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Expr, Var, cast, const, index
-from tilelang.instruction import instruction, operand, updates
+from tilelang.instruction import instruction, updates
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.passes.fission import run_threads_in_loops
 from tilelang.lowering.passes.promote import promote
@@ -24,6 +24,7 @@ from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
+from tilelang.operand import operand
 from tilelang.testing import Case, lowered
 from tilelang.testing.checking import stored
 from tilelang.testing.planner import tiny_profile

@@ -11,8 +11,9 @@ import pytest
 import tilelang as tl
 from tilelang.errors import Refusal
 from tilelang.fragment import fragment
-from tilelang.instruction import Instruction, instruction, operand, queue, updates
+from tilelang.instruction import Instruction, instruction, updates
 from tilelang.machine import Profile
+from tilelang.operand import operand, queue
 from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule

@@ -13,9 +13,10 @@ from tests.lowering.small_kernels import ORDERS, THREAD, array, program, shared
 from tilelang import dtype as dt
 from tilelang.expr import Axis, Cast, Expr, Var, const, index
 from tilelang.fragment import fragment, row_major
-from tilelang.instruction import instruction, moves, operand, use
+from tilelang.instruction import instruction, moves, use
 from tilelang.lowering import ir
 from tilelang.lowering.simulate import run
+from tilelang.operand import operand
 
 
 @dataclasses.dataclass(frozen=True)

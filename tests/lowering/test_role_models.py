@@ -16,7 +16,7 @@ from tilelang import testing
 from tilelang.expr import Expr, Var
 from tilelang.instruction import IN_ORDER_GROUP
 from tilelang.lowering import ir
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.tensor import evaluate
 
 

@@ -13,8 +13,8 @@ from tilelang.errors import Refusal
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.printer import to_text
-from tilelang.machine import load_profile
 from tilelang.options import Options
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Schedule
 
 ROLES = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")

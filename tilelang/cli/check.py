@@ -83,7 +83,7 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
 
 def profile_of(asked: Asked) -> Profile:
     """The profile that a file is checked for."""
-    from tilelang.machine import load_profile
+    from tilelang.profile_files import load_profile
 
     return asked.profile or load_profile("sapphire_rapids")
 

@@ -19,7 +19,8 @@ from tilelang.errors import ComputationError, Refusal, TileLangError, counted, e
 from tilelang.grammar import Document, parse, read
 from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
-from tilelang.machine import Profile, load_profile, shipped_profiles
+from tilelang.machine import Profile
+from tilelang.profile_files import load_profile, shipped_profiles
 from tilelang.schedule import Schedule
 from tilelang.steps import Step, has_holes
 

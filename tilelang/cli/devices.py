@@ -15,7 +15,7 @@ import click
 from tilelang.cli.common import NO_DEVICE, RIGHT, reporting
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.errors import DeviceError
-from tilelang.machine import read_profile, shipped_profiles
+from tilelang.profile_files import read_profile, shipped_profiles
 
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Device

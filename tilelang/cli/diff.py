@@ -12,7 +12,8 @@ from tilelang.cli.common import LIMIT, PROFILE, RIGHT, SIZES, WRONG, Asked, repo
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.cli.source import without_a_device
 from tilelang.grammar import parse
-from tilelang.machine import Profile, load_profile
+from tilelang.machine import Profile
+from tilelang.profile_files import load_profile
 
 
 @click.command("diff")

@@ -11,7 +11,8 @@ Source: Arm Architecture Reference Manual for A-profile (DDI 0487), BFMMLA, SDOT
 
 from tilelang.dtype import DType, bfloat16, float32, int8, int32, uint8, uint32
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import Instruction, fragment, instruction, updates
+from tilelang.operand import operand
 
 _MANUAL = "Arm Architecture Reference Manual for A-profile (DDI 0487)"
 

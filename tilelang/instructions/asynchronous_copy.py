@@ -7,8 +7,9 @@ Source: Parallel Thread Execution ISA 8.5, "cp.async", "cp.async.commit_group", 
 
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
-from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves, operand
+from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves
 from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS
+from tilelang.operand import operand
 
 BYTES = (4, 8, 16)
 

@@ -10,8 +10,9 @@ gfx90a and gfx942 Instructions, GLOBAL_LOAD_DWORD ... lds and GLOBAL_LOAD_LDS_DW
 
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
-from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves, operand
+from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, moves
 from tilelang.instructions.ptx import FUNCTION
+from tilelang.operand import operand
 
 LANES = 64
 

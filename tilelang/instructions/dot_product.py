@@ -6,8 +6,9 @@ Architecture, V_DOT4_I32_IU8.
 
 from tilelang.dtype import DType, int8, int32, uint8, uint32
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Instruction, instruction, operand, updates
+from tilelang.instruction import Instruction, instruction, updates
 from tilelang.instructions.ptx import FUNCTION, ISA, PACKED, places, slots
+from tilelang.operand import operand
 
 
 def _dp4a(name: str, type: DType, result: DType) -> Instruction:

@@ -10,9 +10,10 @@ Source: Parallel Thread Execution ISA 8.5, "ldmatrix", "stmatrix".
 
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
-from tilelang.instruction import Fragment, Instruction, fragment, instruction, moves, operand
+from tilelang.instruction import Fragment, Instruction, fragment, instruction, moves
 from tilelang.instructions.ptx import FUNCTION, ISA, PACKED, SHARED_ADDRESS, handed, listed, numbered, registers_of_any
 from tilelang.instructions.warp_matrix import accumulator_16x8, left_16x8, left_16x16, left_16x32, right_8x8_pairs, right_16x8
+from tilelang.operand import operand
 
 TWO_BYTES: tuple[DType, ...] = (float16, bfloat16, int16, uint16)
 FOUR_BYTES: tuple[DType, ...] = (float32, int32, uint32)

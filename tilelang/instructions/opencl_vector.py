@@ -5,7 +5,8 @@ A plain expression, so that the compiler may contract it; `fma()` and `mad()` ar
 
 from tilelang.dtype import float32
 from tilelang.expr import Axis
-from tilelang.instruction import Instruction, instruction, operand, updates
+from tilelang.instruction import Instruction, instruction, updates
+from tilelang.operand import operand
 
 
 def _multiply_accumulate(lanes: int) -> Instruction:

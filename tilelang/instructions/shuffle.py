@@ -24,8 +24,9 @@ from tilelang.dtype import (
     uint64,
 )
 from tilelang.expr import INDEX, Axis, Cast, Expr
-from tilelang.instruction import Instruction, fragment, instruction, moves, operand, updates
+from tilelang.instruction import Instruction, fragment, instruction, moves, updates
 from tilelang.instructions.ptx import FUNCTION, ISA
+from tilelang.operand import operand
 
 _WORD_CUDA = f"""
 template <int DISTANCE>

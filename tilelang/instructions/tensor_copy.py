@@ -8,18 +8,9 @@ Source: Parallel Thread Execution ISA 8.5, "cp.async.bulk.tensor", "mbarrier"; C
 
 from tilelang.dtype import DType, bfloat16, float16, int16, uint16
 from tilelang.expr import Axis
-from tilelang.instruction import (
-    BARRIER_BY_BYTES,
-    IN_ORDER_GROUP,
-    ONE_LANE,
-    Instruction,
-    Operand,
-    instruction,
-    moves,
-    operand,
-    queue,
-)
+from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Instruction, instruction, moves
 from tilelang.instructions.ptx import BARRIERS, FUNCTION, ISA, SHARED_ADDRESS
+from tilelang.operand import Operand, operand, queue
 from tilelang.tensor import Layout
 
 TENSOR_MAP = """

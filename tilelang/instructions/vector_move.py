@@ -7,8 +7,9 @@ DS_READ_B128.
 
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int16, int32, uint8, uint16, uint32
 from tilelang.expr import Axis
-from tilelang.instruction import Instruction, fragment, instruction, moves, operand
+from tilelang.instruction import Instruction, fragment, instruction, moves
 from tilelang.instructions.ptx import FUNCTION, PACKED, places, slots_of_any
+from tilelang.operand import operand
 
 _TYPES: dict[int, tuple[DType, ...]] = {
     4: (float32, int32, uint32), 2: (float16, bfloat16, int16, uint16), 1: (int8, uint8, float8_e4m3, float8_e5m2),

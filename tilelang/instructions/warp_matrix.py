@@ -8,7 +8,7 @@ Source: Parallel Thread Execution ISA 8.5, "Matrix Fragments for mma.m16n8k4" an
 
 from tilelang.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int32, uint8
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Fragment, Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import Fragment, Instruction, fragment, instruction, updates
 from tilelang.instructions.ptx import (
     FUNCTION,
     ISA,
@@ -22,6 +22,7 @@ from tilelang.instructions.ptx import (
     registers,
     slots,
 )
+from tilelang.operand import operand
 
 accumulator_16x8: Fragment = fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot // 2), 2 * (lane % 4) + slot % 2))
 

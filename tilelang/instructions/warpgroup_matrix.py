@@ -8,8 +8,9 @@ Matrix Layouts", "Matrix-Descriptor"; NVIDIA CUTLASS, mma_sm90_desc.hpp.
 
 from tilelang.dtype import DType, bfloat16, float16, float32
 from tilelang.expr import Axis, cast
-from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, operand, queue, updates
+from tilelang.instruction import IN_ORDER_GROUP, Instruction, fragment, instruction, updates
 from tilelang.instructions.ptx import FUNCTION, ISA, SHARED_ADDRESS, listed, numbered, places, slots
+from tilelang.operand import operand, queue
 from tilelang.tensor import Layout
 
 SWIZZLES = tuple(Layout(swizzle_bytes=width) for width in (32, 64, 128))  # rows along k, 16-byte chunks exchanged

@@ -9,8 +9,9 @@ VOP3P-MAI; RDNA3 Instruction Set Architecture, "Wave Matrix Multiply Accumulate"
 
 from tilelang.dtype import DType, bfloat16, float16, float32
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Fragment, Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import Fragment, Instruction, fragment, instruction, updates
 from tilelang.instructions.ptx import FUNCTION, Slots, places, slots
+from tilelang.operand import operand
 
 left_32x8: Fragment = fragment(64, 4, lambda lane, slot: (lane % 32, 4 * (lane // 32) + slot))
 right_8x32: Fragment = fragment(64, 4, lambda lane, slot: (4 * (lane // 32) + slot, lane % 32))

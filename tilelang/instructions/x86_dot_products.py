@@ -13,7 +13,8 @@ Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, 
 
 from tilelang.dtype import DType, bfloat16, float32, int8, int32, uint8
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import Instruction, fragment, instruction, updates
+from tilelang.operand import operand
 
 LANES = (16, 8, 4)  # of the registers of 512, 256 and 128 bits
 _MANUAL = "Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2"

@@ -15,7 +15,8 @@ Optimization Reference Manual, chapter 20, Intel Advanced Matrix Extensions, for
 
 from tilelang.dtype import DType, bfloat16, float32, int8, int32, uint8
 from tilelang.expr import Axis, cast
-from tilelang.instruction import Fragment, Instruction, fragment, instruction, operand, updates
+from tilelang.instruction import Fragment, Instruction, fragment, instruction, updates
+from tilelang.operand import operand
 
 ROWS, ROW_BYTES = 16, 64  # of a tile
 

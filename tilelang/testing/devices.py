@@ -10,7 +10,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tilelang.machine import Profile, load_profile, shipped_profiles
+from tilelang.machine import Profile
+from tilelang.profile_files import load_profile, shipped_profiles
 from tilelang.testing.choice import Source, subset
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import functions as F
-from tilelang.computation import Computation, Tensor, axes, computation, define, input
+from tilelang.computation import Computation, Tensor, axes, computation, input
+from tilelang.definitions import define
 from tilelang.expr import Axis, Expr
 from tilelang.testing.choice import Source
 from tilelang.testing.family import (

@@ -8,7 +8,8 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import functions as F
-from tilelang.computation import Computation, Tensor, as_computation, axes, define
+from tilelang.computation import Computation, Tensor, as_computation, axes
+from tilelang.definitions import define
 from tilelang.expr import Axis, Expr
 from tilelang.testing.choice import Source
 

@@ -12,12 +12,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang import functions
-from tilelang.computation import Computation, Tensor, computation, define, input
+from tilelang.computation import Computation, Tensor, computation, input
+from tilelang.definitions import define
 from tilelang.errors import ComputationError, Refusal
 from tilelang.expr import Axis, Expr, Read, rewrite
-from tilelang.instruction import Instruction, Operand
+from tilelang.instruction import Instruction
 from tilelang.lowering.pipeline import lower
 from tilelang.meaning import MOVE, UPDATE
+from tilelang.operand import Operand
 from tilelang.options import Options
 from tilelang.schedule import Builder, Schedule, move
 from tilelang.steps import Split

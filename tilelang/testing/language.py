@@ -11,7 +11,8 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import functions as F
-from tilelang.computation import Computation, axes, computation, define, input
+from tilelang.computation import Computation, axes, computation, input
+from tilelang.definitions import define
 from tilelang.expr import INDEX, Expr, Read, Var, index
 from tilelang.schedule import can
 from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Team, Tile, Unfuse, Units, Vectorize, When, hole

@@ -14,7 +14,8 @@ from typing import Any
 from tilelang.check import main_task
 from tilelang.computation import Computation, Tensor
 from tilelang.expr import Pad, Read
-from tilelang.machine import Profile, load_profile
+from tilelang.machine import Profile
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Move, Schedule, move, schedule, threads, warps
 from tilelang.spec import Spec
 from tilelang.steps import Split, Tile

@@ -8,7 +8,8 @@ from typing import Any
 
 from tilelang import dtype as dt
 from tilelang import functions as F
-from tilelang.computation import axes, define, input
+from tilelang.computation import axes, input
+from tilelang.definitions import define
 from tilelang.expr import cast
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile

@@ -13,7 +13,8 @@ from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, cycle_ns,
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.sampling import LEAST_SECONDS, Run, enough
-from tilelang.computation import Tensor, axes, define, input
+from tilelang.computation import Tensor, axes, input
+from tilelang.definitions import define
 from tilelang.dtype import DType, float16, float32, int32
 from tilelang.expr import Expr
 from tilelang.machine import register, thread

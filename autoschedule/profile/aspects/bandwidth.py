@@ -14,7 +14,8 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.fits import Plateau, capacity, plateaus
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.computation import axes, define, input
+from tilelang.computation import axes, input
+from tilelang.definitions import define
 from tilelang.dtype import float32
 from tilelang.functions import sum
 from tilelang.machine import register, thread

@@ -10,7 +10,8 @@ from tilelang.autoschedule.cost import SCALES
 from tilelang.autoschedule.fill import candidates
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
-from tilelang.computation import Computation, as_computation, axes, define, input
+from tilelang.computation import Computation, as_computation, axes, input
+from tilelang.definitions import define
 from tilelang.dtype import float32
 from tilelang.functions import pad, sum
 

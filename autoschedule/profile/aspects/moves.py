@@ -9,7 +9,8 @@ from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
-from tilelang.computation import Tensor, axes, define, input
+from tilelang.computation import Tensor, axes, input
+from tilelang.definitions import define
 from tilelang.dtype import float32
 from tilelang.functions import pad, sum
 from tilelang.machine import block, register, shared

@@ -15,7 +15,8 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.units import multiplies, rates_of
-from tilelang.computation import axes, define, input
+from tilelang.computation import axes, input
+from tilelang.definitions import define
 from tilelang.dtype import float32
 from tilelang.errors import TileLangError
 from tilelang.instruction import AT_ONCE, Instruction, known

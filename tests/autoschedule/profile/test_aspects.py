@@ -10,7 +10,7 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.lowering.compilers.interface import tools
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.targets import local_target
 
 KNOWN = {"cycle_ns": 0.5}

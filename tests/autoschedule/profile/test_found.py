@@ -17,7 +17,8 @@ from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
-from tilelang.machine import QUERIED, load_profile, parse_profile
+from tilelang.machine import QUERIED
+from tilelang.profile_files import load_profile, parse_profile
 
 Times = Callable[[str, int, int, int], float]  # of a text, its blocks, threads of a block, bytes of shared memory
 

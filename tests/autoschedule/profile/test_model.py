@@ -14,7 +14,8 @@ from tilelang.autoschedule.fill import candidates
 from tilelang.autoschedule.profile.aspects import model
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.machine import Profile, load_profile
+from tilelang.machine import Profile
+from tilelang.profile_files import load_profile
 from tilelang.schedule import Schedule
 
 POCL = load_profile("sapphire_rapids")

@@ -7,7 +7,8 @@ import pytest
 
 from tilelang.autoschedule.profile.plot import plot, steps
 from tilelang.errors import DeviceError
-from tilelang.machine import Curve, load_profile
+from tilelang.machine import Curve
+from tilelang.profile_files import load_profile
 
 
 def test_without_matplotlib_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

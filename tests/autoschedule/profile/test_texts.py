@@ -11,7 +11,7 @@ from tilelang.autoschedule.profile.aspects import ASPECTS, access, local, reside
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run, Sample
-from tilelang.machine import load_profile
+from tilelang.profile_files import load_profile
 from tilelang.targets import local_target
 from tilelang.testing import emulation
 
