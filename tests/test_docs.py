@@ -105,6 +105,14 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}, f"{path.name}: {target}"
 
 
+def test_every_term_of_the_glossary_is_linked_to_its_chapter() -> None:
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    entries = [" ".join(entry.split()) for entry in page.split("\n- ")[1:]]
+    terms = [entry.split("**")[1] for entry in entries]
+    assert [entry for entry in entries if not re.search(r"\(\[[^]]+\]\([\w#.-]+\)\)$", entry)] == []
+    assert terms == sorted(set(terms))
+
+
 def test_the_guide_has_a_page_for_every_link_of_its_index() -> None:
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     assert {p.name for p in PAGES if p.parent == ROOT / "docs"} - {"index.md"} <= set(re.findall(r"\]\((\w+\.md)\)", index))
