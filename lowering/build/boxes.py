@@ -94,9 +94,6 @@ class Boxes(InstructionMoves):
         self.checked(frame, step, frame.target.places[0].buffer.memory)
         whole = frame.task.values[0]
         assert isinstance(whole, (Read, Pad))
-        if self.signal is None and semantics.completes == BARRIER_BY_BYTES:
-            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
-                         " unless another role waits for it", "load it on a role of its own")  # fmt: skip
         outside = frame.fill is not None and frame.fill.value == semantics.outside
         self._check_outside(frame, step, outside)
         (source,) = (name for name in semantics.reads if name != semantics.writes)
@@ -116,10 +113,9 @@ class Boxes(InstructionMoves):
         named = tuple((region.operand, buffer, at) for buffer, at, region in operands)
         regions = tuple(region for _, _, region in operands)
         signal = self.signal if semantics.completes == BARRIER_BY_BYTES else None
-        if semantics.multicast and not self.among_blocks:
-            raise refuse(step, "not-lowered-yet", f"`{step}` copies the same data to all blocks of a cluster, which is valid, but only"
-                         " supported yet for a load above the blocks that a role divides among them",
-                         "write it above the blocks: { tile ... -> block; do ... }")  # fmt: skip
+        if semantics.completes == BARRIER_BY_BYTES and signal is None:
+            raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
+                         " unless another role waits for it", "load it on a role of its own")  # fmt: skip
         made: ir.Stmt = ir.Instruction(semantics, named, 1, step.span, regions, signal, semantics.multicast)
         if semantics.completes == IN_ORDER_GROUP:
             made = ir.seq(made, ir.Commit(step.span, semantics.family), ir.Wait(0, step.span, semantics.family))

@@ -10,6 +10,7 @@ import tilelang as tl
 from tests.lowering.test_roles import check, linear, lowered
 from tilelang import testing
 from tilelang.errors import Refusal
+from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, instruction, moves, operand
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
@@ -251,3 +252,18 @@ def test_a_tile_for_blocks_along_an_axis_that_the_load_has_not_is_refused() -> N
     ).schedule()
     with pytest.raises(Refusal, match="its dimensions are m, k"):
         testing.lowered(made, tl.load_profile("hopper"))
+
+
+def test_a_box_store_that_nobody_can_wait_for_is_refused() -> None:
+    """Bytes that arrive in a tensor are counted by no barrier: only a load on a role has one."""
+    r, c = tl.axes(r=64, c=64)
+    d = operand("D", tl.bfloat16, tl.global_, r, c, alignment_bytes=16)
+    s = operand("S", tl.bfloat16, tl.shared, r, c, layouts=(tl.layout().swizzle(128),))
+    instruction("store_by_bytes", means=moves(d[r, c], s[r, c]), operands=(d, s), level="block", issue=ONE_LANE, replace=True,
+                completes=BARRIER_BY_BYTES, host="tensor map", limits={"r": 256, "c": 64}, outside=0.0)  # fmt: skip
+    back = tl.move().via(tl.shared, layout=SWIZZLED).do("store_by_bytes")
+    start = tl.schedule(linear(64, 64, 64)).units(block=tl.warps(1)).tile(m=64, n=64).to(tl.block)
+    plan = start.accumulate(tl.register, steps=back).tile(m=2).to(tl.thread)
+    with pytest.raises(Refusal, match="unless another role waits for it") as refused:
+        lowered(plan, "hopper")
+    assert refused.value.code == "not-lowered-yet"
