@@ -70,9 +70,7 @@ def held(share: Share, thread: Var) -> Held | None:
         registers = [np.broadcast_to(evaluate(e, points), shape)[own] for e in at]
     except KeyError:
         return None
-    if not own.any() or any((x < 0).any() for x in places):
-        return None
-    extents = tuple(int(x.max()) + 1 for x in places)
+    extents = tuple(int(x.max(initial=-1)) + 1 for x in places)
     if math.prod(extents) * threads > MOST_POINTS:
         return None
     where = np.full((math.prod(extents), threads), -1, np.int64)
@@ -100,10 +98,10 @@ def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thr
             return None
         wanted = [(0 <= x) & (x < n) for x, n in (*zip(offsets, extents, strict=True), *zip(places, has.extents, strict=True))]
         needed = np.logical_and.reduce([np.ones(points[thread].shape, bool), *wanted])
-        element = _flat([np.where(needed, x, 0) for x in places], has.extents, points[thread].shape)
         if not needed.any():
             found.append(Fetch(tuple(map(index, at))))
             continue
+        element = _flat([np.where(needed, x, 0) for x in places], has.extents, points[thread].shape)
         fetch = _fetch(tuple(map(index, at)), source, has.where, element, needed, points, thread, warp)
         if fetch is None:
             return None

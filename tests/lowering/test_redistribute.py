@@ -305,3 +305,12 @@ def test_a_redistribution_that_does_not_cover_its_reader_is_refused() -> None:
     assert "(i, j) = (1, 0)" in str(caught.value) and "is read by thread 0 but is in the registers of thread 1" in str(
         caught.value
     )
+
+
+def test_a_tensor_of_which_nobody_owns_anything_is_handed_on() -> None:
+    """Other threads read it than those that would own it: there is no element that any of them could miss."""
+    m, k = tl.axes(m=0, k=128)
+    X = tl.input("X", tl.float32, m, k)
+    start = tl.schedule(tl.define("Y", X[m, k] * 2.0, m, k)).units(block=tl.warps(1)).tile(m=1).to(tl.block)
+    held = start.load("X", tl.register, steps=by_threads(k=4)).split(k=32).load("X", tl.register)
+    check(held.tile(k=1).to(tl.thread), AMPERE)
