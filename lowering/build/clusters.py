@@ -128,11 +128,14 @@ def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step
 
 def _check_between(step: Step, inner: Tile) -> None:
     """Refuses what does not mean the same below the blocks' tile."""
-    fits = False
-    if isinstance(step, Place) and (step.verb, step.memory) in (("load", "shared"), ("accumulate", "register")):
-        fits = shares(step) is None or step.verb == "load" and step.on is not None
-    elif isinstance(step, Split):
+    if isinstance(step, Split):
         fits = not {a for a, _ in inner.sizes} & {a for a, _ in step.sizes}
+    else:
+        fits = (
+            isinstance(step, Place)
+            and (step.verb, step.memory) in (("load", "shared"), ("accumulate", "register"))
+            and (shares(step) is None or step.verb == "load" and step.on is not None)
+        )
     if not fits:
         later(step, f"work that all blocks of a cluster share above `{inner}`")
 
