@@ -30,6 +30,7 @@ import subprocess
 import sys
 import time
 import types
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -69,6 +70,13 @@ class Result:
 
 
 # --- code ---
+
+
+def compiled(text: str, file: str) -> types.CodeType:
+    """The code of a module, whatever the compiler warns of: pytest may make errors of warnings."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return compile(text, file, "exec")
 
 
 def functions_of(code: types.CodeType) -> Iterator[tuple[Key, types.CodeType]]:
@@ -204,7 +212,7 @@ class Server:
         collected = "".join(json.dumps({"test": test}) + "\n" for test in self.items)
         (Path(self.job.folder) / "collected.jsonl").write_text(collected, encoding="utf-8")
         self.sources = {file: Path(file).read_text(encoding="utf-8") for file in sorted({m["file"] for m in self.job.mutants})}
-        self.codes = {file: compile(text, file, "exec") for file, text in self.sources.items()}
+        self.codes = {file: compiled(text, file) for file, text in self.sources.items()}
         for module in sorted({m["module"] for m in self.job.mutants}):
             importlib.import_module(module)  # also what tests would import late: a fork cannot replace what is not there
         self.live = Live(list(self.sources))
@@ -268,7 +276,7 @@ class Server:
                     continue
                 if time.monotonic() > end:
                     break
-                codes = changed(self.codes[mutant["file"]], compile(mutant["text"], mutant["file"], "exec"))
+                codes = changed(self.codes[mutant["file"]], compiled(mutant["text"], mutant["file"]))
                 meeting = met[number] if codes is not None else self.of_file(mutant["file"], met, seconds)
                 tests = [test for test in meeting if test not in set(before["passed"])]
                 if not tests and "mutant" in before:
@@ -301,6 +309,8 @@ class Server:
                 found = result.test
                 break
             passed.append(result.test)
+            if time.monotonic() - begun > 2 * self.job.test_seconds:  # processes of their own take longer than forks do
+                break
         took = round(before["seconds"] + time.monotonic() - begun, 1)
         return {"found": found, "passed": passed, "seconds": took}
 

@@ -169,11 +169,11 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     module = "lowering_of_a_mutant"
     (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
     (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
-    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\n", encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\nfilterwarnings = error\n", encoding="utf-8")
     mutants = [
         {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name,
          "equivalent": name == "known"}
-        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "imported": ("= 1", "= 2"),
+        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "literal": ("n * 2", "(n is not 1)"), "imported": ("= 1", "= 2"),
                              "known": ("n * 2", "n * 3")}.items()
     ]  # fmt: skip
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
@@ -187,9 +187,10 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     collected = [one["test"] for one in forked_tests.read(tmp_path / "collected.jsonl")]
     assert collected == [f"test_it.py::test_{name}" for name in ("small", "large", "other")]
     verdicts = forked_tests.read(tmp_path / "verdicts.jsonl")
-    assert [one["mutant"] for one in verdicts] == ["found", "same", "imported"]
-    assert [one["found"] for one in verdicts] == ["test_it.py::test_large", None, verdicts[2]["found"]] and verdicts[2]["found"]
-    assert [one["tests"] for one in verdicts] == [2, 2, 2]
+    assert [one["mutant"] for one in verdicts] == ["found", "same", "literal", "imported"]
+    large, imported = "test_it.py::test_large", verdicts[3]["found"]
+    assert [one["found"] for one in verdicts] == [large, None, "test_it.py::test_small", imported] and imported
+    assert [one["tests"] for one in verdicts] == [2, 2, 2, 2]
 
 
 def test_the_report_leaves_out_what_is_equivalent(
