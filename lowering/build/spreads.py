@@ -17,7 +17,7 @@ from tilelang.machine import Profile
 from tilelang.order import order_extents, tile_of
 from tilelang.simplify import simplify
 from tilelang.spec import LEVELS, names_below
-from tilelang.steps import Do, Hole, Place, Split, Step, Tile, Vectorize
+from tilelang.steps import Do, Hole, Place, Split, Step, Tile
 from tilelang.task import Task
 from tilelang.tensor import Layout
 
@@ -138,8 +138,7 @@ def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]
                 owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
     if not owners or not {a for t in owners for a, _ in t.sizes} <= set(known):
         return steps
-    leaf = len(steps) - isinstance(steps[-1], Vectorize)
-    return (*steps[:leaf], *owners, *steps[leaf:])
+    return (*steps, *owners)  # `complete` puts the leaf last
 
 
 def check_level(profile: Profile, step: Tile) -> None:

@@ -111,3 +111,11 @@ def test_a_plain_sum_needs_no_more_registers() -> None:
     plan = in_lanes(tl.define("Y", tl.sum(tl.exp(tl.input("X", tl.float32, i, j)[i, j]), over=j), i))
     (kernel,) = lower(plan.computation, plan.steps, POCL).kernels
     assert [b.role for b in kernel.registers if b.role] == []
+
+
+def test_a_later_round_combines_what_came_through_shared_memory() -> None:
+    i, j = tl.axes(i=6, j=12)
+    X = tl.input("X", tl.float32, i, j)
+    y = tl.define("Y", tl.reduce(lambda a, b: a + b + a * b, 0.0, X[i, j], over=j), i)  # it asks for each operand twice
+    made = tl.schedule(y).tile(i=6).to(tl.block).split(j=4).accumulate(tl.register, steps=tl.move().via(tl.shared))
+    assert check_schedule(made.tile(i=2).to(tl.thread), arrays(made.computation, "random"), profile=POCL) == []

@@ -18,6 +18,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Axis, Binary, Expr, Var, cast, const, index
 from tilelang.instruction import instruction, updates
 from tilelang.lowering import ir, simulate
+from tilelang.lowering.passes.crossing import vector_widths
 from tilelang.lowering.passes.fission import run_threads_in_loops
 from tilelang.lowering.passes.promote import promote
 from tilelang.lowering.passes.unroll import unroll
@@ -122,6 +123,17 @@ def test_statements_between_barriers_become_loops() -> None:
         "threads tid in 0..8:",
         "  Out[tid] = S[7 - tid]",
     ]
+
+
+def test_as_many_neighbours_cross_at_once_as_a_vector_touches() -> None:
+    single, wide, odd = (register(name, 8) for name in ("single", "wide", "odd"))
+    j = var("j", 6)
+    body = ir.Seq((
+        put(single, K, value=load(single, 7)),
+        put(wide, 4, value=load(X, 0, lanes=4)),
+        ir.For(j, index(6), put(odd, j, value=ONE), "vector"),
+    ))  # fmt: skip
+    assert vector_widths(body) == {single: 1, wide: 4, odd: 2}, "as far as rows of 8 divide"
 
 
 def rotation() -> ir.Stmt:

@@ -448,6 +448,14 @@ def test_two_reductions_are_no_instruction() -> None:
     assert error.code == "instruction-mismatch" and "2 reductions that share a loop" in str(error.counterexample)
 
 
+def test_a_reduction_with_two_members_is_told_by_its_first() -> None:
+    i, j = tl.axes(i=4, j=16)
+    best = tl.define("best", tl.argmax(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    error = refused(lambda: tl.schedule(best).tile(i=1).to(tl.block).do("opencl_dot4"), POCL)
+    assert error.code == "instruction-mismatch"
+    assert error.counterexample == "the reduction best_argmax_0 has 2 members"
+
+
 def test_a_reduction_under_a_condition_is_no_instruction() -> None:
     i, j, d = tl.axes(i=32, j=32, d=16)
     P, V = tl.input("P", tl.float32, i, j), tl.input("V", tl.float32, j, d)

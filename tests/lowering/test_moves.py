@@ -204,8 +204,9 @@ def copied(v: Var, at: Expr, rounds: int, tested: bool) -> ir.Stmt:
         copied(I, BLOCK * 16 + 15 - I, 16, False),
         copied(I, BLOCK * 16 + I, 8, False),
         copied(I, BLOCK * 16 + I, 16, True),
+        ir.Seq((copied(I, BLOCK * 16 + I, 16, False), ir.Store(HELD, (index(3),), const(5.0, HELD.dtype)))),
     ],
-    ids=["the same", "other elements", "fewer elements", "tested"],
+    ids=["the same", "other elements", "fewer elements", "tested", "a store after it"],
 )
 def test_both_sides_of_a_condition_are_one_move_only_where_they_are_the_same(whole: ir.Stmt) -> None:
     before = ir.For(J, index(16), ir.Store(HELD, (J,), const(7.0, HELD.dtype)))

@@ -168,3 +168,11 @@ def test_products_of_axes_and_values_of_tensors_are_not_a_box() -> None:
     for e in (ROW * COLUMN, table[(ROW,)]):
         with pytest.raises(NotABox):
             print(Reading((e,), ranges, {}).box)
+
+
+@pytest.mark.parametrize("divisor", [2, 3, 4, 7])
+def test_a_remainder_ends_before_the_divisor(divisor: int) -> None:
+    reading = Reading((ROW % divisor,), {ROW: (ROUND * 5, 9)}, {})
+    assert [str(e) for e in reading.ends(0, True)] == [str(divisor - 1)]
+    assert [str(e) for e in reading.ends(0, False)] == ["0"]
+    assert reading.within(0, index(0), divisor) and not reading.within(0, index(0), divisor - 1)

@@ -62,3 +62,10 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
     assert _points([THREAD + BLOCK], 8) is None
     found = _points([THREAD + WALK * 8], 8)
     assert found is not None and found[1].tolist() == [[t + 8 * k for k in range(4)] for t in range(8)]
+
+
+def test_as_many_as_a_million_points_are_enumerated() -> None:
+    rounds = 1 << 17  # of 8 threads
+    found = _points([THREAD + Var("k", INDEX, 0, rounds - 1) * 8], 8)
+    assert found is not None and found[1].shape == (8, rounds)
+    assert _points([THREAD + Var("k", INDEX, 0, rounds) * 8], 8) is None

@@ -40,3 +40,14 @@ def test_long_expressions_count_by_their_operations(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(unroll, "MOST_OPERATIONS", 1000)
     with pytest.raises(Refusal, match="1,000 operations"):
         unroll.unroll(kernel, 1 << 20)
+
+
+def test_the_registers_that_take_most_are_told_first() -> None:
+    few, most, many = (ir.Buffer(name, OUT.dtype, (n,), "register") for name, n in (("a", 2), ("z", 64), ("b", 8)))
+    body = ir.seq(
+        *(ir.Store(b, (index(0),), const(0.0, b.dtype)) for b in (few, many)), ir.Store(most, (I,), const(0.0, OUT.dtype))
+    )
+    kernel = program(ir.For(I, index(64), body, "serial", Span("s.py", 1)), few, most, many, OUT).kernels[0]
+    with pytest.raises(Refusal) as caught:
+        unroll.unroll(kernel, 32)
+    assert caught.value.counterexample == "each thread holds z: 64 elements and b: 8 elements and a: 2 elements"
