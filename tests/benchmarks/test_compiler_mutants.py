@@ -173,8 +173,8 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     mutants = [
         {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name,
          "equivalent": name == "known"}
-        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "literal": ("n * 2", "(n is not 1)"), "imported": ("= 1", "= 2"),
-                             "known": ("n * 2", "n * 3")}.items()
+        for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "literal": ("n * 2", "(n is not 1)"),
+                             "imported": ("= 1", "= 2"), "known": ("n * 2", "n * 3")}.items()
     ]  # fmt: skip
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
     (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")

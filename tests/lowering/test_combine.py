@@ -119,3 +119,10 @@ def test_a_later_round_combines_what_came_through_shared_memory() -> None:
     y = tl.define("Y", tl.reduce(lambda a, b: a + b + a * b, 0.0, X[i, j], over=j), i)  # it asks for each operand twice
     made = tl.schedule(y).tile(i=6).to(tl.block).split(j=4).accumulate(tl.register, steps=tl.move().via(tl.shared))
     assert check_schedule(made.tile(i=2).to(tl.thread), arrays(made.computation, "random"), profile=POCL) == []
+
+
+def test_only_what_is_worked_out_twice_is_held() -> None:
+    """Not the registers, constants and indices that several members ask for: X's element, and whether it wins."""
+    plan = in_rows(argmax(16, 64))
+    (kernel,) = lower(plan.computation, plan.steps, POCL).kernels
+    assert [b.name for b in kernel.registers if b.role] == ["Y_argmax_0_state_value", "Y_argmax_0_state_common"]
