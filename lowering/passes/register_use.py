@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Const, Expr, Var, free, index
+from tilelang.expr import Const, Expr, Var, free
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Opaque, evaluate
 from tilelang.simplify import interval
@@ -249,9 +249,7 @@ def _elements(access: _Access, ranges: Mapping[Var, tuple[int, int]] | None) -> 
     mask = np.zeros(access.buffer.elements, bool)
     flat = np.zeros((), np.int64)
     try:
-        for i, extent, stride in zip(
-            access.indices or (index(0),), access.buffer.shape or (1,), access.buffer.strides or (1,), strict=True
-        ):
+        for i, extent, stride in zip(access.indices, access.buffer.shape, access.buffer.strides, strict=True):
             at = evaluate(i, values)
             if at.size and (int(at.min()) < 0 or int(at.max()) >= extent):
                 return None

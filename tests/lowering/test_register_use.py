@@ -59,6 +59,13 @@ def test_what_is_missing_is_read_from_before(partly: ir.Stmt) -> None:
     assert (found.whole, found.exposed, found.written) == (False, True, True)
 
 
+def test_a_buffer_of_no_dimension_is_one_element() -> None:
+    one = ir.Buffer("one", dt.float32, (), "register")
+    read = ir.Store(OUT, (THREAD,), ir.Load(one, ()))
+    assert register_uses(ir.seq(ir.Store(one, (), ONE), read))[one].whole
+    assert register_uses(read)[one].exposed
+
+
 def test_a_read_under_the_condition_of_the_write_is_covered() -> None:
     some = THREAD < 5
     under = ir.If(some, rows(put(I, J))), ir.If(some, READ)
