@@ -74,3 +74,15 @@ def test_a_stage_reads_a_tensor_that_a_load_brings_for_its_round() -> None:
     made = pointwise(16, 16, 16).split(k=4).load("A", "shared").compute("S", "shared", ahead=1)
     with pytest.raises(tl.Refusal, match="loads its source for one iteration only"):
         testing.lowered(made)
+
+
+def test_all_of_a_stage_counts_in_shared_memory_and_a_threads_part_in_registers() -> None:
+    """8 x 8192 elements of 4 bytes, twice, for 8 threads."""
+    start = pointwise(16, 16, 1 << 14).split(k=1 << 13)
+    with pytest.raises(tl.Refusal) as refused:
+        testing.lowered(start.compute("S", "shared", ahead=1).tile(m=2, n=4).to("thread"), tl.load_profile("ampere"))
+    assert refused.value.code == "memory-over-capacity"
+    assert "the 2 stages of its buffer take 524288 bytes of shared, which has 166912" in refused.value.message
+    with pytest.raises(tl.Refusal) as refused:
+        testing.lowered(start.compute("S", "register", ahead=1).tile(m=2, n=4).to("thread"), tl.load_profile("ampere"))
+    assert "the 2 stages of its buffer take 65536 bytes of register, which has 1020" in refused.value.message
