@@ -221,4 +221,4 @@ def _multicasts(build: Build) -> str:
 
 def rank_of(build: Build) -> Expr:
     """The number of a block in its cluster."""
-    return simplify(Var("block_x", INDEX, 0, max(1, build.grid[0]) - 1) % build.cluster)
+    return simplify(Var("block_x", INDEX, 0, build.grid[0] - 1) % build.cluster)

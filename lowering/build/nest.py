@@ -130,7 +130,7 @@ class Nest(Rings):
             Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0)
             for d, count in enumerate((first, *extents[1:]))
         ]
-        self.build.grid = [0] if empty else [first, *extents[1:]]
+        self.build.grid = [first, *extents[1:]]
         return [simplify(blocks[0] // n) if level == "cluster" else blocks[0], *blocks[1:]]
 
     def spread(self, frame: Frame, i: int, step: Tile) -> ir.Stmt:

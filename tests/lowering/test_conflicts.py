@@ -10,7 +10,7 @@ import pytest
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Digit, Opaque, _digit, evaluate, is_opaque, step
+from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, step
 from tilelang.simplify import simplify
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
@@ -120,3 +120,16 @@ def test_a_digit_is_that_of_a_longer_number_whatever_comes_below() -> None:
             numbers, others = (np.asarray(evaluate(e, {V: v, rest: np.arange(n)})) for e in (found, other))
             assert (numbers // (place * more) == v // place).all() and ((others - numbers) % period == 0).all()
     assert Digit(V, 2, None).of(V, 3, 4) is None
+
+
+# --- pairs of accesses ---
+
+
+@pytest.mark.parametrize(("rounds", "conflict"), [(1 << 11, False), (1 << 14, False), (1 << 15, True)])
+def test_a_million_points_are_looked_at(rounds: int, conflict: bool) -> None:
+    """64 threads write even elements and read odd ones, in so many rounds each; beyond a million points nobody knows."""
+    thread, buffer = Var(ir.THREAD.name, INDEX, 0, 63), ir.Buffer("S", dt.float32, (1 << 22,), "shared")
+    j, k = (Var(name, INDEX, 0, rounds - 1) for name in "jk")
+    wrote = Access(buffer, ((thread + j * 64) * 2,), 1, True, bound=frozenset({j}))
+    reads = Access(buffer, ((thread + k * 64) * 2 + 1,), 1, False, bound=frozenset({k}))
+    assert Prover(64).conflict(wrote, reads) is conflict

@@ -51,3 +51,14 @@ def test_the_registers_that_take_most_are_told_first() -> None:
     with pytest.raises(Refusal) as caught:
         unroll.unroll(kernel, 32)
     assert caught.value.counterexample == "each thread holds z: 64 elements and b: 8 elements and a: 2 elements"
+
+
+def test_as_many_operations_as_the_limit_are_written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores of a constant at a constant: two operations each."""
+    monkeypatch.setattr(unroll, "MOST_OPERATIONS", 2 * (16 + 20))
+    assert len(stores(10)) == 16 + 20
+    with pytest.raises(Refusal, match="72 operations"):
+        stores(11)
+    monkeypatch.setattr(unroll, "MOST_OPERATIONS", 2 * (16 + 20) - 1)
+    with pytest.raises(Refusal, match="71 operations"):
+        stores(10)
