@@ -55,7 +55,7 @@ class _Turning:
         body, condition = inner.body, None
         if isinstance(body, ir.If) and body.otherwise is None:
             condition, body = body.condition, body.then
-        if not isinstance(body, ir.Store) or body.buffer.memory == "register" or body.count is not None:
+        if not isinstance(body, ir.Store) or body.count is not None:
             return None
         if any(load.buffer is body.buffer for load in ir.loads(body.value)):
             return None

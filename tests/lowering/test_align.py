@@ -39,6 +39,13 @@ def test_elements_are_moved_to_the_lines() -> None:
     assert "    Y[block_x * 256 + i * 16 + before:16] = 2.0 * X[block_x * 256 + i * 16 + before:16]" in lines
 
 
+def test_an_array_may_begin_at_a_line_or_one_element_behind() -> None:
+    plan = vectors(doubled())
+    (kernel,) = lower(plan.computation, plan.steps, PROFILE).kernels
+    (before,) = [s.var for s in ir.statements(kernel.body) if isinstance(s, ir.Let)]
+    assert (before.lower, before.upper) == (0, 15)
+
+
 @pytest.mark.parametrize("elements", [16, 17, 255, 256, N])
 @pytest.mark.parametrize("begin", [0, 1, 4, 15])
 def test_values_are_right_wherever_the_arrays_begin(elements: int, begin: int) -> None:

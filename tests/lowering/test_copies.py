@@ -206,6 +206,27 @@ def test_a_device_without_copies_stages() -> None:
     assert said == "waits in registers; `sapphire_rapids` has no asynchronous copies"
 
 
+@pytest.mark.parametrize(
+    ("k", "threads", "held", "how"),
+    [
+        (32, True, ["A_staged"], "waits in registers"),
+        (36, True, [], "stored at once, for a thread's share of 72 elements is more than 64"),
+        (32, False, [], "one thread stores it at once"),
+        (1, False, [], "one thread stores it at once"),
+    ],
+)
+def test_what_a_device_without_copies_does_instead(k: int, threads: bool, held: list[str], how: str) -> None:
+    """A tile of 32 x k elements is loaded by 16 threads, or by one."""
+    m, n, r = tl.axes(m=64, n=64, k=288)
+    A, B = tl.input("A", tl.float32, m, r), tl.input("B", tl.float32, r, n)
+    made = tl.schedule(tl.define("C", tl.sum(A[m, r] * B[r, n], over=r), m, n)).tile(m=32, n=32).to(tl.block)
+    made = made.accumulate(tl.register).split(k=k).load("A", tl.shared, ahead=1)
+    made = made.tile(m=8, n=8).to(tl.thread) if threads else made
+    (kernel,) = lower(made.computation, made.steps, tl.load_profile("cdna3")).kernels
+    assert [b.name for b in kernel.registers if b.name.startswith("A")] == held
+    assert kernel.notes == (f"`load A in shared ahead 1`: {how}; `cdna3` has no asynchronous copies",)
+
+
 def test_explain_says_which_and_why() -> None:
     text = tl.compile(ahead(matmul(33, 37, 20)), target=tl.target("opencl", profile="simulated")).explain()
     assert "\n  `load A in shared ahead 1`: asynchronous copies of 4 bytes\n" in text

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.expr import INDEX, Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.passes.turn import turn
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c_family import emit
 from tilelang.lowering.targets.cpu import DIALECT
@@ -108,6 +110,15 @@ def test_what_is_no_square_stays() -> None:
     copy = tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
     kept = tl.schedule(copy).tile(i=16, j=16).to(tl.block).split(i=1, unroll=True).vectorize(j=16)
     assert not any("turned" in b.name for k in kernels(kept) for b in k.buffers), "side by side on both sides"
+
+
+@pytest.mark.parametrize(("memory", "turned"), [("shared", True), ("register", False)])
+def test_what_is_stored_in_registers_stays(memory: Any, turned: bool) -> None:
+    x, held = ir.Buffer("X", tl.float32, (8, 8), "global", "input"), ir.Buffer("held", tl.float32, (8, 8), memory)
+    u, v = (Var(name, INDEX, 0, 7) for name in "uv")
+    row = ir.For(v, index(8), ir.Store(held, (v, u), ir.Load(x, (u, v))), "vector")
+    kernel = ir.Kernel("k", (1, 1, 1), 1, (x, held), ir.For(u, index(8), row, "unroll"))
+    assert (turn(kernel, 8).body != kernel.body) is turned
 
 
 def test_where_threads_run_together_nothing_is_turned() -> None:
