@@ -20,7 +20,7 @@ tests of one mutant; another `run` goes on with the survivors where it stopped.
     python benchmarks/compiler_mutants.py run --from benchmarks/results/compiler_mutants.json
 
 keep the verdicts, and take those of found mutants over, at another commit or on another machine. They hold while the text of the
-mutated file is the same.
+mutated file is the same. Where it is not, the test that found the same change runs first: if it fails again, it is the verdict.
 
 benchmarks/results/equivalent_mutants.json names mutants that behave like the original, each with the reason. They are not run; the
 report lists them and leaves them out of the share.
@@ -203,14 +203,15 @@ def serve(chosen: argparse.Namespace) -> int:
         if not path.exists():  # drawn once: that takes a minute
             sample = drawn(root, chosen.count, chosen.seed)
             path.write_text(json.dumps([dataclasses.asdict(mutant) for mutant in sample]), encoding="utf-8")
-        sample, reasons = _sample(chosen.folder), _reasons()
+        sample, reasons, again = _sample(chosen.folder), _reasons(), dict[str, str]()
         if chosen.take_from is not None:
-            take_over(chosen.take_from, chosen.folder, sample, chosen.of)
+            again = take_over(chosen.take_from, chosen.folder, sample, chosen.of)
         job = {
             "folder": str(chosen.folder),
             "mutants": [
                 dataclasses.asdict(mutant)
                 | {"name": mutant.name, "module": mutant.module, "equivalent": (mutant.file, *mutant.change) in reasons}
+                | {"first": again.get(mutant.name)}
                 for mutant in sample
             ],
             "tests": chosen.tests,
@@ -274,18 +275,24 @@ def _blob(commit: str, file: str) -> str:
     return _git("ls-tree", "--format=%(objectname)", commit, "--", file)
 
 
-def take_over(path: Path, folder: Path, sample: list[Mutant], commit: str) -> None:
-    """Adds the kept verdicts of found mutants to those in a folder, for files whose text is the same."""
+def take_over(path: Path, folder: Path, sample: list[Mutant], commit: str) -> dict[str, str]:
+    """Adds the kept verdicts of found mutants to those in a folder, for files whose text is the same. For other files: the test that
+    found the same change, by the mutant's name."""
     kept = json.loads(path.read_text(encoding="utf-8"))
-    same = [entry for file, entry in kept.items() if entry["blob"] == _blob(commit, file)]
-    found = {(one["mutant"], one["before"], one["after"]): one["found"] for entry in same for one in entry["mutants"]}
     known = {verdict["mutant"] for verdict in read(folder / "verdicts.jsonl") if verdict["found"]}
+    same = {file for file, entry in kept.items() if entry["blob"] == _blob(commit, file)}
+    ones = [(file, one) for file, entry in kept.items() for one in entry["mutants"] if one["found"]]
+    taken = {(one["mutant"], one["before"], one["after"]): one["found"] for file, one in ones if file in same}
+    tests = {(file, one["before"], one["after"]): one["found"] for file, one in ones}
+    again: dict[str, str] = {}
     with (folder / "verdicts.jsonl").open("a", encoding="utf-8") as record:
-        for mutant in sample:
-            test = found.get((mutant.name, *mutant.change))
-            if test is not None and mutant.name not in known:
+        for mutant in (mutant for mutant in sample if mutant.name not in known):
+            if (test := taken.get((mutant.name, *mutant.change))) is not None:
                 verdict = {"found": test, "passed": [], "seconds": 0.0, "mutant": mutant.name, "tests": 0}
                 print(json.dumps(verdict), file=record)
+            elif (test := tests.get((mutant.file, *mutant.change))) is not None:
+                again[mutant.name] = test
+    return again
 
 
 def _reasons() -> dict[tuple[str, str, str], str]:

@@ -48,8 +48,8 @@ Codes = dict[Key, types.CodeType]
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What to do. mutants: file, module, line, column, operator, text, name and whether it is equivalent; cases, seconds, test_seconds:
-    as the options are."""
+    """What to do. mutants: file, module, line, column, operator, text, name, whether it is equivalent, and the test that runs first,
+    if there is one; cases, seconds, test_seconds: as the options are."""
 
     folder: str
     mutants: list[dict[str, Any]]
@@ -278,6 +278,8 @@ class Server:
                     break
                 codes = changed(self.codes[mutant["file"]], compiled(mutant["text"], mutant["file"]))
                 meeting = met[number] if codes is not None else self.of_file(mutant["file"], met, seconds)
+                if (first := mutant["first"]) is not None and (first in seconds or self.passes_unchanged(first)):
+                    meeting = [first, *(test for test in meeting if test != first)]
                 tests = [test for test in meeting if test not in set(before["passed"])]
                 if not tests and "mutant" in before:
                     continue
@@ -287,6 +289,10 @@ class Server:
                     f"{number + 1} of {len(self.job.mutants)}: {mutant['name']}: {verdict['found'] or 'survived'}, "
                     f"{len(verdict['passed'])} of {len(meeting)} passed, {verdict['seconds']} s"
                 )
+
+    def passes_unchanged(self, test: str) -> bool:
+        known = test in self.items or test.startswith("case ")
+        return known and all(result.passed for result in self.attempt([test], lambda: None, {}, stop=True))
 
     def of_file(self, file: str, met: dict[int, list[str]], seconds: dict[str, float]) -> list[str]:
         """The tests that meet any mutant of a file, the quickest first."""
@@ -319,7 +325,7 @@ class Server:
         left = {False: self.job.test_seconds, True: self.job.test_seconds / 2}
         for test in tests:
             case = test.startswith("case ")
-            left[case] -= seconds[test]
+            left[case] -= seconds.get(test, 0.0)
             if left[case] >= 0:
                 yield test
 

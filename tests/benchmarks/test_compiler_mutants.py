@@ -170,11 +170,12 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     (tmp_path / f"{module}.py").write_text(source, encoding="utf-8")
     (tmp_path / "test_it.py").write_text(TESTED, encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\npythonpath = .\nfilterwarnings = error\n", encoding="utf-8")
+    firsts = {"again": "test_it.py::test_large", "same": "test_it.py::test_gone"}
     mutants = [
         {"file": f"{module}.py", "module": module, "line": 2, "column": 11, "text": source.replace(*change), "name": name,
-         "equivalent": name == "known"}
+         "equivalent": name == "known", "first": firsts.get(name)}
         for name, change in {"found": ("* 2", "* 3"), "same": ("n * 2", "2 * n"), "literal": ("n * 2", "(n is not 1)"),
-                             "imported": ("= 1", "= 2"), "known": ("n * 2", "n * 3")}.items()
+                             "imported": ("= 1", "= 2"), "known": ("n * 2", "n * 3"), "again": ("n * 2", "n * 4")}.items()
     ]  # fmt: skip
     job = {"folder": str(tmp_path), "mutants": mutants, "tests": ["test_it.py"], "cases": 0, "seconds": 60, "test_seconds": 60}
     (tmp_path / "job.json").write_text(json.dumps(job), encoding="utf-8")
@@ -187,10 +188,11 @@ def test_mutants_are_judged_by_the_tests_that_meet_them(tmp_path: Path) -> None:
     collected = [one["test"] for one in forked_tests.read(tmp_path / "collected.jsonl")]
     assert collected == [f"test_it.py::test_{name}" for name in ("small", "large", "other")]
     verdicts = forked_tests.read(tmp_path / "verdicts.jsonl")
-    assert [one["mutant"] for one in verdicts] == ["found", "same", "literal", "imported"]
+    assert [one["mutant"] for one in verdicts] == ["found", "same", "literal", "imported", "again"]
     large, imported = "test_it.py::test_large", verdicts[3]["found"]
-    assert [one["found"] for one in verdicts] == [large, None, "test_it.py::test_small", imported] and imported
-    assert [one["tests"] for one in verdicts] == [2, 2, 2, 2]
+    assert [one["found"] for one in verdicts] == [large, None, "test_it.py::test_small", imported, large]
+    assert imported and [one["tests"] for one in verdicts] == [2, 2, 2, 2, 2]
+    assert [len(one["passed"]) for one in verdicts] == [1, 2, 0, 0, 0], "the quickest first, or what is said"
 
 
 def test_the_report_leaves_out_what_is_equivalent(
@@ -239,7 +241,8 @@ def test_verdicts_are_kept_while_a_file_is_the_same(tmp_path: Path, monkeypatch:
     compiler_mutants.keep(tmp_path / "kept.json", sample, verdicts, "HEAD")
     monkeypatch.setattr(compiler_mutants, "_blob", lambda _, file: "blob of a.py" if file == "a.py" else "another")
     for _ in range(2):
-        compiler_mutants.take_over(tmp_path / "kept.json", tmp_path, [*sample, mutant("a.py", 3)], "HEAD")
+        again = compiler_mutants.take_over(tmp_path / "kept.json", tmp_path, [*sample, mutant("a.py", 3)], "HEAD")
+        assert again == {sample[2].name: "t"}, "the same change of another text: to be found once more"
     (taken,) = forked_tests.read(tmp_path / "verdicts.jsonl")
     assert (taken["mutant"], taken["found"]) == (sample[0].name, "t")
 
