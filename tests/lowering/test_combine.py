@@ -125,4 +125,5 @@ def test_only_what_is_worked_out_twice_is_held() -> None:
     """Not the registers, constants and indices that several members ask for: X's element, and whether it wins."""
     plan = in_rows(argmax(16, 64))
     (kernel,) = lower(plan.computation, plan.steps, POCL).kernels
-    assert [b.name for b in kernel.registers if b.role] == ["Y_argmax_0_state_value", "Y_argmax_0_state_common"]
+    held = {b.name: b.shape for b in kernel.registers if b.role}
+    assert held == {"Y_argmax_0_state_value": (8,), "Y_argmax_0_state_common": (8,)}

@@ -10,7 +10,7 @@ import pytest
 from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, step
+from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, overlap, step
 from tilelang.simplify import simplify
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
@@ -133,3 +133,15 @@ def test_a_million_points_are_looked_at(rounds: int, conflict: bool) -> None:
     wrote = Access(buffer, ((thread + j * 64) * 2,), 1, True, bound=frozenset({j}))
     reads = Access(buffer, ((thread + k * 64) * 2 + 1,), 1, False, bound=frozenset({k}))
     assert Prover(64).conflict(wrote, reads) is conflict
+
+
+def test_only_placed_buffers_of_shared_memory_share_bytes() -> None:
+    buffers = {
+        "first": ir.Buffer("a", dt.float32, (16,), "shared", offset=0),
+        "second": ir.Buffer("b", dt.float32, (16,), "shared", offset=60),
+        "third": ir.Buffer("c", dt.float32, (16,), "shared", offset=64),
+        "without a place": ir.Buffer("d", dt.float32, (16,), "shared"),
+        "register": ir.Buffer("e", dt.float32, (16,), "register"),
+    }
+    pairs = {(m, n) for (m, a), (n, b) in itertools.combinations(buffers.items(), 2) if overlap(a, b) or overlap(b, a)}
+    assert pairs == {("first", "second"), ("second", "third")}

@@ -6,6 +6,7 @@ import dataclasses
 
 import tilelang as tl
 from tests.lowering.test_shares import faults
+from tilelang import testing
 from tilelang.testing import families
 
 
@@ -40,3 +41,12 @@ schedule for drawn {
     cuda = tl.target("cuda", profile="ampere")
     arrays = tl.testing.arrays(schedule.computation)
     assert not tl.testing.check_schedule(schedule, arrays, profile=dataclasses.replace(cuda.profile, dialects=("cuda",)))
+
+
+def test_a_reduction_without_points_is_its_identity_by_one_block() -> None:
+    i, k = tl.axes(i=5, k=0)
+    y = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, k)[i, k], over=k), i)
+    for sizes in ({"i": 2, "k": 4}, {"k": 4}):
+        made = tl.schedule(y).tile(**sizes).to(tl.block)
+        assert not faults(made)
+        assert [kernel.grid[0] for kernel in testing.lowered(made).kernels] == [3 if "i" in sizes else 1, 1]

@@ -338,6 +338,14 @@ def test_arrays_that_are_not_alive_together_share_bytes() -> None:
 # ---------------------------------------------------------------- names
 
 
+def test_what_has_no_place_yet_follows_what_has() -> None:
+    first, second, third = shared("a", N, offset=64), shared("b", N), shared("c", N)
+    body = ir.Seq((*(put(b, T, value=ONE) for b in (first, second, third)), put(OUT, T, value=load(third, T))))
+    (kernel,) = program(body, OUT, first, second, third, threads=N).kernels
+    offsets = {b.name: b.offset for b in run_threads_in_loops(kernel).shared}
+    assert offsets == {"a": 64, "b": 128, "c": 192}, "64 + 32 bytes, at whole lines"
+
+
 def test_names_are_computed_again_where_they_are_used() -> None:
     p, q = var("p", 2 * N), var("q", 4 * N)
     table = array("table", N, type=dt.int32)

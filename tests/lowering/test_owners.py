@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.lowering.build.owners import MOST_POINTS, coordinates, existing_beyond
+from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond
 from tilelang.lowering.build.residences import _all_among
 
 T, W, BLOCK = Var("thread", INDEX, 0, 7), Var("w", INDEX, 0, 3), Var("block_x", INDEX, 0, 7)
@@ -62,3 +63,17 @@ def test_coordinates_are_of_every_thread_and_round() -> None:
 )
 def test_whole_numbers_among_values(first: int, last: int, values: range | tuple[int, ...], all_of_them: bool) -> None:
     assert _all_among(first, last, values) == all_of_them
+
+
+@pytest.mark.parametrize(
+    ("owners", "said"),
+    [
+        ([], "no thread's registers"),
+        ([2], "the registers of thread 2"),
+        ([0, 3], "the registers of threads 0, 3"),
+        ([0, 1, 2, 3], "the registers of threads 0, 1, 2, 3"),
+        ([1, 2, 3, 4, 5], "the registers of threads 1, 2, 3, 4, ..."),
+    ],
+)
+def test_the_first_four_threads_that_hold_an_element_are_told(owners: list[int], said: str) -> None:
+    assert _registers(np.isin(np.arange(8), owners)) == said

@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
 from tests.lowering.attention import attention, by_matrix_units
+from tilelang.expr import INDEX, Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.build.exchange import _sum
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.schedule import Move, Schedule
@@ -314,3 +317,15 @@ def test_a_tensor_of_which_nobody_owns_anything_is_handed_on() -> None:
     start = tl.schedule(tl.define("Y", X[m, k] * 2.0, m, k)).units(block=tl.warps(1)).tile(m=1).to(tl.block)
     held = start.load("X", tl.register, steps=by_threads(k=4)).split(k=32).load("X", tl.register)
     check(held.tile(k=1).to(tl.thread), AMPERE)
+
+
+def test_a_table_is_a_sum_over_what_it_tells() -> None:
+    """Values where it tells nothing are not looked at."""
+    walk = Var("walk", INDEX, 0, 3)
+    for values, known, expected in (
+        ([1, 3, 5, 7], [1, 1, 1, 1], walk * 2 + 1),
+        ([0, 5, 0, 5], [0, 1, 0, 1], index(5)),
+        ([0, 3, 5, 0], [0, 1, 1, 0], walk * 2 + 1),
+        ([1, 3, 6, 7], [1, 1, 1, 1], None),
+    ):
+        assert str(_sum(np.array(values), np.array(known, bool), [walk])) == str(expected)

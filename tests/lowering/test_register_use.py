@@ -80,6 +80,9 @@ def test_what_is_written_under_a_condition_that_is_read_is_known_below_it_alone(
     own = ir.Store(OUT, (THREAD,), ir.Load(TILE, (THREAD % 3, index(0))))
     below = ir.If(some, ir.seq(put(THREAD % 3, 0), ir.If(some, other), own))
     assert not use(below).exposed
+    first, read = put(0, 0), ir.Store(OUT, (THREAD,), ir.Load(TILE, (index(0), index(0))))
+    assert use(ir.If(some, first), ir.If(some, read)).exposed
+    assert not use(ir.If(THREAD < 5, ir.seq(first, ir.If(some, other), read))).exposed
     assert use(ir.If(some, put(THREAD % 3, 0)), ir.If(some, own)).exposed  # it may be another value by then
     assert not use(put(THREAD % 3, 0), ir.If(some, other), own).exposed
 

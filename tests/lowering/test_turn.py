@@ -112,12 +112,22 @@ def test_what_is_no_square_stays() -> None:
     assert not any("turned" in b.name for k in kernels(kept) for b in k.buffers), "side by side on both sides"
 
 
-@pytest.mark.parametrize(("memory", "turned"), [("shared", True), ("register", False)])
-def test_what_is_stored_in_registers_stays(memory: Any, turned: bool) -> None:
-    x, held = ir.Buffer("X", tl.float32, (8, 8), "global", "input"), ir.Buffer("held", tl.float32, (8, 8), memory)
-    u, v = (Var(name, INDEX, 0, 7) for name in "uv")
-    row = ir.For(v, index(8), ir.Store(held, (v, u), ir.Load(x, (u, v))), "vector")
-    kernel = ir.Kernel("k", (1, 1, 1), 1, (x, held), ir.For(u, index(8), row, "unroll"))
+@pytest.mark.parametrize(
+    ("memory", "n", "turned"),
+    [
+        ("shared", 8, True),
+        ("shared", 4, True),
+        ("shared", 6, False),
+        ("shared", 2, False),
+        ("shared", 16, False),
+        ("register", 8, False),
+    ],
+)
+def test_squares_in_memory_of_as_many_lanes_as_vectors_have_are_turned(memory: Any, n: int, turned: bool) -> None:
+    x, held = ir.Buffer("X", tl.float32, (n, n), "global", "input"), ir.Buffer("held", tl.float32, (n, n), memory)
+    u, v = (Var(name, INDEX, 0, n - 1) for name in "uv")
+    row = ir.For(v, index(n), ir.Store(held, (v, u), ir.Load(x, (u, v))), "vector")
+    kernel = ir.Kernel("k", (1, 1, 1), 1, (x, held), ir.For(u, index(n), row, "unroll"))
     assert (turn(kernel, 8).body != kernel.body) is turned
 
 
