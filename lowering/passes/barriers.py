@@ -92,7 +92,7 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     walk = Walk(kernel, prover, watched)
     walk.run()
     parts = _rebuilt(walk.kernel.body, (), walk.sites)
-    return walk.kernel.replace(body=parts[0] if len(parts) == 1 else ir.Seq(parts))
+    return walk.kernel.replace(body=ir.seq(*parts))
 
 
 def missing_barrier(kernel: ir.Kernel) -> bool:

@@ -69,7 +69,7 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
     return kernel.replace(
         threads=1,
         body=body,
-        buffers=(*(b for b in kernel.buffers if b.memory != "register" or b.name in used), *found.arrays.values()),
+        buffers=(*(b for b in kernel.buffers if b.name in used), *found.arrays.values()),
     )
 
 

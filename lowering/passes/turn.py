@@ -59,8 +59,8 @@ class _Turning:
             return None
         if any(load.buffer is body.buffer for load in ir.loads(body.value)):
             return None
-        u, v, n = stmt.var, inner.var, int(stmt.extent.value) if isinstance(stmt.extent, Const) else 0
-        assert isinstance(inner.extent, Const)
+        assert isinstance(stmt.extent, Const) and isinstance(inner.extent, Const)
+        u, v, n = stmt.var, inner.var, int(stmt.extent.value)
         whole = None if condition is None else _whole(condition, {u: n, v: int(inner.extent.value)})
         if condition is not None and whole is None:
             return None

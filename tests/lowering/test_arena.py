@@ -143,6 +143,10 @@ def test_a_copy_under_way_keeps_its_bytes_until_it_is_awaited() -> None:
     assert placed(*waited, put(b), get(b), buffers=(a, b)) == {"a": 0, "b": 0}
     pending = (copy(a), ir.Commit(), ir.Wait(1), put(b), get(b), ir.Wait(0), get(a))
     assert placed(*pending, buffers=(a, b)) == {"a": 0, "b": 256}
+    c = shared("c")
+    unread = (copy(a), ir.Commit(), put(b), get(b), copy(c), ir.Commit(), ir.Wait(0), get(c))
+    offsets = placed(*unread, buffers=(a, b, c))
+    assert offsets["a"] != offsets["b"], "it may land as late as the wait"
 
 
 def test_all_copies_are_awaited_before_their_bytes_are_used_again() -> None:
@@ -161,3 +165,10 @@ def test_all_copies_are_awaited_before_their_bytes_are_used_again() -> None:
 def test_a_few_bytes_are_not_shared_since_that_takes_barriers() -> None:
     a, b = shared("a"), shared("b")
     assert placed(put(a), get(a), put(b), get(b), buffers=(a, b), capacity_bytes=1 << 14) == {"a": 0, "b": 256}
+
+
+def test_a_buffer_lies_in_a_gap_that_it_fills() -> None:
+    """d begins when c has ended, between a and b, and is as large as c was."""
+    a, b, c, d = shared("a", 128), shared("b", 96), shared("c", 112), shared("d", 112)
+    body = (put(a), put(c), put(b), get(c), put(d), get(a), get(b), get(d))
+    assert placed(*body, buffers=(a, b, c, d)) == {"a": 0, "c": 512, "d": 512, "b": 960}

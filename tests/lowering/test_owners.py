@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilelang as tl
 from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond
+from tilelang.lowering import ir
+from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
 from tilelang.lowering.build.residences import _all_among
+from tilelang.spec import root_spec
+from tilelang.task import make_task
 
 T, W, BLOCK = Var("thread", INDEX, 0, 7), Var("w", INDEX, 0, 3), Var("block_x", INDEX, 0, 7)
 
@@ -77,3 +81,20 @@ def test_whole_numbers_among_values(first: int, last: int, values: range | tuple
 )
 def test_the_first_four_threads_that_hold_an_element_are_told(owners: list[int], said: str) -> None:
     assert _registers(np.isin(np.arange(8), owners)) == said
+
+
+def test_an_element_stored_by_another_thread_is_told() -> None:
+    """Three threads hold two neighbours each; they store every third."""
+    i = tl.axes(i=6)
+    task = make_task((tl.define("Y", tl.input("X", tl.float32, i)[i], i),), lambda t: False)
+    thread = Var(ir.THREAD.name, INDEX, 0, 2)
+    whole = root_spec(task)
+    twos, thirds = whole.cut({"i": 2}, {"i": thread}), whole.cut({"i": 1}, {"i": thread})
+    element = Var("element", INDEX, 0, 1)
+    held = twos.cut({"i": 1}, {"i": element})
+    assert stored_by_another("Y", whole, held, held, 3) is None
+    wrong = stored_by_another("Y", whole, held, thirds, 3)
+    assert wrong is not None
+    assert wrong.startswith("the element of Y at i = 1,") and wrong.endswith(
+        "stored by thread 1 but is in the registers of thread 0"
+    )

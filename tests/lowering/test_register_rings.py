@@ -9,6 +9,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.errors import Refusal
+from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.schedule import Schedule
 from tilelang.testing.case import arrays
@@ -61,6 +62,17 @@ def test_a_ring_has_a_buffer_for_each_round() -> None:
     assert [(b.name, b.shape) for b in kernel.registers if "ring" in b.name] == [
         ("A_ring", (2, 4)), ("A_ring_1", (2, 4)), ("A_ring_2", (2, 4)),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("k", "widths"), [(4, {4}), (16, {16}), (6, {2}), (3, {1})])
+def test_a_ring_moves_on_in_vectors(k: int, widths: set[int]) -> None:
+    """Rows of k elements, in the widest vectors that divide them."""
+    plan = tl.schedule(matmul(32, 8, 48)).tile(m=32, n=8).to(tl.block).accumulate(tl.register).split(k=k)
+    plan = plan.load("A", tl.register, ahead=2, steps=tl.move().tile(m=2).to(tl.thread)).tile(m=2).to(tl.thread)
+    (kernel,) = lower(plan.computation, plan.steps, POCL).kernels
+    stores = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Store) and s.buffer.name.startswith("A_ring")]
+    moved = [s.value for s in stores if isinstance(s.value, ir.Load) and s.value.buffer.memory == "register"]
+    assert {load.lanes for load in moved} == widths
 
 
 def test_a_reader_of_a_ring_must_own_it() -> None:
