@@ -168,7 +168,7 @@ def test_a_few_bytes_are_not_shared_since_that_takes_barriers() -> None:
 
 
 def test_a_buffer_lies_in_a_gap_that_it_fills() -> None:
-    """d begins when c has ended, between a and b, and is as large as c was."""
-    a, b, c, d = shared("a", 128), shared("b", 96), shared("c", 112), shared("d", 112)
+    """d begins when c has ended, which lay between a and b and is as large."""
+    a, b, c, d = (shared(name) for name in "abcd")
     body = (put(a), put(c), put(b), get(c), put(d), get(a), get(b), get(d))
-    assert placed(*body, buffers=(a, b, c, d)) == {"a": 0, "c": 512, "d": 512, "b": 960}
+    assert placed(*body, buffers=(a, b, c, d), capacity_bytes=1 << 12) == {"a": 0, "c": 256, "b": 512, "d": 256}
