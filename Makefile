@@ -2,7 +2,7 @@
 PYTHON ?= python
 PATHS = tilelang grammar lowering autoschedule tests examples benchmarks tools
 
-.PHONY: check format lint types test replay bench bench-compare gpu-check gpu-bench
+.PHONY: check format lint types test test-quick replay bench bench-compare gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -14,6 +14,10 @@ types:
 
 test:
 	$(PYTHON) -m pytest -n 2
+
+# What needs no compiler and takes no long: some minutes.
+test-quick:
+	$(PYTHON) -m pytest -n 2 -q --no-compiler -m "not slow"
 
 format:
 	$(PYTHON) -m ruff format $(PATHS)

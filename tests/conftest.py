@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, settings
 
 from tilelang.errors import DeviceError
 from tilelang.instruction import Instruction, known
+from tilelang.lowering.compilers import clang, native, nvrtc
 from tilelang.lowering.drivers import opencl
 from tilelang.lowering.drivers.interface import Device
+from tilelang.testing.emulation import launch
 
 # Kernel builds take what they take on a shared machine: no deadline, and no complaint about slow drawing.
 _COMMON = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
@@ -26,13 +28,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--update-golden", action="store_true", help="write tests/golden and tests/errors anew from what is generated now"
     )
     parser.addoption(
+        "--no-compiler", action="store_true", help="skip each test when it first asks for a compiler (make test-quick)"
+    )
+    parser.addoption(
         "--emulated", choices=["cuda", "hip"], help="run what runs on a device as text of that dialect, on this processor"
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """No database of schedules; where that is asked for, an emulated device in a driver's place, which is then the one that is used."""
+    """No database of schedules; where it is asked for, no compiler, or an emulated device in a driver's place, which is then used."""
     os.environ["TILELANG_DATABASE"] = ""  # no schedule of a test is found, or changed, by what was timed before
+    if config.getoption("--no-compiler"):
+        for module, name in (
+            (native, "compile_source"),
+            (native, "invoke"),
+            (nvrtc, "compile_source"),
+            (clang, "compile_source"),
+            (launch, "run"),
+        ):
+            setattr(module, name, lambda *_, **__: pytest.skip("needs a compiler"))
     dialect = config.getoption("--emulated")
     if dialect is not None:
         from tests.gpu.emulated import Driver
