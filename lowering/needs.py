@@ -172,7 +172,10 @@ class Reading:
     # ------------------------------------------------------------ where it ends
 
     def ends(self, d: int, greatest: bool) -> list[Expr]:
-        """What the greatest, or least, index in a dimension over points that exist is not beyond: a value for each choice of bounds."""
+        """What the greatest, or least, index in a dimension over points that exist is not beyond: a value for each choice of bounds.
+
+        Raises NotABox.
+        """
         return self._ends(self._bounded[d], greatest)
 
     @functools.cached_property
@@ -222,7 +225,10 @@ class Reading:
                     return [*ends, clamp]
                 exist = self._exists((atom,))
                 return [x if extremes(atom - x, exist)[greatest] == 0 else Binary(op, x, clamp) for x in ends]
-        return self._ends(linear(substitute(atom, {v: index(0) for v, n in self._sizes.items() if n == 1})), greatest)
+        single = {v: index(0) for v in free(atom) if self._sizes.get(v) == 1}
+        if not single:
+            raise NotABox
+        return self._ends(linear(substitute(atom, single)), greatest)
 
     def _carries(self, inner: Expr, begin: Expr, divisor: int) -> bool:
         """Whether a quotient may change between points of the piece that exist: a cut may be wider than what it cuts."""

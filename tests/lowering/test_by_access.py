@@ -157,3 +157,15 @@ def test_a_layout_of_dimensions_does_not_fit_a_gather() -> None:
         plan.load("table", tl.shared, layout=tl.layout("w", "v")).check("simulated")
     assert caught.value.code == "layout-dimension" and caught.value.mend == "name the axes of the read: layout (r, e)"
     plan.load("table", tl.shared, layout=tl.layout("r", "e")).check("simulated")
+
+
+@pytest.mark.parametrize("gathered_first", [False, True])
+def test_a_gather_beside_a_read_of_a_whole_dimension_is_no_region(gathered_first: bool) -> None:
+    """Where a gathered element lies is not known, whatever region the other reads have."""
+    b = tl.axes(b=31)
+    X, ids = tl.input("X", tl.float32, p=31, q=31), tl.input("ids", tl.int32, b, range=(0, 31))
+    near, far = X[(b * 2 + 1) % 31, b] + X[b, (b * 2 + 1) % 31], X[b, ids[b]]
+    made = tl.define("Y", far + near if gathered_first else near + far, b)
+    with pytest.raises(tl.Refusal) as caught:
+        tl.schedule(made).tile(b=2).to("block").load("X", "shared").check("simulated")
+    assert caught.value.code == "reads-differ" and "X[b, cast(ids[b], int64)]" in caught.value.message
