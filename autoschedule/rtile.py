@@ -144,7 +144,8 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             yield _cut(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
-                if axis in access.axes and set(inside) - access.axes and (access.name in tile.staged or access.stride(axis) == 1):
+                near = access.name in tile.staged or access.stride(axis) == 1
+                if axis in access.axes and set(inside) - access.axes and near and together(nest, access.name):
                     yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
@@ -212,13 +213,10 @@ def walked(nest: Nest) -> list[str]:
 
 
 def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
-    """Prefetches of what is not staged. A tensor whose reads move apart has no region that a load could bring."""
+    """Prefetches of what is not staged."""
     if tile.ahead:
-        ways: dict[str, set[tuple[object, ...]]] = {}
-        for a in nest.reads:
-            ways.setdefault(a.name, set()).add(tuple(frozenset(linear(i)[0]) for i in a.indices))
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
-            if len(ways[name]) == 1:
+            if together(nest, name):
                 yield Place("load", name, "l1", ahead=tile.ahead)
 
 
@@ -333,6 +331,11 @@ def boxed(nest: Nest, name: str) -> bool:
     sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
     first = reads[0].indices
     return sums and all(not linear(i - j)[0] for a in reads for i, j in zip(a.indices, first, strict=True))
+
+
+def together(nest: Nest, name: str) -> bool:
+    """Whether all reads of a tensor are constants apart: no region that a load could bring has reads that move apart."""
+    return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
 
 
 def by_points(nest: Nest, name: str) -> bool:

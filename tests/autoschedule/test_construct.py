@@ -330,3 +330,14 @@ def test_a_tensor_whose_reads_move_apart_is_not_prefetched() -> None:
     for candidate in construct(computation, profile):
         assert not any("load T in l1" in str(step) for step in candidate.steps)
         tl.compile(tl.Schedule(computation, candidate.steps), tl.target("cpu", profile=profile))
+
+
+def test_a_tensor_whose_reads_move_apart_is_not_loaded_in_registers() -> None:
+    text = (
+        "computation c { input X: float32[p: 9] input ids: uint8[c: 33] axis b: 9 axis d: 3"
+        " output o[d, c] = sum[b] max(X[b], max(pad(X[c + b * 2 - 1], 2.0), X[min(ids[c], 8)]) + X[d + 3]) }"
+    )
+    computation, profile = tl.parse(text).computation(), tl.load_profile("zen4")
+    for candidate in construct(computation, profile):
+        assert not any(isinstance(step, Place) and step.verb == "load" and step.tensor_name == "X" for step in candidate.steps)
+        tl.Schedule(computation, candidate.steps).check(profile)
