@@ -149,7 +149,7 @@ class Spec(Node):
         return self._renamed(axes, mapping)
 
     def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Spec:
-        """Several axes instead of one, row-major; where the product is larger, the rest does not exist."""
+        """Several axes instead of one, row-major; their product is its extent."""
         old = self.axis(axis)
         value: Expr = index(0)
         for name, extent in parts:
