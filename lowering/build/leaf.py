@@ -212,9 +212,8 @@ class Leaf(Accesses):
         """The registers that results go to."""
         found = []
         for k, place in enumerate(frame.target.places):
-            if not isinstance(place, Staging):
-                at = self.stored_at(frame, k, place, points)
-                found.append(Access(Var(place.tensor.name, INDEX), tuple(within(at, place.buffer.shape or (1,)))))
+            at = self.stored_at(frame, k, place, points)
+            found.append(Access(Var(place.tensor.name, INDEX), tuple(within(at, place.buffer.shape or (1,)))))
         return found
 
     def stored_at(self, frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:

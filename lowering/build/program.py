@@ -136,8 +136,6 @@ class _Assembly:
         if tensor is None or tensor.definition is not None:
             raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is not an input",
                          f"compute {step.tensor_name} in global")  # fmt: skip
-        if tensor not in self.places:
-            raise refuse(step, "load-unread", f"`{step}`: nothing reads {tensor.name}", "remove the load")
         placement = laid_out(step, {d.name: d.extent for d in tensor.dims}, tensor.dtype.bytes)
         before = sum(b.name.startswith(f"{tensor.name}_packed") for b in self.buffers.values())
         name = f"{tensor.name}_packed" + (f"_{before + 1}" if before else "")

@@ -47,10 +47,6 @@ class States(Pieces, Meetings):
             )
         self._check_partial_rounds(frame, step)
         if step.memory == "register":
-            if frame.state is not None and frame.state.memory == "register":
-                raise refuse(step, "accumulate-twice", f"`{step}` is inside another accumulator in register: one written before, or one"
-                             " implied above a reduction mapped to units", "write it once, above the first step that divides the"
-                                 " reduction")  # fmt: skip
             return self._register_accumulator(frame, i, step)
         if step.memory == "shared":
             return self._shared_accumulator(frame, i, step)
@@ -450,10 +446,8 @@ def _without_reductions(spec: Spec) -> Spec:
 
 def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) -> Refusal:
     """That an output cannot keep a state from one round to the next. stores: what the first round leaves of it, {} its chunk."""
-    axis = next((a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const)), None)
-    first, second = " of its chunk", "its own"
-    if axis is not None:
-        first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}"
+    axis = next(a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const))  # of the loop
+    first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
     return refuse(step, "state-under-walk", f"`{step}` is inside a loop over the reduction, so partial results would be stored in"
                   f" {output.name}, which cannot hold them: {why}",

@@ -103,8 +103,9 @@ class _Walk:
                 return self.loop(stmt, state, scope)
             case ir.If():
                 return self.condition(stmt, state, scope)
-            case ir.Store(buffer, indices, value, count) if buffer.memory == "register":
-                return self.write(_Access(buffer, indices, ir.lanes(value)), state, scope, sure=count is None)
+            case ir.Store(buffer, indices, value) if buffer.memory == "register":
+                assert stmt.count is None, "before `vectorize`"
+                return self.write(_Access(buffer, indices, ir.lanes(value)), state, scope)
             case ir.Instruction():
                 return self.instruction(stmt, state, scope)
         return state
@@ -114,8 +115,6 @@ class _Walk:
         use.accesses += access.lanes * scope.rounds
         if access.buffer.role == "temporary" and use.written:  # under the conditions of this read
             return
-        if any(w.access == access and not w.bound and w.guards <= scope.guards for w in state.places):
-            return
         have = np.zeros(access.buffer.elements, bool)
         for (buffer, guards), mask in state.masks.items():
             if buffer is access.buffer and guards <= scope.guards:
@@ -123,12 +122,10 @@ class _Walk:
         need = _elements(access, _ranges(access))
         use.exposed |= not (have.all() if need is None else have[need].all())
 
-    def write(self, access: _Access, state: _State, scope: _Scope, sure: bool = True) -> _State:
+    def write(self, access: _Access, state: _State, scope: _Scope) -> _State:
         use = self.uses.setdefault(access.buffer, Use())
         use.accesses += access.lanes * scope.rounds
         use.written = True
-        if not sure:
-            return state
         names = _names(access)
         mask = _elements(access, {}) if not names else None
         if mask is not None:
@@ -230,19 +227,18 @@ def _names(access: _Access) -> frozenset[Var]:
     return frozenset().union(*map(free, access.indices))
 
 
-def _ranges(access: _Access) -> dict[Var, tuple[int, int]] | None:
-    """The first value and the number of values of every variable of an access; None where one is not known."""
+def _ranges(access: _Access) -> dict[Var, tuple[int, int]]:
+    """The first value and the number of values of every variable of an access: of loops, and the thread's."""
     found = {}
     for v in _names(access):
-        if v.lower is None or v.upper is None:
-            return None
+        assert v.lower is not None and v.upper is not None, f"{v.name} has ends"
         found[v] = v.lower, v.upper - v.lower + 1
     return found
 
 
-def _elements(access: _Access, ranges: Mapping[Var, tuple[int, int]] | None) -> Elements | None:
+def _elements(access: _Access, ranges: Mapping[Var, tuple[int, int]]) -> Elements | None:
     """The elements touched for all values of the variables; None where they cannot be known."""
-    if ranges is None or prod(n for _, n in ranges.values()) > POINTS:
+    if prod(n for _, n in ranges.values()) > POINTS:
         return None
     axes = np.meshgrid(*(np.arange(low, low + n) for low, n in ranges.values()), indexing="ij", sparse=True)
     values: dict[Expr, npt.NDArray[np.int64]] = dict(zip(ranges, axes, strict=True))

@@ -114,10 +114,9 @@ class _Widening:
                 return ir.seq(*[self.statement(s) for s in body])
             case ir.Store():
                 return self.store(stmt)
-            case ir.If():
-                return self.conditional(stmt)
             case _:
-                return self.by_lane(stmt)
+                assert isinstance(stmt, ir.If)
+                return self.conditional(stmt)
 
     def meet(self, stmt: ir.Stmt) -> bool:
         """Whether all lanes store to one place, so that each must see what the lanes before it left there."""
