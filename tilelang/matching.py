@@ -31,13 +31,17 @@ _COMMUTES = ("+", "*", "min", "max", "and", "or", "&", "|", "^", "==", "!=")
 
 @node
 class Residence(Node):
-    """Where a tensor of a leaf is: memory, type there, layout, and the region's dimensions, one for each index of the read."""
+    """Where a tensor of a leaf is: memory, type there, layout, and the region's dimensions, one for each index of the read.
+
+    read: the one that finds it there, as it stands in the leaf: others may find the same tensor elsewhere. None: all do.
+    """
 
     tensor: str
     memory: str
     dtype: DType
     dims: tuple[tuple[str, int], ...]
     layout: Layout | None = None
+    read: Read | None = None
 
 
 @node
@@ -258,12 +262,12 @@ def _compare(instruction: Instruction, leaf: Leaf, pairing: _Pairing) -> Match:
     }
     instruction = instruction.resized(**sizes)
     found = [*_compare_shape(instruction, axes, extents), *_compare_level(instruction, leaf)]
-    residences = {r.tensor: r for r in leaf.residences}
+    residences = {r.tensor if r.read is None else r.read: r for r in leaf.residences}
     whole = not found
     types: set[DType] = set()
     for operand in instruction.operands:
         read = reads[operand.name]
-        residence = residences.get(read.tensor.name)
+        residence = residences.get(read, residences.get(read.tensor.name))
         if residence is None:
             found.append(Mismatch("memory", operand.memory, "a value that is not in memory", read.tensor.name))
             continue

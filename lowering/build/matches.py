@@ -123,7 +123,7 @@ def described(read: Read, found: Resident) -> matching.Residence:
         placement = found.residence.placement
         dims = tuple((d, _extent(v)) for d, v in zip(placement.dims, placement.variables, strict=True))
         layout = layout_of(placement)
-    return matching.Residence(read.tensor.name, found.memory, found.dtype, dims, layout)
+    return matching.Residence(read.tensor.name, found.memory, found.dtype, dims, layout, read)
 
 
 def layout_of(placement: Placement) -> Layout:

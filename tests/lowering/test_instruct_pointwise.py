@@ -433,3 +433,26 @@ def test_an_operand_of_one_element_in_memory() -> None:
     start = tl.schedule(tl.define("W", -tl.input("V", tl.float32, i)[i], i)).tile(i=1).to(tl.block)
     kernel = tl.compile(start.load("V", tl.register).do("minus_one_element"), target="cpu")
     np.testing.assert_array_equal(kernel(np.arange(8, dtype=np.float32)), -np.arange(8, dtype=np.float32))
+
+
+def sum_of_rows(first: Any, second: Any) -> Schedule:
+    """X[i, j] + X[i + 8, j] by an instruction that reads runs of both; each read has its own place in shared memory."""
+    n = tl.axes(n=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    x, y = (operand(name, tl.float32, tl.shared, n, fragment=run) for name in "xy")
+    d = operand("d", tl.float32, tl.register, n)
+    instruction("add_rows", means=computes(d[n], x[n] + y[n]), operands=(x, y, d), level=tl.thread, replace=True)
+    i, j = tl.axes(i=8, j=8)
+    X = tl.input("X", tl.float32, a=16, b=8)
+    D = tl.define("D", X[i, j] + X[i + 8, j], i, j)
+    start = tl.schedule(tl.define("Z", D[i, j] + 1, i, j)).tile(i=8, j=8).to(tl.block)
+    start = start.load(X[i, j], tl.shared, layout=first).load(X[i + 8, j], tl.shared, layout=second)
+    return start.split(i=1, j=4).compute("D", tl.register, steps=tl.move().do("add_rows"))
+
+
+def test_two_reads_of_one_tensor_have_layouts_of_their_own() -> None:
+    columns = tl.layout("b", "a")
+    check(sum_of_rows(None, None), SIMULATED)
+    for layouts in ((columns, None), (None, columns)):
+        error = refused(lambda layouts=layouts: sum_of_rows(*layouts), SIMULATED)
+        assert error.code == "instruction-mismatch" and "are 8 apart" in str(error.counterexample)
