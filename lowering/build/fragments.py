@@ -12,7 +12,7 @@ import dataclasses
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Expr, Read, Var, free, index
+from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, free, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
 from tilelang.lowering import ir
@@ -95,6 +95,10 @@ class Fragments(Places, Shares, States, Leaf):
 
     def match_of(self, step: Do) -> Match:
         """How a `do` at the end of a chain matches."""
+        raise NotImplementedError
+
+    def operand_of(self, step: Do, whole: Read | Pad) -> tuple[str, Read] | None:
+        """The operand that takes a read of the task, with the read as it matched; None where none does."""
         raise NotImplementedError
 
     # ------------------------------------------------------------ states and results
@@ -193,7 +197,7 @@ class Fragments(Places, Shares, States, Leaf):
 
     def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
         """What an instruction reads is given out by its operand's map, anything else by who reads it."""
-        wanted = None if declares_owners(frame, step) else self._operand_loaded(frame, region, uses)
+        wanted = None if declares_owners(frame, step) else self._operand_loaded(frame, uses)
         if wanted is None:
             return super().share_of(frame, i, step, region, uses)
         return self._fragments_of(frame, i, step, region, uses, *wanted)
@@ -206,16 +210,13 @@ class Fragments(Places, Shares, States, Leaf):
             return self.fragment_move(frame, step, region, share)
         return self._fetch_fragments(frame, step, region, share)
 
-    def _operand_loaded(self, frame: Frame, region: Region, uses: list[Use]) -> tuple[str, Read] | None:
+    def _operand_loaded(self, frame: Frame, uses: list[Use]) -> tuple[str, Read] | None:
         """The operand for which a load brings a tensor, and the read that it stands for; None where no instruction reads it."""
         last = frame.steps[-1] if frame.steps else None
         if not isinstance(last, Do) or not all(u.main for u in uses) or len({u.whole for u in uses}) != 1:
             return None
-        found = self.match_of(last)
-        for name, read in found.operands:
-            if name != found.instruction.writes and read.tensor.name == region.task.outputs[0].name:
-                return (name, read) if found.instruction.operand(name).memory == "register" else None
-        return None
+        found = self.operand_of(last, uses[0].whole)
+        return found if found is not None and self.match_of(last).instruction.operand(found[0]).memory == "register" else None
 
     def _fragments_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], name: str,
                       read: Read) -> FragmentShare:  # fmt: skip

@@ -7,7 +7,7 @@ what its operands were filled with, or the whole piece must stand under a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from tilelang import matching
 from tilelang.dtype import DType
@@ -143,13 +143,18 @@ def _instead(step: Do, profile: Profile) -> str:
 class Instructions(PointwiseInstructions):
     """do."""
 
-    _matches: dict[int, Match]
+    _matches: dict[int, tuple[Match, Mapping[Read, Read | Pad]]]  # by step; with the task's read behind each read that matched
 
     # ------------------------------------------------------------ matching
 
     def match_of(self, step: Do) -> Match:
         """How a `do` at the end of a chain matched."""
-        return self._matches[id(step)]
+        return self._matches[id(step)][0]
+
+    def operand_of(self, step: Do, whole: Read | Pad) -> tuple[str, Read] | None:
+        """The operand that takes a read of the task, with the read as it matched; None where none does."""
+        found, reads = self._matches[id(step)]
+        return next(((name, r) for name, r in found.operands if name != found.instruction.writes and reads[r] is whole), None)
 
     def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...] = (),
                    into: str = "") -> dict[str, int]:  # fmt: skip
@@ -187,7 +192,7 @@ class Instructions(PointwiseInstructions):
         if wrong:
             near = [m for m in matching.nearest(self._here(semantics), leaf, 2, binding) if m.instruction.name != semantics.name]
             raise matching.refuse(str(step), [found.replace(mismatches=tuple(wrong)), *near], span=step.span)
-        self._matches[id(step)] = found
+        self._matches[id(step)] = found, asked.reads
         return {theirs: found.instruction.shape[mine] for mine, theirs in found.binding}
 
     def _here(self, semantics: Instruction) -> list[Instruction]:
@@ -203,8 +208,9 @@ class Instructions(PointwiseInstructions):
 
         def find(whole: Read | Pad) -> Resident:
             read = whole.read if isinstance(whole, Pad) else whole
-            if read.tensor.name in loads:
-                return promised(whole, loads[read.tensor.name])
+            mine = [s for s in loads.get(read.tensor.name, ()) if not isinstance(s.what, Read) or s.what is read]
+            if mine:
+                return promised(whole, mine)
             for residence in reversed(residences):
                 if residence.serves(read, whole):
                     return resident(whole, residence)
@@ -376,13 +382,9 @@ class Instructions(PointwiseInstructions):
 
     def _shared_by(self, e: Expr, width: int) -> bool:
         """Whether an index is the same for all threads that issue one instruction together."""
-        threads = self.build.threads
-        for number in range(0, threads if width > 1 else 0, width):
-            values = {v: 0 for v in e.walk() if isinstance(v, Var)}
-            alike = {int(evaluate(e, {**values, self.build.thread: t})) for t in range(number, min(number + width, threads))}
-            if len(alike) > 1:
-                return False
-        return True
+        values = {v: 0 for v in e.walk() if isinstance(v, Var)}
+        at = [int(evaluate(e, {**values, self.build.thread: t})) for t in range(self.build.threads if width > 1 else 0)]
+        return all(at[t] == at[t // width * width] for t in range(len(at)))
 
     def _unguardable(self, frame: Frame, step: Do, a: AxisState, b: Bound, roomless: bool) -> Refusal:
         if not frame.task.states:

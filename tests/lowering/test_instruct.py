@@ -112,6 +112,18 @@ def test_matrix_instruction(size: tuple[int, int, int]) -> None:
     check(by_warps(matmul(*size)), SIMULATED)
 
 
+@pytest.mark.parametrize("first", [None, tl.shared])
+def test_operands_that_read_one_tensor_are_told_apart(first: Any) -> None:
+    """A A^T: each load is for the operand that reads what it names, from wherever the other one is."""
+    i, j, k = tl.axes(i=40, j=24, k=16)
+    A = tl.input("A", tl.float32, tl.axes(m=40), k)
+    plan = tl.schedule(tl.define("C", tl.sum(A[i, k] * A[j, k], over=k), i, j)).tile(i=32, j=16).to(tl.block)
+    plan = plan.accumulate(tl.register).split(k=8)
+    plan = plan if first is None else plan.load(A[j, k], first)
+    plan = plan.tile(i=16, j=16).to(tl.warp).load(A[i, k], tl.register).load(A[j, k], tl.register)
+    check(plan.do(MMA, m="i", n="j", k="k"), SIMULATED)
+
+
 def test_every_prefix_of_a_schedule_with_do_runs() -> None:
     plan = operands(
         tl.schedule(matmul(13, 9, 11)).tile(m=16, n=16).to(tl.block).accumulate(tl.register).split(k=8).tile(n=8).to(tl.warp)
