@@ -148,7 +148,8 @@ class _Bare(ast.NodeTransformer):
         return ast.arg(node.arg)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        return ast.AnnAssign(node.target, ast.Constant(None), node.value, node.simple)
+        value = None if node.value is None else self.visit(node.value)
+        return ast.AnnAssign(node.target, ast.Constant(None), value, node.simple)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None

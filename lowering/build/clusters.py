@@ -48,7 +48,8 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
     if not profile.has_level("cluster"):
         raise no_clusters(tile, profile)
     if len(tiles) > 1:
-        raise refuse(steps[tiles[1] - (said is not None)], "clusters-twice", f"`{tile}` is the second step that maps tiles to clusters",
+        second = steps[tiles[1] - (said is not None)]
+        raise refuse(second, "clusters-twice", f"`{second}` is the second step that maps tiles to clusters",
                      "map all of them to clusters in one tile")  # fmt: skip
     inner, between, rest = _blocks_below(steps, first)
     for step in between:

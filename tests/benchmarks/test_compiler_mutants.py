@@ -17,9 +17,7 @@ import pytest
 from benchmarks import compiler_mutants, forked_tests
 from benchmarks.compiler_mutants import ROOT, Mutant
 
-SOURCE = (
-    'def f(x: int | None) -> int:\n    """Text."""\n    y: int = 1\n    return sum(a for a, _ in zip([x], [y], strict=True))\n'
-)
+SOURCE = 'def f(x: int | None) -> int:\n    """Text."""\n    y: int = 1\n    z: list[int] = list(zip(strict=True))\n    return sum(a for a, _ in zip([x], [y], strict=True))\n'
 MODULE = """
 import functools
 

@@ -156,3 +156,12 @@ def test_what_all_blocks_of_a_cluster_would_do_together() -> None:
         tl.schedule(matmul(40, 50, 24)).units(cluster=tl.warps(2)).tile(m=8).to(tl.block),
     ):
         assert refused(plan).code in ("not-lowered-yet", "blocks-twice", "clusters-twice")
+
+
+@pytest.mark.parametrize("said", [False, True])
+@pytest.mark.parametrize("walked", [False, True])
+def test_the_second_step_to_clusters_is_named(said: bool, walked: bool) -> None:
+    start = tl.schedule(matmul(40, 50, 24))
+    start = (start.units(cluster=tl.blocks(2)) if said else start).tile(m=32, n=16).to(tl.cluster)
+    error = refused((start.split(k=8) if walked else start).tile(m=16).to(tl.cluster))
+    assert error.code == "clusters-twice" and error.message.startswith("`tile m=16 -> cluster` is the second step")

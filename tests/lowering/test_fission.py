@@ -284,6 +284,19 @@ def test_what_is_written_under_conditions_keeps_its_old_value() -> None:
     assert arrays_of(split(program(body, X, OUT, S, R, threads=N))) == {"r_by_thread": (N, 1)}
 
 
+@pytest.mark.parametrize("surely", [True, False])
+def test_what_a_loop_surely_writes_is_copied(surely: bool) -> None:
+    """A copy of what may not have been written in full would read what nobody wrote."""
+    two, w, block = register("two", 2), var("w", 2), Var("block_x", INDEX, 0, 1)
+    write = ir.For(w, index(2), put(two, w, value=ONE))
+    rounds = ir.For(K, index(3) if surely else block, ir.Seq((write, put(S, T, value=ONE), MEET)))
+    often = ir.For(var("j", 50), index(50), ir.Seq((put(two, 0, value=load(S, T)), put(two, 1, value=load(two, 0)))))
+    maybe = ir.If(equal(block, 1), ir.seq(put(two, 0, value=ONE), often))
+    body = ir.Seq((put(S, T, value=ONE), MEET, rounds, maybe, MEET, ir.If(equal(block, 1), put(OUT, T, value=load(two, 1)))))
+    kernel = split(program(body, X, OUT, S, two, threads=N, grid=(2, 1, 1)))
+    assert ("two" in {b.name for b in kernel.registers}) is surely
+
+
 def test_what_only_some_threads_have_is_not_read_for_the_others() -> None:
     some = equal(T % 3, 0)
     often = ir.For(var("j", 5), index(5), put(R, 0, value=load(R, 0) + load(S, T)))
@@ -399,6 +412,10 @@ def test_instructions_of_one_thread_work_on_copies(whole: bool) -> None:
     assert arrays_of(kernel) == {"acc_by_thread": (N, 2), "x_by_thread": (N, 2)}
     (done,) = (s for s in ir.statements(kernel.body) if isinstance(s, ir.Instruction))
     assert {b.memory for _, b, _ in done.operands} == {"register"}
+    assert ("x_by_thread[tid, copied_0] = 0.0: float32" in "".join(lines(kernel))) is not whole
+    assert whole or lines(kernel)[0] == "threads tid in 0..8:", (
+        "zeros for all threads, for copies bring what some have not written"
+    )
 
 
 def test_what_needs_threads_at_one_time_is_refused_by_name() -> None:

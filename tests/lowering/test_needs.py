@@ -176,3 +176,13 @@ def test_a_remainder_ends_before_the_divisor(divisor: int) -> None:
     assert [str(e) for e in reading.ends(0, True)] == [str(divisor - 1)]
     assert [str(e) for e in reading.ends(0, False)] == ["0"]
     assert reading.within(0, index(0), divisor) and not reading.within(0, index(0), divisor - 1)
+
+
+@pytest.mark.parametrize("factor", [-1, -2, 3])
+@pytest.mark.parametrize("by", [2, 3, 5])
+def test_the_box_of_a_multiple_of_a_quotient(factor: int, by: int) -> None:
+    """Also of a negative one, with and without the library: pieces of 4 rows begin anywhere."""
+    reading = Reading(((ROW + 1) // by * factor,), {ROW: (BLOCK * 5 + ROUND * 4, 4), COLUMN: (index(0), 1)}, {})
+    check_box(reading)
+    with without_the_library():
+        check_box(Reading(reading.indices, reading.ranges, reading.bounds))

@@ -37,6 +37,7 @@ READ = rows(ir.Store(OUT, (THREAD,), ir.Load(TILE, (I, J))))
 def test_nested_loops_write_a_tile_in_full() -> None:
     found = use(rows(put(I, J)), READ)
     assert (found.whole, found.exposed, found.written, found.accesses) == (True, False, True, 12)
+    assert use(ir.For(K, index(1), ir.seq(rows(put(I, J)), READ))).accesses == 12
     again = ir.For(K, index(4), ir.seq(rows(put(I, J)), READ))
     assert (use(again).whole, use(again).exposed, use(again).accesses) == (True, False, 48)
     assert use(put(0, 0), put(0, 1), put(1, 0), put(1, 1), put(2, 0), put(2, 1)).whole

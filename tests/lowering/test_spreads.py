@@ -201,3 +201,11 @@ def test_more_blocks_than_a_grid_has_are_refused(profile: Profile) -> None:
         tl.compile(made.to("block"), target=tl.target(profile=profile))
     assert caught.value.code == "too-many-blocks"
     assert tl.compile(made.to("block", 11), target=tl.target(profile=profile)).resources[0].grid == (11, 1, 1)
+
+
+def test_a_move_that_spreads_nothing_gives_its_vectors_to_the_threads() -> None:
+    made = product(m=16, n=16, k=16).tile(m=8, n=8).to("block").accumulate("register").split(k=8)
+    made = made.load("A", "shared", steps=tl.move().split(m=2).vectorize(k=4)).tile(m=4, n=4).to("thread")
+    assert not faults(made)
+    (line,) = [x for x in printer.to_text(testing.lowered(made).kernels[0]).splitlines() if "A_shared[" in x.partition("=")[0]]
+    assert line.strip().startswith("A_shared[m * 2 + thread // 2, thread % 2 * 4:4] = A[")
