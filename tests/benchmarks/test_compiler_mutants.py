@@ -17,7 +17,13 @@ import pytest
 from benchmarks import compiler_mutants, forked_tests
 from benchmarks.compiler_mutants import ROOT, Mutant
 
-SOURCE = 'def f(x: int | None) -> int:\n    """Text."""\n    y: int = 1\n    z: list[int] = list(zip(strict=True))\n    return sum(a for a, _ in zip([x], [y], strict=True))\n'
+SOURCE = """
+def f(x: int | None) -> int:
+    'Text.'
+    y: int = 1
+    z: list[int] = list(zip(strict=True))
+    return sum(a for a, _ in zip([x], [y], strict=True))
+"""
 MODULE = """
 import functools
 

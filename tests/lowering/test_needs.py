@@ -186,3 +186,13 @@ def test_the_box_of_a_multiple_of_a_quotient(factor: int, by: int) -> None:
     check_box(reading)
     with without_the_library():
         check_box(Reading(reading.indices, reading.ranges, reading.bounds))
+
+
+def test_a_single_point_that_surely_exists_is_told_exactly() -> None:
+    """Beside one that may not exist: the row is 3 * block, whatever the clamp."""
+    row, column = Bound("", BLOCK * 3, 10, known=True), Bound("", ROUND, 2)
+    reading = Reading(
+        (Binary("min", ROW, index(7)) + COLUMN,), {ROW: (BLOCK * 3, 1), COLUMN: (ROUND, 1)}, {ROW: (row,), COLUMN: (column,)}
+    )
+    assert [str(e) for e in reading.ends(0, True)] == ["min(block * 3, 7) + round", "min(block * 3, 7) + 1"]
+    assert [str(e) for e in reading.ends(0, False)] == ["min(block * 3, 7) + round"]
