@@ -449,3 +449,12 @@ def test_many_blocks_are_no_reason_for_a_barrier() -> None:
     assert Prover(64).conflict(apart, together) and Prover(64).conflict(together, together)
     own = Access(A, apart.indices, 1, True, bound=frozenset((block,)))  # of a loop that is over: another value on either side
     assert Prover(64).conflict(own, own)
+
+
+def test_barriers_of_a_loop_that_may_have_no_round_serve_nothing_behind_it() -> None:
+    """The read of S in the branch needs one for the round before, which goes before the branch."""
+    other, block = ir.Buffer("R", dt.float32, (64,), "shared"), Var("block_x", INDEX, 0, 1)
+    maybe = ir.For(var("k", 2), block, ir.Seq((put(other, T), get(other, 63 - T))))
+    branch = ir.If(block < 1, ir.Seq((maybe, get(S, 63 - T))))
+    rounds = ir.For(var("o", 3), index(3), ir.Seq((branch, put(S, T))))
+    assert shape(insert_barriers(kernel(rounds, buffers=(A, C, S, other))).body) == "[|<[w|r]r>|w]"
