@@ -172,3 +172,8 @@ def test_a_buffer_lies_in_a_gap_that_it_fills() -> None:
     a, b, c, d = (shared(name) for name in "abcd")
     body = (put(a), put(c), put(b), get(c), put(d), get(a), get(b), get(d))
     assert placed(*body, buffers=(a, b, c, d), capacity_bytes=1 << 12) == {"a": 0, "c": 256, "b": 512, "d": 256}
+
+
+def test_a_buffer_that_nothing_touches_has_a_place_too() -> None:
+    a, unused = shared("a"), shared("unused", 512)
+    assert placed(put(a), get(a), buffers=(a, unused)) == {"a": 0, "unused": 0}
