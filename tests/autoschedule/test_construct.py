@@ -23,6 +23,7 @@ from tilelang.autoschedule.nest import nest_of
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.rtile import shared_bytes, steps
 from tilelang.autoschedule.waiting import waiting
+from tilelang.errors import Refusal
 from tilelang.schedule import Schedule
 from tilelang.steps import Fuse, Place, Split, Tile
 from tilelang.task import plan
@@ -136,7 +137,11 @@ def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe)
     task = plan(computation, set())[-1]
     for fusions, nest in fused(nest_of(task)) if nest_of(task).points else ():
         for tile in seeds(nest, fusions, cores_of(POCL)):
-            program = lowered(Schedule(computation, steps(nest, tile)), POCL)
+            try:
+                program = lowered(Schedule(computation, steps(nest, tile)), POCL)
+            except Refusal as refusal:
+                assert refusal.code == "unrolled-too-long"  # of float16 that is converted element by element
+                continue
             assert program.kernels[-1].shared_bytes <= shared_bytes(nest, tile), str(steps(nest, tile))
 
 

@@ -154,7 +154,7 @@ def test_values_of_more_vectors_than_registers_hold_do_not_come_first(width: int
 @pytest.mark.parametrize(("memory", "held"), [("global", 2), ("shared", 2), ("register", 0)])
 def test_values_come_first_where_they_are_stored_in_memory(memory: str, held: int) -> None:
     x, v = array("x", 32), Var("v", dt.int64, 0, 31)
-    z = array("z", 32, role="output") if memory == "global" else ir.Buffer("z", dt.float32, (32,), memory)  # type: ignore[arg-type]
+    z = array("z", 32, role="output") if memory == "global" else ir.Buffer("z", dt.float32, (32,), memory)
     loop = ir.For(v, index(32), ir.Store(z, (v,), ir.Load(x, (v,))), "vector")
     after = vectorize(program(loop, x, z, threads=1).kernels[0])
     assert sum(isinstance(s, ir.Store) and s.buffer.name == "z_value" for s in ir.statements(after.body)) == min(held, 1)
