@@ -291,6 +291,13 @@ def test_run_for_a_target(gemm: str) -> None:
     assert result.exit_code != 0 and of_json(result)["errors"][0]["code"] == "unknown-dialect"
 
 
+@pytest.mark.parametrize("setting", ["TARGET=metal", "PROFILE=nope", "THREADS=x", "CHECK=foo", "VERIFY=maybe", "DEBUG=zzz"])
+def test_a_wrong_value_in_the_environment_is_a_wrong_request(gemm: str, setting: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILELANG_" + setting.partition("=")[0], setting.partition("=")[2])
+    result = tilelang("run", gemm, "-s", "simt")
+    assert result.exit_code == 2 and "error[" in result.stderr
+
+
 def test_json_has_no_numbers_that_json_lacks(tmp_path: Path) -> None:
     path = tmp_path / "f.tile"
     path.write_text(PAIR)

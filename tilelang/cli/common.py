@@ -33,7 +33,7 @@ RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
 PROFILES = {"cpu": "sapphire_rapids", "opencl": "sapphire_rapids", "cuda": "ampere", "hip": "cdna2"}
 # What a command was asked that is not there; what the file says is another matter.
 _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "which-computation", "unknown-schedule", "file",
-          "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule")  # fmt: skip
+          "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule", "option-value")  # fmt: skip
 NO_DEVICE_CODES = ("no-device", "no-such-device", "no-driver")
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., Any]
