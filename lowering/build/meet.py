@@ -117,14 +117,16 @@ class Meetings(Part):
         raise NotImplementedError
 
     def each(self, b: ir.Buffer, statement: Each, vector: bool, dims: int | None = None) -> ir.Stmt:
-        """`statement(indices)` for every element; the last dimension as a vector where `vector`."""
+        """`statement(indices)` for every element; the last dimension as a vector where `vector`. Of more elements than registers can be
+        addressed, the registers are an array, and loops stay loops."""
         n = len(b.shape) if dims is None else dims
         variables: list[Expr] = [self.build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
         body = statement(tuple(variables))
+        written_out = "unroll" if b.elements <= self.build.profile.unrolled_register_elements else "serial"
         for d in reversed(range(n)):
             v = variables[d]
             if isinstance(v, Var):
-                kind = "vector" if vector and d == len(b.shape) - 1 else "unroll"
+                kind = "vector" if vector and d == len(b.shape) - 1 else written_out
                 body = ir.For(v, index(b.shape[d]), body, kind)
         return body
 

@@ -2,7 +2,7 @@
 
 Needs: no vector loops. Guarantees: no `For(kind="unroll")`; a loop whose variable addresses registers is unrolled too, so that its
 registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long
-by itself or with the loops inside it that address the same registers; where somebody wrote it, it is refused. A written loop is also
+by itself or with the loops around or inside it that address the same registers; where somebody wrote it, it is refused. A written loop is also
 refused where its copies are more statements than a compiler takes seconds for.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
@@ -42,7 +42,8 @@ class _Unrolling:
         self.memo: dict[tuple[Expr | None, ...], Expr] = {}
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
-        self.inside: dict[int, int] = {}
+        self.inside: dict[tuple[int, tuple[Var, ...]], int] = {}
+        self.kept: dict[Var, int] = {}  # loops around that address registers and stay loops, with their rounds
         self.sizes: dict[Expr, int] = {}
         # The outermost written loop around, and how many statements were before it.
         self.written: tuple[ir.For, int] | None = None
@@ -64,12 +65,12 @@ class _Unrolling:
                     if n <= 1 and kind != "vector":
                         return self.statement(body, factor, {**values, var: index(0)}) if n == 1 else ir.Seq(())
                     if kind == "unroll" or (kind != "threads" and var in self.register_variables(body)):
-                        useful = span is not None or factor * n * self.rounds_inside(stmt) <= self.limit
+                        useful = span is not None or factor * n * self.rounds_beside(stmt) <= self.limit
                         if factor * n <= self.limit and useful:
                             return self.copies(stmt, n, factor, values)
                         if span is not None and kind == "serial":
                             raise _too_many(stmt, factor * n, self.limit)
-                        kind = "serial"
+                        return self.whole(ir.For(var, end, body, "serial", span), n, factor, values)
                 return ir.For(var, end, self.statement(body, factor, values), kind, span)
             case ir.If(condition, then, otherwise, span):
                 c = self.value(condition, values)
@@ -110,14 +111,23 @@ class _Unrolling:
         self.written, self.around = outermost, around
         return found
 
-    def rounds_inside(self, loop: ir.For) -> int:
-        """How many rounds the loops inside have that address the same registers together with this loop: of the access with the fewest.
+    def whole(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
+        """A loop of n rounds over registers that stays a loop."""
+        self.kept[loop.var] = n
+        body = self.statement(loop.body, factor, values)
+        del self.kept[loop.var]
+        return loop.replace(body=body)
+
+    def rounds_beside(self, loop: ir.For) -> int:
+        """How many rounds the loops inside, and those around that stay, have that address the same registers together with this loop: of
+        the access with the fewest.
 
         If these loops stay, the registers are an array whether this loop is written out or not.
         """
-        found = self.inside.get(id(loop))
+        key = (id(loop), tuple(self.kept))
+        found = self.inside.get(key)
         if found is None:
-            found = self.inside[id(loop)] = min(_rounds(loop.body, loop.var, {}), default=1)
+            found = self.inside[key] = min(_rounds(loop.body, loop.var, self.kept), default=1)
         return found
 
     def register_variables(self, stmt: ir.Stmt) -> frozenset[Var]:

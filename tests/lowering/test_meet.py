@@ -150,3 +150,15 @@ def test_units_that_are_not_a_multiple_of_the_parts(profile: Profile, accumulato
     schedule s for f {{ tile m=4 -> block; {accumulator} tile {tile} -> thread {units} }}
     """).schedule()
     check(plan, profile)
+
+
+def test_a_state_too_large_for_registers_meets_in_loops() -> None:
+    """Written out, its 5,120 elements made a text that clang takes more than a minute for."""
+    b, m, n, k = tl.axes(b=5, m=3, n=2, k=5)
+    A, B = tl.input("A", tl.float32, b, m, k), tl.input("B", tl.float32, b, k, n)
+    product = tl.define("C", tl.sum(A[b, m, k] * B[b, k, n], over=k), b, m, n)
+    plan = tl.schedule(product).accumulate(tl.register).tile(n=32, m=32, k=1).to(tl.thread)
+    profile = tl.load_profile("zen4")
+    (kernel,) = lower(plan.computation, plan.steps, profile).kernels
+    assert len(list(ir.statements(kernel.body))) < 100
+    check(plan, profile)

@@ -62,3 +62,19 @@ def test_as_many_operations_as_the_limit_are_written_out(monkeypatch: pytest.Mon
     monkeypatch.setattr(unroll, "MOST_OPERATIONS", 2 * (16 + 20) - 1)
     with pytest.raises(Refusal, match="71 operations"):
         stores(10)
+
+
+def test_loops_inside_a_loop_over_registers_that_stays_stay_too() -> None:
+    """The registers are an array by the loop around; those that it does not address still have constant places."""
+    held, few = (
+        ir.Buffer(name, OUT.dtype, shape, "register", "temporary") for name, shape in (("held", (64, 16)), ("few", (16,)))
+    )
+    zero = const(0.0, OUT.dtype)
+
+    def stored(*inside: ir.Stmt) -> int:
+        loops = ir.For(I, index(64), ir.For(J, index(16), ir.seq(*inside), "serial"), "serial")
+        written = unroll.unroll(program(loops, OUT).kernels[0], 32)
+        return sum(isinstance(s, ir.Store) for s in ir.statements(written.body))
+
+    assert stored(ir.Store(held, (I, J), zero)) == 1
+    assert stored(ir.Store(held, (I, J), zero), ir.Store(few, (J,), zero)) == 32
