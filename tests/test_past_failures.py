@@ -143,11 +143,16 @@ def test_swizzled_layout_at_a_negative_index_under_pad() -> None:
 TWO = "input A: float32[j: 2, k: 3] output Y1[j] = A[j, 0] output Y2[j] = sum[k] A[j, k]"
 FUSED = "accumulate in register { fuse lj=(l, j); split lj=1 }"
 SUM = "input A: float32[l: 4, k: 8] axis j: 5 output Y[j, l] = sum[k] A[l, k] * j"
+CHAIN = (
+    "input A: float32[i: 4, j: 8] S[i] = sum[j] A[i, j] D[i, j] = A[i, j] - S[i]"
+    " Q[i] = sum[j] D[i, j] * D[i, j] output Y[] = sum[i, j] D[i, j] * Q[i]"
+)
 
 
 @pytest.mark.parametrize(
     "what, steps, code",
     [
+        (CHAIN, "tile j=2 -> block; compute S in shared { compute D in shared }", "stage-unread"),
         (TWO, "when j <= 4 { compute Y2 in global } accumulate in shared", "nothing-to-accumulate"),
         (TWO, "when j <= 4 { compute Y2 in global } accumulate in register", "nothing-to-accumulate"),
         (SUM, FUSED, "owners-store"),
