@@ -234,6 +234,7 @@ class States(Pieces, Meetings):
                 finishing = finishing.but(store_lanes=(last.axis, last.lanes))
             return self.chain(finishing, i + 1)
         before, stop, after = parted
+        self._check_stop(frame, finishing.target, stop)
         if stop.memory != "shared":
             raise refuse(
                 stop,
@@ -253,6 +254,13 @@ class States(Pieces, Meetings):
         boxes = self.boxes_for(frame, stop)
         put = self.chain(finishing.but(target=Target(boxes)), i + 1)
         return ir.seq(put, self.stored_by_round(frame, finishing.target, step, boxes, after))
+
+    def _check_stop(self, frame: Frame, target: Target, stop: Place) -> None:
+        """What a stage holds in registers, each thread has by the steps that compute it: it does not come from elsewhere."""
+        if target.in_registers and (frame.spec.units or 1) > 1 and stop.memory == "shared":
+            name = frame.task.name
+            raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way to {name} in registers is valid, but not supported yet",
+                         f"remove it, or compute {name} in shared and load it in register")  # fmt: skip
 
     def boxes_for(self, frame: Frame, stop: Place) -> tuple[Box, ...]:
         """Shared memory for this spec's part of each output."""
@@ -302,6 +310,7 @@ class States(Pieces, Meetings):
             return self.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
         if step.memory != "shared":
             raise refuse(step, "via-memory", f"`{step}`: results can only be staged in register or shared", "via shared")
+        self._check_stop(frame, frame.target, step)
         boxes = tuple(self._box(frame, t.name, t.dtype, step, t, t.dims) for t in frame.task.outputs)
         put = self.chain(frame.but(target=Target(boxes)), i + 1)
         return ir.seq(put, self._store_task(frame, frame.target.stored_as(step), boxes, step.steps or ()))
@@ -337,16 +346,22 @@ class States(Pieces, Meetings):
     def _pointwise(
         self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...] | None
     ) -> ir.Stmt:
+        inner = self._results_frame(frame, task, target, boxes)
+        return self._in_steps(inner, self.default_steps(inner, steps))
+
+    def _results_frame(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...]) -> Frame:
+        """The frame of a task over this spec's results, before its steps."""
         axes = tuple(a for a in frame.spec.axes if not a.reduction)
         coordinates = tuple((n, e) for n, e in frame.spec.coordinates if n in {a.name for a in task.axes})
         spec = frame.spec.replace(title=task.name, axes=axes, coordinates=coordinates)
         around = tuple((point(a.name), a.base) for a in frame.spec.axes if a.reduction)
-        inner = Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around),
-                      origin=frame.origin, cuts=frame.cuts)  # fmt: skip
-        chosen = self.default_steps(inner, steps)
-        self.check_chain(spec, chosen, task, None)
-        taken = self.leaf_shape(task, spec, chosen, inner.residences, target.places[0].buffer.memory)
-        return self.chain(inner.but(steps=complete(spec, chosen, False, None, taken)), 0)
+        return Frame(task, (), spec, target, (*frame.residences, *boxes), around=(*frame.around, *around),
+                     origin=frame.origin, cuts=frame.cuts)  # fmt: skip
+
+    def _in_steps(self, inner: Frame, chosen: tuple[Step, ...]) -> ir.Stmt:
+        self.check_chain(inner.spec, chosen, inner.task, None)
+        taken = self.leaf_shape(inner.task, inner.spec, chosen, inner.residences, inner.target.places[0].buffer.memory)
+        return self.chain(inner.but(steps=complete(inner.spec, chosen, False, None, taken)), 0)
 
     # ------------------------------------------------------------ shared
 
@@ -386,9 +401,32 @@ class States(Pieces, Meetings):
             self.residence_of(finished, whole)  # refuses a stage that stands below
 
         def back(target: Target) -> ir.Stmt:
+            if target.in_registers:
+                return self._back_to_owners(frame, i, task, target, tuple(boxes), step)
             return self._back_from_shared(frame, task, target, tuple(boxes), step)
 
         return ir.seq(*start, body, self._by_round(frame, frame.target.stored_as(step), step, back))
+
+    def _back_to_owners(
+        self, frame: Frame, i: int, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place
+    ) -> ir.Stmt:
+        """The finished values of states in shared memory to registers: each thread takes what the steps below would leave to it."""
+        name = frame.task.name
+        if step.steps:
+            raise refuse(step, "owners-store", f"`{step}`: the results go to the registers that hold {name}, and the tiles of these are"
+                         " those of the steps below", f"remove these braces, or compute {name} in shared")  # fmt: skip
+        spatial = {a.name for a in frame.spec.axes if not a.reduction}
+        own = list[Step]()
+        tiled = {n for s in frame.steps[i + 1 :] if isinstance(s, Tile) for n, _ in s.sizes}
+        if tiled & spatial and tiled - spatial:
+            raise refuse(step, "not-lowered-yet", f"`{step}`, for results in registers, above tiles of both results and reductions is"
+                         " valid, but not supported yet", f"tile only one of them, or compute {name} in shared")  # fmt: skip
+        for s in frame.steps[i + 1 :]:
+            if isinstance(s, (Tile, Split)) and (sizes := tuple((n, size) for n, size in s.sizes if n in spatial)):
+                own.append(s.replace(sizes=sizes))
+            elif isinstance(s, Vectorize) and s.axis in spatial:
+                own.append(s)
+        return self._in_steps(self._results_frame(frame, task, target, boxes), tuple(own))
 
     def _back_from_shared(self, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place) -> ir.Stmt:
         """The finished values of states in shared memory: to the target, or to a stop and on from there, each by its own steps."""

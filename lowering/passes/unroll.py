@@ -2,8 +2,8 @@
 
 Needs: no vector loops. Guarantees: no `For(kind="unroll")`; a loop whose variable addresses registers is unrolled too, so that its
 registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long
-by itself or with the loops around or inside it that address the same registers; where somebody wrote it, it is refused. A written loop is also
-refused where its copies are more statements than a compiler takes seconds for.
+by itself or with the loops around or inside it that address the same registers; where somebody wrote it, it is refused. A written loop
+is also refused where its copies are more statements than a compiler takes seconds for.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
 """
@@ -119,8 +119,8 @@ class _Unrolling:
         return loop.replace(body=body)
 
     def rounds_beside(self, loop: ir.For) -> int:
-        """How many rounds the loops inside, and those around that stay, have that address the same registers together with this loop: of
-        the access with the fewest.
+        """How many rounds the loops inside, and those around that stay, have that address the same registers together with this loop:
+        of the access with the fewest.
 
         If these loops stay, the registers are an array whether this loop is written out or not.
         """
