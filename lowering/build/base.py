@@ -150,7 +150,7 @@ class Part:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
         raise NotImplementedError
 
-    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...] = (),
+    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...],
                    into: str = "") -> dict[str, int]:  # fmt: skip
         """How much of each axis the instruction at the end of `steps` takes; empty where there is none."""
         raise NotImplementedError

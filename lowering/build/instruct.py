@@ -24,7 +24,7 @@ from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bound
 from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
-from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
+from tilelang.lowering.build.matches import Resident, Seen, described, left, promised, resident, seen
 from tilelang.lowering.build.state import kept_beyond
 from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
@@ -156,7 +156,7 @@ class Instructions(PointwiseInstructions):
         found, reads = self._matches[id(step)]
         return next(((name, r) for name, r in found.operands if name != found.instruction.writes and reads[r] is whole), None)
 
-    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...] = (),
+    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...],
                    into: str = "") -> dict[str, int]:  # fmt: skip
         """How much of each axis the instruction at the end of `steps` takes; empty where there is none.
 
@@ -211,10 +211,7 @@ class Instructions(PointwiseInstructions):
             mine = [s for s in loads.get(read.tensor.name, ()) if not isinstance(s.what, Read) or s.what is read]
             if mine:
                 return promised(whole, mine)
-            for residence in reversed(residences):
-                if residence.serves(read, whole):
-                    return resident(whole, residence)
-            return global_read(whole)
+            return resident(whole, next(r for r in reversed(residences) if r.serves(read, whole)))
 
         return self._seen(task, spec, find, into, step)
 

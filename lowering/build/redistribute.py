@@ -21,7 +21,8 @@ from tilelang.lowering.build.frame import Box, Frame, Owners, Share, own_copy
 from tilelang.lowering.build.lane_exchanges import gather, warp_lanes
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.lookahead import spreads_below
-from tilelang.simplify import conjunction, interval, simplify
+from tilelang.lowering.build.residences import within
+from tilelang.simplify import conjunction, simplify
 from tilelang.spec import Bound, Spec
 from tilelang.steps import Do, Place
 from tilelang.tensor import Layout
@@ -160,12 +161,6 @@ def _plain_name(v: Var) -> str:
 
 def _conditions(region: Region, inside: Sequence[Expr]) -> list[Expr]:
     """The conditions under which an element exists, which is counted from where a region begins."""
-    out: list[Expr] = []
-    for a, e in zip(region.spec.axes, inside, strict=True):
-        low, high = interval(e)
-        if high is None or high >= a.extent:
-            out.append(e < a.extent)
-        if low is None or low < 0:
-            out.append(index(0) <= e)
-        out += [b.holds(e) for b in a.bounds]
-    return out
+    axes = region.spec.axes
+    bounds = [b.holds(e) for a, e in zip(axes, inside, strict=True) for b in a.bounds]
+    return [*within(inside, [a.extent for a in axes]), *bounds]

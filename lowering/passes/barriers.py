@@ -389,24 +389,21 @@ class Walk:
             yield from self._access(load.buffer, load.indices, load.lanes, False, scope)
 
     def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
-        """An instruction's operands: the elements that follow each lane's address in memory, across the end of a row too, or, where
-        lanes give no addresses, the whole ring slot or buffer. What it writes and completes later counts as asynchronous."""
+        """An instruction's operands: the elements that follow each lane's address in memory, across the end of a row too, or the region
+        that a descriptor names. What it writes and completes later counts as asynchronous."""
         later = stmt.semantics.completes != AT_ONCE
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
-            lanes, covered, inner, across = (held.slots if held is not None else 1), indices, scope, False
+            lanes, inner, across = (held.slots if held is not None else 1), scope, False
             if (region := stmt.region(name)) is not None:
                 inner = dataclasses.replace(scope, bound=scope.bound | set(region.variables))
-            elif held is None:
-                slots = 1 if buffer.ring else 0
-                rest = tuple(Var(f"any.{d}", INDEX, 0, n - 1) for d, n in enumerate(buffer.shape) if d >= slots)
-                covered, inner = (*indices[:slots], *rest), dataclasses.replace(scope, bound=scope.bound | set(rest))
-            elif lanes > 1:
-                across = not _in_a_row(buffer, scope.value(indices[-1]), lanes)
+            else:
+                assert held is not None, f"lanes address {name}"
+                across = lanes > 1 and not _in_a_row(buffer, scope.value(indices[-1]), lanes)
             if name in stmt.semantics.reads:
-                yield from ((False, a) for a in self._access(buffer, covered, lanes, False, inner, across))
+                yield from ((False, a) for a in self._access(buffer, indices, lanes, False, inner, across))
             if name == stmt.semantics.writes:
-                yield from ((later, a) for a in self._access(buffer, covered, lanes, True, inner, across))
+                yield from ((later, a) for a in self._access(buffer, indices, lanes, True, inner, across))
 
 
 # ---------------------------------------------------------------- helpers

@@ -24,14 +24,11 @@ class _Stays(Exception):
 def collapsed(loop: ir.For, name: str) -> ir.Stmt:
     """A loop over threads as one over elements, in the loops that were inside; itself where it does something else than store
     neighbours. name: of the number of an element."""
-    around, conditions, inner = list[ir.For](), list[ir.If](), loop.body
+    around, inner = list[ir.For](), loop.body
     while not (isinstance(inner, ir.For) and _is_innermost(inner)):
         match inner:
             case ir.Seq((only,)):
                 inner = only
-            case ir.If(condition, then, None) if not ir.loads(condition):
-                conditions.append(inner)
-                inner = then
             case ir.For(kind="serial" | "unroll", extent=extent, body=body) if loop.var not in free(extent) and not ir.loads(
                 extent
             ):
@@ -54,8 +51,6 @@ def collapsed(loop: ir.For, name: str) -> ir.Stmt:
 
     try:
         store: ir.Stmt = ir.map_expressions(inner.body, placed)
-        for outer in reversed(conditions):
-            store = ir.If(placed(outer.condition), store, None, outer.span)
     except _Stays:
         return loop
     made = ir.For(element, index(count), store, loop.kind if inner.kind == "vector" else "serial")

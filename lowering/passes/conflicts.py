@@ -431,7 +431,7 @@ def _meet(first: Points, second: Points, threads: int) -> bool:
     (keys_a, threads_a), (keys_b, threads_b) = first.kept(a), second.kept(b)
     if size > 4 * LIMIT:  # too sparse for a table: number the keys that occur
         _, numbers = np.unique(np.concatenate([keys_a, keys_b]), return_inverse=True)
-        keys_a, keys_b, size = numbers[: keys_a.size], numbers[keys_a.size :], int(numbers.max()) + 1
+        keys_a, keys_b, size = numbers[: keys_a.size], numbers[keys_a.size :], int(numbers.max(initial=-1)) + 1
     owner = np.full(size, -1, np.int64)
     owner[keys_a] = threads_a
     owner[keys_a[owner[keys_a] != threads_a]] = threads  # several, so that none of the second table is the only one

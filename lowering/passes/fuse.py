@@ -137,8 +137,7 @@ def renamed(stmt: ir.Stmt, mapping: dict[Var, Expr]) -> ir.Stmt:
 
 def _apart(var: Var, body: ir.Stmt, other: Var, following: ir.Stmt) -> bool:
     """Whether no round of `following` touches what a later round of `body` touches, where one of them writes."""
-    if var.upper is None:
-        return False
+    assert var.upper is not None, "a loop's variable has ends"
     before, after = list(accesses(body)), list(accesses(following))
     written = {b for b, _, writes in before if writes} | {b for b, _, writes in after if writes}
     rounds = max(var.upper - 1, 0)

@@ -394,8 +394,9 @@ def test_an_instruction_reads_the_slot_it_is_given(completes: str, expected: str
     m = Axis("m", 64)
     x, y = operand("X", dt.float32, "shared", m), operand("Y", dt.float32, "shared", m)
     semantics = instruction(f"copy_{completes[:2]}", means=moves(y[m], x[m]), operands=(x, y), level="warp", completes=completes)
-    k = var("k", 10)
-    read = ir.Instruction(semantics, (("X", RING2, (k % 2, index(0))), ("Y", S, (index(0),))), 32, span=Span("s.py", 8))
+    k, of, to = var("k", 10), var("X_m", 64), var("Y_m", 64)
+    regions = ir.Region("X", (of,)), ir.Region("Y", (to,))
+    read = ir.Instruction(semantics, (("X", RING2, (k % 2, of)), ("Y", S, (to,))), 32, Span("s.py", 8), regions)
     body = put(RING2, 0, T), ir.For(k, index(10), ir.Seq((read, put(RING2, (k + 1) % 2, T))))
     assert shape(insert_barriers(kernel(*body, buffers=(A, C, RING2, S))).body) == expected
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -455,5 +455,5 @@ def test_two_reads_of_one_tensor_have_layouts_of_their_own() -> None:
     columns = tl.layout("b", "a")
     check(sum_of_rows(None, None), SIMULATED)
     for layouts in ((columns, None), (None, columns)):
-        error = refused(functools.partial(sum_of_rows, *layouts), SIMULATED)
+        error = refused(partial(sum_of_rows, *layouts), SIMULATED)
         assert error.code == "instruction-mismatch" and "are 8 apart" in str(error.counterexample)
