@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import numpy as np
@@ -11,6 +12,9 @@ from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, overlap, step
+
+
+from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, step
 from tilelang.simplify import simplify
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
@@ -145,3 +149,12 @@ def test_only_placed_buffers_of_shared_memory_share_bytes() -> None:
     }
     pairs = {(m, n) for (m, a), (n, b) in itertools.combinations(buffers.items(), 2) if overlap(a, b) or overlap(b, a)}
     assert pairs == {("first", "second"), ("second", "third")}
+
+
+def test_guards_that_exclude_all_points_of_a_sparse_table() -> None:
+    """Neighbouring threads are a million elements apart, and no thread is there at all."""
+    far = ir.Buffer("F", dt.float32, (1 << 25,), "global", "output")
+    never = (Binary("<", T, index(0)),)
+    a, b = (Access(far, (T * (1 << 22) + n,), 1, True, never) for n in (0, 1 << 22))
+    assert not Prover(4).conflict(a, b)
+    assert Prover(4).conflict(dataclasses.replace(a, guards=()), dataclasses.replace(b, guards=()))
