@@ -2,7 +2,8 @@
 
 A text can only name an instruction, so here the name says what it is: `user_scale_8_float32_rg_1` is `scale` of 8 elements of float32,
 whose operands are read in registers and written to global memory, by one lane. d: in shared memory, named by a descriptor; e behind the
-lanes: one lane issues it, whatever threads there are. `define` makes known what a text names.
+lanes: one lane issues it, whatever threads there are. n: in global memory, and nothing says where; l at the end: completes later, as no
+step waits for. `define` makes known what a text names.
 """
 
 import random
@@ -11,9 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import tilelang as tl
-from tilelang.instruction import ALL_LANES, ONE_LANE, known
+from tilelang.instruction import ALL_LANES, AT_ONCE, BARRIER_BY_BYTES, ONE_LANE, known
 
-PLACES = {"r": "register", "s": "shared", "g": "global", "d": "shared"}
+PLACES = {"r": "register", "s": "shared", "g": "global", "d": "shared", "n": "global"}
 POINTWISE = {
     "scale": "max(X[i, j] * S[i], 0)",
     "add": "X[i, j] + Y[i, j]",
@@ -23,23 +24,26 @@ POINTWISE = {
     "block": "X[i, j]",
 }
 UPDATES = {"axpy": "sum[k] S[i, k] * X[k, j]", "dot": "sum[k] X[i, k] * Y[j, k]", "peak": "max[k] X[k, j]"}
+NAMED_ONLY = ("padded", "powers")  # what `Programs` does not draw
 MOVES = ("copy", "block")
 PAIRED = ("rows", "block")  # of two rows
 WIDTHS = (1, 2, 4, 4, 8, 16)
 TYPES = ("float32", "float32", "float64", "int32")
 LEVELS = {1: "thread", 32: "warp", 64: "warp", 128: "warpgroup"}
-NAMED = re.compile(r"\buser_([a-z]+)_(\d+)_([a-z]+\d+)_([rsg])([rsgd])_(\d+)(e?)\b")
+NAMED = re.compile(r"\buser_([a-z]+)_(\d+)_([a-z]+\d+)_([rsgn])([rsgd])_(\d+)(e?)(l?)\b")
 
 
 def define(text: str) -> None:
     """Makes the instructions known that a text names. Raises ComputationError where a name says what cannot be."""
     for found in NAMED.finditer(text):
-        meaning, width, dtype, read, written, lanes, elected = found.groups()
-        if meaning in POINTWISE | UPDATES and not any(i.name == found[0] for i in known()):
-            _define(found[0], meaning, int(width), getattr(tl, dtype), read, written, int(lanes), bool(elected))
+        meaning, width, dtype, read, written, lanes, elected, later = found.groups()
+        if meaning in (*POINTWISE, *UPDATES, *NAMED_ONLY) and not any(i.name == found[0] for i in known()):
+            _define(found[0], meaning, int(width), getattr(tl, dtype), read, written, int(lanes), bool(elected), bool(later))
 
 
-def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int, elected: bool) -> None:
+def _define(
+    name: str, meaning: str, width: int, dtype: tl.DType, read: str, written: str, lanes: int, elected: bool, later: bool
+) -> None:
     at: Any = tl.axes(m=2, n=width // 2) if meaning in PAIRED else (tl.axes(n=width),)
     slots = width // lanes
 
@@ -52,7 +56,7 @@ def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, wri
         memory = PLACES[where]
         if where == "d":
             return tl.operand(operand, dtype, memory, *at, layouts=(tl.layout(*(a.name for a in at)),))
-        map_ = None if memory == "register" and lanes == 1 else tl.fragment(lanes, slots, held)
+        map_ = None if memory == "register" and lanes == 1 or where == "n" else tl.fragment(lanes, slots, held)
         return tl.operand(operand, dtype, memory, *at, fragment=map_)
 
     def scalar(operand: str) -> Any:
@@ -71,11 +75,22 @@ def _define(name: str, meaning: str, width: int, dtype: tl.DType, read: str, wri
         "axpy": lambda: (tl.updates(D[at], S[()] * X[at]), (S, X, D), "{D} += {S} * {X};"),
         "dot": lambda: (tl.updates(C[()], X[at] * Y[at]), (X, Y, C), ""),
         "peak": lambda: (tl.updates(D[at], X[at], combiner="max"), (X, D), ""),
+        "padded": lambda: (tl.computes(D[at], -tl.pad(X[at], 0)), (X, D), ""),
+        "powers": lambda: (tl.updates(C[()], tl.exp(X[at])), (X, C), ""),
     }
     means, operands, text = forms[meaning]()
-    template = {"cpu": text} if text and lanes == 1 else None
-    issue = ONE_LANE if elected else ALL_LANES
-    tl.instruction(name, means=means, operands=operands, level=LEVELS[lanes], lanes=lanes, issue=issue, template=template)
+    template = {"cpu": text} if text and lanes == 1 and read != "n" and not later else None
+    issue, completes = ONE_LANE if elected else ALL_LANES, BARRIER_BY_BYTES if later else AT_ONCE
+    tl.instruction(
+        name,
+        means=means,
+        operands=operands,
+        level=LEVELS[lanes],
+        lanes=lanes,
+        issue=issue,
+        completes=completes,
+        template=template,
+    )
 
 
 def _narrow(dtype: str) -> str:

@@ -57,24 +57,24 @@ def held(share: Share, thread: Var) -> Held | None:
     owners, threads = share.owners, _count(thread)
     assert owners is not None
     slots, at, inside = share.piece()
-    points = _grid([thread, *owners.walks, *slots])
-    if points is None:
+    grid = _grid([thread, *owners.walks, *slots])
+    if grid is None:
         return None
-    shape = points[thread].shape
+    shape = grid[thread].shape
     elements = [simplify(a.base - low + e) for a, low, e in zip(owners.leaf, share.low, inside, strict=True)]
     bounds = [b.replace(known=False).holds(e) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds]
-    told = [c for c in (*owners.present, *bounds) if all(v in points for v in c.walk() if isinstance(v, Var))]
+    told = [c for c in (*owners.present, *bounds) if all(v in grid for v in c.walk() if isinstance(v, Var))]
     try:
-        own = np.logical_and.reduce([np.ones(shape, bool), *(np.broadcast_to(evaluate(c, points), shape) for c in told)])
-        places = [np.broadcast_to(evaluate(e, points), shape)[own] for e in elements]
-        registers = [np.broadcast_to(evaluate(e, points), shape)[own] for e in at]
+        own = np.logical_and.reduce([np.ones(shape, bool), *(np.broadcast_to(evaluate(c, grid), shape) for c in told)])
+        places = [np.broadcast_to(evaluate(e, grid), shape)[own] for e in elements]
+        registers = [np.broadcast_to(evaluate(e, grid), shape)[own] for e in at]
     except KeyError:
         return None
     extents = tuple(int(x.max(initial=-1)) + 1 for x in places)
     if math.prod(extents) * threads > MOST_POINTS:
         return None
     where = np.full((math.prod(extents), threads), -1, np.int64)
-    where[_flat(places, extents), points[thread][own]] = np.ravel_multi_index(registers, share.buffer.shape)
+    where[_flat(places, extents), grid[thread][own]] = np.ravel_multi_index(registers, share.buffer.shape)
     return Held(extents, where)
 
 

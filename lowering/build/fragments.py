@@ -162,8 +162,6 @@ class Fragments(Places, Shares, States, Leaf):
         body = self._at(frame.but(spec=spec, target=dataclasses.replace(frame.target, places=places)), points, slot, step)
         if isinstance(lane, Var):
             body = ir.For(lane, index(width), body, "vector", step.span)
-        if not groups:
-            return ir.seq()
         return ir.For(group, index(len(groups)), body, "unroll", step.span) if isinstance(group, Var) else body
 
     @staticmethod

@@ -75,7 +75,7 @@ def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Fram
         inside &= (element >= 0) & (element < piece.size)
     groups = inside.reshape(held.lanes, -1, width)
     chosen = np.flatnonzero(groups.any(axis=(0, 2)))
-    if chosen.size and not (groups[:, chosen].all() and np.ptp(chosen) == chosen.size - 1):
+    if not (groups[:, chosen].all() and np.ptp(chosen) == chosen.size - 1):
         raise refuse(step, "store-width", f"a tile of the results of `{step}` splits the consecutive elements that a lane holds",
                      "use tiles that are multiples of the instruction's own columns")  # fmt: skip
-    return range(int(chosen[0]), int(chosen[-1]) + 1) if chosen.size else range(0)
+    return range(int(chosen[0]), int(chosen[-1]) + 1)
