@@ -21,7 +21,7 @@ from tilelang.steps import Step
 from tilelang.tensor import evaluate
 
 BLOCKS = frozenset(v.name for v in ir.BLOCK)
-MOST_POINTS = 1 << 20  # of threads and walks that are enumerated; beyond, the walks are cut short
+MOST_POINTS = 1 << 22  # of threads and walks that are enumerated; beyond, the walks are cut short
 
 
 def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:

@@ -12,9 +12,6 @@ from tilelang import dtype as dt
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, overlap, step
-
-
-from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, step
 from tilelang.simplify import simplify
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.expr import INDEX, Binary, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
 from tilelang.lowering.build.residences import _all_among
@@ -98,3 +98,11 @@ def test_an_element_stored_by_another_thread_is_told() -> None:
     assert wrong.startswith("the element of Y at i = 1,") and wrong.endswith(
         "stored by thread 1 but is in the registers of thread 0"
     )
+
+
+def test_tiles_of_the_largest_blocks_are_enumerated() -> None:
+    """4,096 threads with 300 elements each; the last tile of each warp ends after its first element."""
+    thread, walk = Var("thread", INDEX, 0, 4095), Var("k", INDEX, 0, 299)
+    x = thread % 32 * 300 + walk
+    assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9301))], 4096) is None
+    assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9302))], 4096) == 0
