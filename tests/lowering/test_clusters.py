@@ -165,3 +165,9 @@ def test_the_second_step_to_clusters_is_named(said: bool, walked: bool) -> None:
     start = (start.units(cluster=tl.blocks(2)) if said else start).tile(m=32, n=16).to(tl.cluster)
     error = refused((start.split(k=8) if walked else start).tile(m=16).to(tl.cluster))
     assert error.code == "clusters-twice" and error.message.startswith("`tile m=16 -> cluster` is the second step")
+
+
+def test_without_clusters_the_first_step_to_them_is_refused() -> None:
+    start = tl.schedule(matmul(40, 50, 24)).tile(m=32, n=16).to(tl.cluster).tile(m=16).to(tl.cluster)
+    error = refused(start, "ampere")
+    assert error.code == "level-not-here" and error.message.startswith("`tile m=32 n=16 -> cluster`")

@@ -5,6 +5,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang import testing
+from tilelang.lowering import ir
 
 
 def doubled(rows: int, columns: int) -> tl.Schedule:
@@ -117,7 +118,10 @@ def test_a_peeled_move_fills_all_that_lies_outside(rows: int, tile: int, piece: 
     }}
     schedule s for f {{ tile m={tile} -> block; load A in shared {{ split m={piece} peel }}; tile m=1 -> thread }}
     """).schedule()
-    assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))
+    simulated = tl.load_profile("simulated")
+    assert not testing.check_schedule(made, testing.arrays(made.computation), profile=simulated)
+    (kernel,) = testing.lowered(made, simulated).kernels
+    assert {s.var.lower for s in ir.statements(kernel.body) if isinstance(s, ir.For)} == {0}, "loops count from 0"
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5])
