@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Var, index
+from tilelang.expr import INDEX, Select, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.turn import turn
 from tilelang.lowering.pipeline import lower
@@ -161,3 +161,23 @@ def test_rows_are_interleaved(few: int, n: int, type: tl.DType) -> None:
     assert n in widths(plan)["X_shared"]
     x = np.random.default_rng(0).integers(-8, 8, (4 * few + 1, 3 * n + 5)).astype(type.numpy)
     right(plan, x, x.astype(np.float32).sum(0))
+
+
+@pytest.mark.parametrize("value", ["an element", "an element or 0", "a sum", "an element where another one is small"])
+def test_part_of_a_square_is_turned_where_it_is_only_moved(value: str) -> None:
+    """10 of 12 columns exist: the whole squares are turned, the last one too if its elements are moved or replaced by a constant."""
+    x, y = ir.Buffer("X", tl.float32, (12, 4), "global", "input"), ir.Buffer("Y", tl.float32, (4, 12), "global", "output")
+    block, u, v = Var("block_x", INDEX, 0, 2), Var("u", INDEX, 0, 3), Var("v", INDEX, 0, 3)
+    element, zero = ir.Load(x, (block * 4 + u, v)), const(0.0, tl.float32)
+    stored = {
+        "an element": element,
+        "an element or 0": Select(v < 3, element, zero),
+        "a sum": element + 1.0,
+        "an element where another one is small": Select(ir.Load(x, (block, v)) < 0.5, element, zero),
+    }[value]
+    one = ir.If(block * 4 + u < 10, ir.Store(y, (v, block * 4 + u), stored))
+    square = ir.For(u, index(4), ir.For(v, index(4), one, "vector"), "unroll")
+    made = turn(ir.Kernel("k", (3, 1, 1), 1, (x, y), square), 8).body
+    assert isinstance(made, ir.If) and str(made.condition) == "block_x * 4 < 7" and made.otherwise is not None
+    assert any(isinstance(e, ir.Shuffle) for s in ir.statements(made.then) for e in ir.expressions(s))
+    assert (made.otherwise == square) is (value not in ("an element", "an element or 0"))
