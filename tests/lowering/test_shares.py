@@ -124,6 +124,17 @@ def test_a_load_that_waits_for_its_reader_moves_nothing_in_the_prefix_before(mem
     assert note.endswith("nothing is moved, for S reads A in a kernel of its own, not below")
 
 
+def test_what_is_read_here_too_is_moved_here() -> None:
+    """T reads A in a kernel of its own, and Y does below the load."""
+    m, k = tl.axes(m=6, k=8)
+    A = tl.input("A", tl.float32, m, k)
+    T = tl.define("T", tl.sum(A[m, k], over=k), m)
+    made = tl.schedule(tl.define("Y", A[m, k] - T[m], m, k)).tile(m=2, k=4).to("block").load("A", "shared")
+    assert not faults(made)
+    (*_, kernel) = testing.lowered(made).kernels
+    assert [b.name for b in kernel.shared] == ["A_shared"] and kernel.notes == ()
+
+
 def test_what_a_load_and_an_accumulator_move_comes_from_their_lines() -> None:
     m, n, k = tl.axes(m=16, n=16, k=8)
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)

@@ -7,7 +7,7 @@ import pytest
 
 import tilelang as tl
 from tilelang import dtype as dt
-from tilelang.expr import Var, index
+from tilelang.expr import Select, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.pipeline import lower
@@ -169,6 +169,17 @@ def test_values_come_first_where_all_lanes_exist_and_else_one_by_one() -> None:
     assert _stores(whole.then, "register") == _stores(whole.then, "global") == 4
     assert _stores(whole.otherwise, "register") == 0 and _stores(whole.otherwise, "global") > 4
     check(plan)
+
+
+def test_a_choice_is_one_vector_where_both_ends_say_so() -> None:
+    x, z = array("x", 24), array("z", 24, role="output")
+    v, at = Var("v", dt.int64, 0, 3), Var("block_x", dt.int64, 0, 5) * 4
+    value = Select(at + v < 18, ir.Load(x, (at + v,)) * 2.0, const(0.0, dt.float32))
+    loop = ir.For(v, index(4), ir.Store(z, (at + v,), value), "vector")
+    store = vectorize(program(loop, x, z, threads=1, grid=(6, 1, 1)).kernels[0]).body
+    assert isinstance(store, ir.Store) and isinstance(store.value, Select)
+    assert str(store.value.condition) == "block_x * 4 < 18 and block_x * 4 < 15"
+    assert isinstance(store.value.otherwise, ir.Pack) and not isinstance(store.value.then, ir.Pack)
 
 
 def _stores(stmt: ir.Stmt | None, memory: str) -> int:
