@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import tilelang as tl
+from tilelang.expr import Select
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.pipeline import lower
@@ -128,6 +129,8 @@ def test_a_padded_read_staged_by_access_is_copied() -> None:
         .split(j=1).load("A", tl.shared, layout=tl.layout("i"), ahead=1).tile(i=1).to(tl.thread)
     )  # fmt: skip
     assert brought(kernel(plan)) == ({4}, 0)
+    reads = [e for s in ir.statements(kernel(plan).body) if isinstance(s, ir.Store) for e in s.value.walk()]
+    assert not any(isinstance(e, Select) for e in reads), "what is staged holds the fill"
     check(plan)
 
 

@@ -511,3 +511,18 @@ def test_a_copy_that_reaches_beyond_its_tensor_is_refused() -> None:
     with pytest.raises(tl.Refusal) as refused:
         made.check("ampere")
     assert refused.value.code == "unguardable-do"
+
+
+@pytest.mark.parametrize("fill", [0.0, 1.0, -1.0])
+def test_an_operand_holds_what_its_read_gives_outside(fill: float) -> None:
+    """It is in shared memory by the tensor's own dimension, filled as the read says, so the instruction sees no condition."""
+    r = tl.axes(r=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    a, b = (operand(name, tl.float32, tl.shared, r, fragment=run) for name in "ab")
+    instruction("dot_of_shared", means=updates(operand("c", tl.float32, tl.register)[()], a[r] * b[r]), level=tl.thread, replace=True,
+                operands=(a, b, operand("c", tl.float32, tl.register)))  # fmt: skip
+    i, j = tl.axes(i=10, j=4)
+    X, W = tl.input("X", tl.float32, n=10), tl.input("W", tl.float32, j)
+    y = tl.define("Y", tl.sum(tl.pad(X[i + j - 1], fill) * W[j], over=j), i)
+    plan = tl.schedule(y).tile(i=2).to(tl.block).load("X", tl.shared).load("W", tl.shared).tile(i=1).to(tl.thread)
+    check(plan.do("dot_of_shared"), POCL)
