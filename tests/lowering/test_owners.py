@@ -9,7 +9,7 @@ import tilelang as tl
 from tilelang.expr import INDEX, Binary, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
-from tilelang.lowering.build.residences import _all_among
+from tilelang.lowering.build.residences import DimShare, _all_among
 from tilelang.spec import root_spec
 from tilelang.task import make_task
 
@@ -106,3 +106,17 @@ def test_tiles_of_the_largest_blocks_are_enumerated() -> None:
     x = thread % 32 * 300 + walk
     assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9301))], 4096) is None
     assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9302))], 4096) == 0
+
+
+def test_a_share_of_pieces_apart_has_a_slot_for_each_offset_and_tests_for_others() -> None:
+    """Three pieces of two neighbours, 8 apart, from offset 4 on."""
+    piece, lane = Var("piece", INDEX, 0, 4), Var("lane", INDEX, 0, 2)
+    share = DimShare(index(0), 4, 6, ((8, 3, 2), (1, 2, 1)))
+    slot = share.slot([(piece, 8), (lane, 1)], 4)
+    assert slot is not None and str(slot) == "piece * 2 + lane"
+    assert [str(share.offset(index(n))) for n in range(6)] == ["4", "5", "12", "13", "20", "21"]
+    assert [(str(x), list(values)) for x, values in share.tests([(piece, 8), (lane, 1)], 4)] == [
+        ("piece", [0, 1, 2]),
+        ("lane", [0, 1]),
+    ]
+    assert share.slot([(piece, 4)], 4) is None and share.slot([(piece, 8)], 0) is None
