@@ -415,6 +415,15 @@ def test_a_store_wider_than_a_lane_s_run() -> None:
     assert error.code == "store-width" and error.mend == "vectorize n=2"
 
 
+@pytest.mark.parametrize("n", [1, 4])
+def test_a_piece_of_the_results_that_lanes_hold_in_part(n: int) -> None:
+    """A lane holds two neighbours, and four lanes the eight columns of a row."""
+    start = tl.schedule(matmul(16, 8, 16)).tile(m=16, n=8).to(tl.block)
+    start = start.accumulate(tl.register, steps=tl.move().split(n=n).via(tl.shared)).split(k=8)
+    error = refused(lambda: operands(start.tile(m=16, n=8).to(tl.warp)))
+    assert error.code == "store-width" and "splits the consecutive elements that a lane holds" in error.message
+
+
 def unfoldable(k: int) -> Schedule:
     """A sum of exponentials by an instruction: a point that does not exist cannot be filled to contribute nothing."""
     r, j = tl.axes(r=4, j=8)
