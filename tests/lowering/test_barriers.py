@@ -344,6 +344,13 @@ def test_all_rounds_copies_are_in_flight_where_the_loop_does_not_wait() -> None:
     assert inserted(kernel(copies, ir.Wait(0), get(RING3, 0, 63 - T), buffers=(A, C, RING3))) == "[c].|r"
 
 
+def test_a_copy_of_the_round_before_is_in_flight_where_the_loop_waits() -> None:
+    k = var("k", 10)
+    copied = ir.Seq((ir.Copy(RING2, (k % 2, T), A, (T + k * 64,), 1), ir.Commit()))
+    rounds = ir.For(k, index(10), ir.Seq((ir.Wait(0), get(RING2, (k + 1) % 2, 63 - T), *copied.body)))
+    assert inserted(kernel(rounds, buffers=(A, C, RING2))) == "[.|rc]"
+
+
 def test_what_was_waited_for_needs_one_barrier() -> None:
     other = ir.Buffer("other", dt.float32, (64,), "shared")
     first, second = (ir.seq(ir.Copy(b, (T,), A, (T,), 1), ir.Commit(), ir.Wait(0)) for b in (S, other))
