@@ -134,3 +134,14 @@ def test_a_peeled_move_stays_inside_the_stage_that_all_threads_of_a_unit_fill(ro
     schedule s for f {{ tile k=1 -> warp 2; split k=3; load A in register {{ split k=1 peel; via shared }} }}
     """).schedule()
     assert not testing.check_schedule(made, testing.arrays(made.computation), profile=tl.load_profile("simulated"))
+
+
+def test_all_threads_have_as_many_whole_pieces() -> None:
+    """The last thread's tile goes beyond the row: its pieces have guards, but no loop is shorter for it."""
+    i, j = tl.axes(i=2, j=21)
+    x = tl.input("X", tl.float32, i, j)
+    made = tl.schedule(tl.define("Y", x[i, j] * 2, i, j)).tile(i=1).to("block").tile(j=8).to("thread").split(j=3, peel=True)
+    assert not faults(made)
+    (kernel,) = testing.lowered(made).kernels
+    extents = {str(s.extent) for s in ir.statements(kernel.body) if isinstance(s, ir.For)}
+    assert extents and not any("thread" in extent for extent in extents)
