@@ -146,6 +146,7 @@ def test_idle_units_beside_one_tile_of_a_reduction_store_nothing() -> None:
     """Three threads, two tiles along n, one along k: the third thread has the first tile of n and nothing of k."""
     made = product(m=1, n=2, k=4).tile(m=1, n=2).to("block").accumulate("register").tile(k=4, n=1).to("thread")
     assert not faults(of_threads(made, 3))
+    assert testing.lowered(of_threads(made, 3)).kernels[0].shared == (), "nobody tells them the result"
 
 
 STENCIL_ORDERS = {
