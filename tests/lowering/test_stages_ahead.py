@@ -86,3 +86,9 @@ def test_all_of_a_stage_counts_in_shared_memory_and_a_threads_part_in_registers(
     with pytest.raises(tl.Refusal) as refused:
         testing.lowered(start.compute("S", "register", ahead=1).tile(m=2, n=4).to("thread"), tl.load_profile("ampere"))
     assert "the 2 stages of its buffer take 65536 bytes of register, which has 1020" in refused.value.message
+
+
+def test_a_stage_ends_once_where_its_readers_and_its_tensor_end() -> None:
+    made = reduced(37, 21, 19).split(k=4).compute("S", "shared").tile(m=2, n=4).to("thread")
+    text = printer.to_text(testing.lowered(made).kernels[0])
+    assert "for m in 0..min(8, 37 - block_y * 8):" in text and "for k_1 in 0..min(4, 19 - k * 4):" in text
