@@ -15,6 +15,7 @@ from tilelang.expr import Axis, Cast, Expr, Var, const, index
 from tilelang.fragment import fragment, row_major
 from tilelang.instruction import instruction, moves, use
 from tilelang.lowering import ir
+from tilelang.lowering.passes.groups import close_groups
 from tilelang.lowering.simulate import run
 from tilelang.operand import operand
 
@@ -137,3 +138,13 @@ def test_operand_whose_copies_disagree() -> None:
             ir.Instruction(both, (("X", a, (index(0),)), ("Y", b, (index(0),))), 2),
         )
         assert run(program(body, a, b, threads=4), {}).counts == found
+
+
+@pytest.mark.parametrize(
+    ("name", "closed"), [("wgmma_m64n128k16_float16", True), ("mma_m16n8k16_float16_sum", False), ("tma_store_2d", False)]
+)
+def test_only_updates_that_complete_in_groups_are_closed_in_one(name: str, closed: bool) -> None:
+    """A stage's store awaits itself, and what is done at once needs no wait."""
+    kernel = ir.Kernel("k", (1, 1, 1), 128, (), ir.Instruction(use(name), ()))
+    waits = [s for s in ir.statements(close_groups(kernel).body) if isinstance(s, ir.Wait)]
+    assert len(waits) == closed
