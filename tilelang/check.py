@@ -296,6 +296,9 @@ def _faults_of_stages(step: Place, kinds: Mapping[str, str]) -> Iterator[TileLan
                     raise refuse_step(inner, "stage-unread", f"`{inner}`: nothing reads {inner.tensor_name} in the braces of"
                                       f" `{step.replace(steps=None)}`, which only describe its"
                                       " copy", "write it above that step")  # fmt: skip
+                if step.memory != "global":
+                    raise refuse_step(inner, "not-lowered-yet", f"`{inner}` in the braces of `{step.replace(steps=None)}` is valid, but"
+                                      " not supported yet", "write it above that step")  # fmt: skip
             yield from (at_step(e, inner) for e in faults)
         yield from _faults_of_stages(inner, kinds)
 

@@ -206,13 +206,13 @@ class _Assembly:
         self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
     def _unread_stages(self, task: Task, steps: tuple[Step, ...]) -> list[Place]:
-        """The stages of a schedule that neither a task nor its other stages read, nor what is computed in their braces."""
+        """The stages of a schedule that neither a task nor its other stages read."""
         stages = {s: self._task_of(s.tensor_name) for s in steps if isinstance(s, Place) and s.verb == "compute"}
         idle: list[Place] = []
         while True:
             readers = [task, *(t for s, t in stages.items() if s not in idle)]
-            read = {r.tensor.name for t in readers for r in t.reads() if t.state_member(r.tensor) is None}
-            found = [s for s in stages if s not in idle and not read & placed_names(self.computation, (s,))]
+            read = {r.tensor for t in readers for r in t.reads() if t.state_member(r.tensor) is None}
+            found = [s for s, made in stages.items() if s not in idle and not read & set(made.outputs)]
             if not found:
                 return idle
             idle += found
