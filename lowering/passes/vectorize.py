@@ -114,9 +114,10 @@ class _Widening:
                 return ir.seq(*[self.statement(s) for s in body])
             case ir.Store():
                 return self.store(stmt)
-            case _:
-                assert isinstance(stmt, ir.If)
+            case ir.If():
                 return self.conditional(stmt)
+            case _:  # a loop: results of a thread that stand in it leave in vectors along an axis outside it
+                return self.by_lane(stmt)
 
     def meet(self, stmt: ir.Stmt) -> bool:
         """Whether all lanes store to one place, so that each must see what the lanes before it left there."""
