@@ -24,7 +24,7 @@ from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bound
 from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
-from tilelang.lowering.build.matches import Resident, Seen, described, left, promised, resident, seen
+from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.lowering.build.state import kept_beyond
 from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
@@ -211,7 +211,10 @@ class Instructions(PointwiseInstructions):
             mine = [s for s in loads.get(read.tensor.name, ()) if not isinstance(s.what, Read) or s.what is read]
             if mine:
                 return promised(whole, mine)
-            return resident(whole, next(r for r in reversed(residences) if r.serves(read, whole)))
+            for residence in reversed(residences):
+                if residence.serves(read, whole):
+                    return resident(whole, residence)
+            return global_read(whole)
 
         return self._seen(task, spec, find, into, step)
 

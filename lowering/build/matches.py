@@ -151,3 +151,9 @@ def left(spec: Spec, steps: tuple[Step, ...], task: Task) -> tuple[Spec, dict[st
             sizes.update(written)
             cut |= set(written)
     return spec, sizes, cut
+
+
+def global_read(whole: Read | Pad) -> Resident:
+    """A read of a tensor where it is: default steps are asked for before anything is placed."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    return Resident("global", read.dtype)

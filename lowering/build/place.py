@@ -323,12 +323,13 @@ class Places(Part):
                 f"`{step}` is inside a block, where tensors are computed in shared or register",
                 "compute it in shared or register, or in global at the head of the schedule",
             )
-        stage = self.stage_frame(frame, i, i, step)
-        for read in stage.task.reads():
-            own = stage.task.state_member(read.tensor) is not None
+        task = self.build.task_of(step.tensor_name)
+        for read in task.reads():
+            own = task.state_member(read.tensor) is not None
             if not own and not any(r.tensor is read.tensor for r in frame.residences):
                 raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step computes",
                              f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
+        stage = self.stage_frame(frame, i, i, step)
         residences = tuple(self._stage_place(frame, stage, step, t, slot) for t in stage.task.outputs)
         empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
         return ir.seq() if empty else self.chain(stage.but(target=Target(residences, step.stream)), 0), residences

@@ -368,6 +368,37 @@ def test_several_elements_in_a_memory_need_a_fragment(kind: str) -> None:
     check(plan(run, run), SIMULATED)
 
 
+def test_a_stage_is_given_to_threads_by_its_instruction_alone() -> None:
+    """What it reads is in global memory: no step has placed it yet when the threads' tiles are chosen."""
+    x = tl.axes(x=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    d, s = operand("d", tl.float32, tl.shared, x, fragment=run), operand("s", tl.float32, tl.global_, x, fragment=run)
+    instruction("twice", means=computes(d[x], s[x] * 2), operands=(d, s), level=tl.thread, replace=True)
+    i, j = tl.axes(i=4, j=8)
+    A = tl.input("A", tl.float32, i, j)
+    P = tl.define("P", A[i, j] * 2, i, j)
+    start = tl.schedule(tl.define("Y", P[i, j] + P[i, 7 - j], i, j)).units(block=tl.warps(1)).tile(i=4, j=8).to(tl.block)
+    plan = start.compute("P", tl.shared, steps=tl.move().do("twice")).tile(j=1).to(tl.thread)
+    check(plan, SIMULATED)
+    assert [s.semantics.name for s in issued(plan, SIMULATED)] == ["twice"]
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.register])
+def test_a_stage_by_an_instruction_above_the_stage_that_it_reads_is_refused(memory: Any) -> None:
+    x = tl.axes(x=4)
+    run = fragment(1, 4, lambda lane, slot: slot)
+    d, s = operand("d", tl.float32, tl.shared, x, fragment=run), operand("s", tl.float32, tl.shared, x, fragment=run)
+    instruction("twice", means=computes(d[x], s[x] * 2), operands=(d, s), level=tl.thread, replace=True)
+    i, j = tl.axes(i=4, j=8)
+    A = tl.input("A", tl.float32, i, j)
+    P = tl.define("P", A[i, j] + 1, i, j)
+    Q = tl.define("Q", P[i, j] * 2, i, j)
+    start = tl.schedule(tl.define("Y", Q[i, j] + 1, i, j)).tile(i=4, j=8).to(tl.block)
+    plan = start.compute("Q", tl.shared, steps=tl.move().do("twice")).compute("P", memory).tile(j=1).to(tl.thread)
+    error = refused(lambda: plan, SIMULATED)
+    assert error.code == "stage-order" and error.counterexample == "P[i, j] has no value yet"
+
+
 @pytest.mark.parametrize("memory", [tl.shared, tl.register])
 def test_an_instruction_updates_an_accumulator_of_several_threads(memory: Any) -> None:
     """In shared memory every thread updated the first rows of the tile."""
