@@ -295,7 +295,10 @@ def conditions(readings: Sequence[Reading], region: Sequence[Range]) -> list[tup
 
 def _common(readings: Sequence[Reading], d: int, greatest: bool) -> Iterable[Expr]:
     """The ends of readings that hold for all of them, as wide as the one that goes furthest beyond makes them."""
-    ends = [r.ends(d, greatest) for r in readings]
+    try:
+        ends = [r.ends(d, greatest) for r in readings]
+    except NotABox:  # of a remainder it is known that it is less than the divisor, and no more
+        return
     apart = any(not isinstance(simplify(r.box[d][0] - readings[0].box[d][0]), Const) for r in readings)
     for end in dict.fromkeys(e for own in ends for e in own) if apart else ends[0]:
         found = [r.beyond(d, end, own, greatest, apart) for r, own in zip(readings, ends, strict=True)]

@@ -41,6 +41,26 @@ schedule for Y {{
 """)
 
 
+@pytest.mark.parametrize("more", ["", " + T[3]"])
+@pytest.mark.parametrize("tile", ["a=4 b=4", "a=1 b=8", "a=8 b=8"])
+def test_a_stage_read_at_remainders_of_a_product_is_made_whole(tile: str, more: str) -> None:
+    """Where such remainders end is not known: no element of the stage is left out."""
+    right(f"""
+computation Y(N = 8) {{
+  input X: float32[i: N]
+  axis a: N
+  axis b: N
+  T[i] = X[i] * 2.0
+  output Y[a, b] = T[a * b % 8]{more}
+}}
+schedule for Y {{
+  tile {tile} -> block
+  compute T in shared
+  tile a=1 b=2 -> thread
+}}
+""")
+
+
 @pytest.mark.parametrize("index", ["a / 2", "(a + 1) / 2", "(a + 2) / 3", "(a + 3) % 8"])
 def test_quotients_that_begin_within_a_group(index: str) -> None:
     right(f"""
