@@ -219,7 +219,16 @@ class _Assembly:
 
     def _from_memory(self, task: Task) -> Task:
         """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it."""
-        return self._with_made_before(lambda: make_task(task.outputs, lambda t: t in self.made))
+        own = {t for state in task.states for t in state.tensors}
+
+        def make() -> Task:
+            made = make_task(task.outputs, lambda t: t in self.made)
+            for state in made.states:
+                if not own.issuperset(state.tensors):  # a stage that could be one more state of the task
+                    raise Unplaced(state.tensors[0])
+            return made
+
+        return self._with_made_before(make)
 
     def _with_made_before(self, make: Callable[[], Task]) -> Task:
         """A task, after kernels that make the reductions it needs, and those that these need."""

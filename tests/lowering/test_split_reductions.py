@@ -60,3 +60,14 @@ def test_what_meets_needs_a_reduction_of_a_reduction() -> None:
     total = tl.define("total", tl.sum(A[q, j, 0] * E[q], over=j), q)
     last = tl.define("Z", total[q] + E[(q + 1) % 6], q)
     assert not faults(tl.schedule(last).tile(j=2).to("block").compute("F", "shared").compute("E", "shared"))
+
+
+def test_what_meets_reads_a_reduction_over_the_same_axes() -> None:
+    """A stage that could be a state of the second kernel has no parts there: it is made before."""
+    m, k = tl.axes(m=16, k=64)
+    A = tl.input("A", tl.float32, m, k)
+    R = tl.define("R", tl.sum(A[m, k], over=k), m)
+    T = tl.define("T", R[m] * 2, m)
+    total = tl.define("total", tl.sum(A[m, k] * A[m, k], over=k), m)
+    last = tl.define("Z", total[m] + T[m], m)
+    assert not faults(tl.schedule(last).tile(m=4, k=16).to("block").compute("R", "shared").compute("T", "shared"))
