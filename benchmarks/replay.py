@@ -330,6 +330,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--lines", type=int, default=40, help="of each diff (default %(default)s)")
     given = parser.parse_args(arguments)
+    beside_baseline = given.explain is not None or given.record is None and not given.baseline and given.against == "baseline"
+    if beside_baseline and not BASELINE.exists():
+        parser.error(f"{BASELINE.name} is not written yet: use --baseline, or --against REVISION")
     named = None if given.named is None else set(given.named.read_text(encoding="utf-8").splitlines())
     chosen = [p for p in programs() if given.only in str(p) and (named is None or str(p) in named)][:: given.every]
     if given.record is not None:
@@ -340,7 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"{BASELINE.name} exists; it is written once")
         write_baseline(dict(records(chosen, given.processes)))
         return 0
-    if given.explain is not None or given.against == "baseline":
+    if beside_baseline:
         whole = not given.only and named is None and given.every == 1
         return against_baseline(chosen, whole, given.processes, given.lines, given.explain)
     with tempfile.TemporaryDirectory() as folder:
