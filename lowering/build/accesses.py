@@ -20,8 +20,10 @@ class Accesses(Part):
     def facts(self, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
         """What holds at all points of a frame, whether they exist or not."""
         tested = [c for a in frame.spec.axes for c in _tested(a)]
-        known = [self.value(frame, c, points) for c in frame.known]
-        return [*frame.within, *frame.spec.present, *tested, *known]
+        known = [
+            _within_cuts([a for a in frame.spec.axes if _on(frame, c, a)], [self.value(frame, c, points)]) for c in frame.known
+        ]
+        return [*frame.within, *frame.spec.present, *tested, *(c for facts in known for c in facts)]
 
     def settled(self, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
                 values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip
@@ -114,12 +116,14 @@ class Accesses(Part):
 
 
 def _tested(a: AxisState) -> list[Expr]:
-    """The bounds that a surrounding condition has tested, each implied by the bounds of later cuts.
+    """The bounds that a surrounding condition has tested."""
+    return _within_cuts([a], [b.replace(known=False).holds(index(0)) for b in a.bounds if b.known])
 
-    The test covered only the points within those.
-    """
-    cuts = conjunction([b.holds(index(0)) for b in a.bounds if not b.known])
-    held = [b.replace(known=False).holds(index(0)) for b in a.bounds if b.known]
+
+def _within_cuts(axes: Sequence[AxisState], held: list[Expr]) -> list[Expr]:
+    """What was found to hold at all points of a piece, each implied by the bounds of the cuts of its axes: beyond these, later cuts have
+    points that the piece had not."""
+    cuts = conjunction([b.holds(index(0)) for a in axes for b in a.bounds if not b.known])
     return held if cuts is None else [Binary("or", Unary("not", cuts), c) for c in held]
 
 
@@ -135,9 +139,14 @@ def _worth_its_test(frame: Frame, condition: Expr, axis: AxisState | None, far: 
 
 def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
     """Whether a read depends on an axis of the spec."""
+    return any(_on(frame, i, a) for i in (whole.read if isinstance(whole, Pad) else whole).indices)
+
+
+def _on(frame: Frame, e: Expr, a: AxisState) -> bool:
+    """Whether an expression of the task depends on an axis of the spec."""
     named = dict(frame.spec.coordinates)
     axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
-    return any(mentions(substitute(i, axes), a.name) for i in (whole.read if isinstance(whole, Pad) else whole).indices)
+    return mentions(substitute(e, axes), a.name)
 
 
 def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Expr, Expr, tuple[Bound, ...]]]:

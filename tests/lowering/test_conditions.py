@@ -318,3 +318,15 @@ def test_pieces_are_made_without_tests_where_one_fits_between_the_conditions(bel
     """A piece has 8 x 4 points, whose distances j - i differ by 10; from -below to 1 there are below + 2 of them."""
     body = kernel(threads(product(lambda i, j: (i - below <= j) & (j <= i + 1), 24, 8))).body
     assert sum(isinstance(s, ir.If) and s.otherwise is not None for s in ir.statements(body)) == versions
+
+
+@pytest.mark.parametrize(("below", "chunk", "lanes"), [(3, 3, 2), (5, 5, 4), (7, 7, 2), (6, 3, 2)])
+@pytest.mark.parametrize("written", ["condition", "choice"])
+def test_lanes_beyond_a_chunk_that_a_condition_ends_do_not_count(below: int, chunk: int, lanes: int, written: str) -> None:
+    """In the chunk the condition holds everywhere; the last vector ends in the next chunk, where it does not."""
+    j = tl.axes(j=16)
+    X = tl.input("X", tl.float32, j)
+    chosen = tl.sum(X[j], over=j, where=j < below) if written == "condition" else tl.sum(tl.where(j < below, X[j], 0.0), over=j)
+    plan = tl.schedule(tl.define("Y", chosen)).split(j=chunk).vectorize(j=lanes)
+    for profile in (SIMULATED, tl.load_profile("zen4")):
+        check(plan, profile)
