@@ -121,8 +121,10 @@ def _tested(a: AxisState) -> list[Expr]:
 
 
 def _within_cuts(axes: Sequence[AxisState], held: list[Expr]) -> list[Expr]:
-    """What was found to hold at all points of a piece, each implied by the bounds of the cuts of its axes: beyond these, later cuts have
-    points that the piece had not."""
+    """What was found to hold at all points of a piece, each implied by the bounds of the cuts of its axes.
+
+    Beyond these bounds, later cuts have points that the piece did not have.
+    """
     cuts = conjunction([b.holds(index(0)) for a in axes for b in a.bounds if not b.known])
     return held if cuts is None else [Binary("or", Unary("not", cuts), c) for c in held]
 
