@@ -230,14 +230,26 @@ def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
 
 
 def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:
-    """A read as a move may do it at every point: a condition of its reader that keeps it inside the tensor is not the move's."""
+    """A read as a move may do it at every point: a condition of its reader that keeps it, or what its indices read, inside the tensor
+    is not the move's."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    read = read.map_children(lambda i: _reads_inside(i) if isinstance(i, Expr) else i)
     if isinstance(whole, Pad):
-        return whole
-    for i, dim in zip(whole.indices, whole.tensor.dims, strict=True):
+        return whole if read is whole.read else Pad(read, whole.value)
+    for i, dim in zip(read.indices, read.tensor.dims, strict=True):
         low, high = interval(i)
         if low is None or high is None or low < 0 or high >= dim.extent:
-            return Pad(whole, fill)
-    return whole
+            return Pad(read, fill)
+    return read
+
+
+def _reads_inside(e: Expr) -> Expr:
+    """An index whose own reads give a number that it may be where they lie outside their tensors."""
+    if isinstance(e, Read | Pad):
+        least = (e.read if isinstance(e, Pad) else e).tensor.range or (0,)
+        return _inside(e, const(least[0], e.dtype))
+    made: Expr = e.map_children(lambda c: _reads_inside(c) if isinstance(c, Expr) else c)
+    return made
 
 
 def source_of(frame: Frame, uses: Sequence[Use]) -> Residence:

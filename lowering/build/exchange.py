@@ -23,6 +23,7 @@ from tilelang.simplify import interval, simplify
 from tilelang.tensor import evaluate
 
 MOST_POINTS = 1 << 22  # of threads, walks and registers that are enumerated
+MOST_LANES = 1 << 24  # of these, each with the lanes of a warp
 MOST_SOURCES = 4  # registers among which lanes choose; beyond, memory is cheaper
 
 Numbers = npt.NDArray[np.int64]
@@ -117,7 +118,7 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
     register, lane = where[element, points[thread]], None
     whole = warp and _count(thread) % warp == 0
     if (register < 0)[needed].any():
-        if not whole:
+        if not whole or element.size * warp > MOST_LANES:
             return None
         register, lanes = _first_lanes(where, element, points[thread], warp, source.owners.units)
         lane = _of_lanes(lanes, needed, walks, thread, warp)
@@ -143,8 +144,7 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
 
 def _first_lanes(where: Numbers, element: Numbers, threads: Numbers, warp: int, units: int) -> tuple[Numbers, Numbers]:
     """The first lane of each reader's warp and unit that has its element, and the register there; -1: none has."""
-    of_warps = where[element].reshape(*element.shape, -1, warp)  # [walks, reader, warp of an owner, lane of an owner]
-    mine = np.take_along_axis(of_warps, (threads // warp)[..., None, None], axis=-2)[..., 0, :]
+    mine = where.reshape(len(where), -1, warp)[element, threads // warp]  # [walks, reader, lane of an owner in its warp]
     owner = (threads // warp * warp)[..., None] + np.arange(warp)
     mine = np.where(owner // units == threads[..., None] // units, mine, -1)
     lanes = (mine >= 0).argmax(axis=-1)

@@ -69,6 +69,7 @@ class StatePlace:
 
     In registers they are addressed by pieces (the walks since the accumulator began), `lanes` > 0 adds a last dimension for partial
     states of a reduction's vector lanes. Elsewhere by the coordinates of the task's axes, or of the points of `box`, where it says.
+    outer: keys of the bounds of the spec that the accumulator is in: what lies beyond them belongs to no tile below it.
     """
 
     buffers: tuple[tuple[ir.Buffer, ...], ...]
@@ -76,6 +77,7 @@ class StatePlace:
     lanes: int = 0
     vector_axis: str | None = None
     box: Box | None = None
+    outer: frozenset[str] = frozenset()
 
 
 @dataclasses.dataclass(frozen=True)

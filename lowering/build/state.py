@@ -386,7 +386,8 @@ class States(Pieces, Meetings):
                 boxes.append(box)
                 members.append(box.buffer)
             buffers.append(tuple(members))
-        place = StatePlace(tuple(buffers), "shared", box=boxes[0])
+        outer = frozenset(b.key for a in frame.spec.axes for b in a.bounds)
+        place = StatePlace(tuple(buffers), "shared", box=boxes[0], outer=outer)
         inner = any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :])
         start = (
             []
@@ -461,7 +462,8 @@ class States(Pieces, Meetings):
 
 
 def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
-    """The frame without the bounds beyond which a state outside registers has room as well: what lands there is never read."""
+    """The frame without the bounds beyond which a state outside registers has room as well, and no tile an element: what lands there
+    is never read."""
     if place is None or place.box is None or place.box.placement is None:
         return frame
     box, variables = place.box, place.box.placement.variables
@@ -472,7 +474,8 @@ def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
         if a.name in room and (box.points or dict(frame.spec.coordinates).get(a.name) is point(a.name)):
             low, extent = room[a.name]
             local = Bound("", simplify(a.base - low), extent)
-            a = a.replace(bounds=tuple(b.replace(known=b.known or local.is_certain(a.extent)) for b in a.bounds))
+            if local.is_certain(a.extent):
+                a = a.replace(bounds=tuple(b.replace(known=b.known or b.key in place.outer) for b in a.bounds))
         axes.append(a)
     return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
 

@@ -169,3 +169,17 @@ def test_a_gather_beside_a_read_of_a_whole_dimension_is_no_region(gathered_first
     with pytest.raises(tl.Refusal) as caught:
         tl.schedule(made).tile(b=2).to("block").load("X", "shared").check("simulated")
     assert caught.value.code == "reads-differ" and "X[b, cast(ids[b], int64)]" in caught.value.message
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.register], ids=str)
+@pytest.mark.parametrize(("shift", "least"), [(0, 0), (1, 0), (0, 1)])
+def test_an_index_that_its_reader_keeps_inside_is_kept_inside_by_the_move(
+    memory: tl.machine.Memory, shift: int, least: int
+) -> None:
+    """ids has 7 elements, the axis 8: the move reads ids at every point, whatever condition its reader has."""
+    b, e = tl.axes(b=8, e=6)
+    ids, table = tl.input("ids", tl.int32, i=7, range=(least, least + 5)), tl.input("table", tl.float32, v=5, e=6)
+    inside = b >= 1 if shift else b < 7
+    made = tl.define("Y", tl.where(inside, table[ids[b - shift] - least, e], 1.0), b, e)
+    plan = tl.schedule(made).tile(b=2).to(tl.block).load("table", memory)
+    assert not tl.simulate(tl.compile(plan, tl.target("cpu", profile="avx2"))).counts

@@ -348,3 +348,12 @@ def test_nobody_looks_for_values_in_a_table_of_millions(monkeypatch: pytest.Monk
     monkeypatch.setattr("tilelang.lowering.build.exchange.MOST_POINTS", 1023)
     with pytest.raises(tl.Refusal, match="reader-is-not-owner"):
         used(plan, AMPERE)
+
+
+def test_the_lanes_of_many_threads_and_walks_are_not_enumerated() -> None:
+    """1,024 threads, 256 walks and 16 registers, each beside the 32 lanes of a warp, would take gigabytes: memory carries the values."""
+    k, m = tl.axes(k=4096, m=4)
+    X = tl.input("X", tl.float32, k)
+    start = tl.schedule(tl.define("Y", X[k] * 2.0, m, k)).units(block=tl.warps(32)).tile(m=1).to(tl.block)
+    held = start.load("X", tl.register, steps=tl.move().tile(k=4).to(tl.thread)).split(k=16).split(k=1)
+    assert used(held.load("X", tl.register).tile(k=1).to(tl.thread), AMPERE) == ([], 0, 16384)

@@ -145,3 +145,16 @@ def test_all_threads_have_as_many_whole_pieces() -> None:
     (kernel,) = testing.lowered(made).kernels
     extents = {str(s.extent) for s in ir.statements(kernel.body) if isinstance(s, ir.For)}
     assert extents and not any("thread" in extent for extent in extents)
+
+
+@pytest.mark.parametrize("wide", [2, 3])
+@pytest.mark.parametrize("peel", [True, False])
+def test_a_tile_wider_than_what_a_thread_has_leaves_its_neighbour_alone(wide: int, peel: bool) -> None:
+    """The accumulator outside has room for the elements beyond a thread's own, but they are those of other threads."""
+    i, j = tl.axes(i=8, j=2)
+    X = tl.input("X", tl.float32, i, j)
+    plan = tl.schedule(tl.define("Y", tl.sum(X[i, j], over=j), i)).accumulate(tl.shared).split(i=7, peel=peel)
+    plan = plan.tile(i=1).to(tl.thread).split(i=wide).accumulate(tl.register)
+    for profile in ("ampere", "zen4"):
+        target = tl.target(tl.load_profile(profile).dialects[0], profile=profile)
+        assert not tl.simulate(tl.compile(plan, target)).counts
