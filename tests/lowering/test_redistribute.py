@@ -351,7 +351,7 @@ def test_nobody_looks_for_values_in_a_table_of_millions(monkeypatch: pytest.Monk
 
 
 def test_the_lanes_of_many_threads_and_walks_are_not_enumerated() -> None:
-    """1,024 threads, 256 walks and 16 registers, each beside the 32 lanes of a warp, would take gigabytes: memory carries the values."""
+    """1,024 threads, 256 walks and 16 registers, each beside the 32 lanes of a warp, take gigabytes: memory carries the values."""
     k, m = tl.axes(k=4096, m=4)
     X = tl.input("X", tl.float32, k)
     start = tl.schedule(tl.define("Y", X[k] * 2.0, m, k)).units(block=tl.warps(32)).tile(m=1).to(tl.block)
