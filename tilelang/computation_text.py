@@ -44,7 +44,8 @@ def computation_text(computation: Computation) -> str:
     """The whole text, ending in a newline.
 
     >>> from tilelang import dtype as dt
-    >>> from tilelang.computation import as_computation, axes, define, input
+    >>> from tilelang.computation import as_computation, axes, input
+    >>> from tilelang.definitions import define
     >>> from tilelang.functions import sum
     >>> m, k = axes(m=4, k=8)
     >>> A = input("A", dt.float32, m, k)

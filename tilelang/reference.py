@@ -31,7 +31,8 @@ def evaluate(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     Raises ComputationError where an array is missing, or its shape, type or index range does not fit.
 
     >>> from tilelang import dtype as dt
-    >>> from tilelang.computation import as_computation, axes, define, input
+    >>> from tilelang.computation import as_computation, axes, input
+    >>> from tilelang.definitions import define
     >>> i = axes(i=3)
     >>> x = input("x", dt.float32, i)
     >>> evaluate(as_computation(define("y", x[i] * 2, i)), {"x": np.ones(3, np.float32)})["y"]

@@ -16,7 +16,7 @@ _TABLES = ("levels", "memories", "rates", "curves", "sources")
 def profile_text(profile: Profile, heading: str = "") -> str:
     """TOML that `parse_profile` reads as the same profile.
 
-    >>> from tilelang.machine import load_profile, parse_profile
+    >>> from tilelang.profile_files import load_profile, parse_profile
     >>> parse_profile(profile_text(load_profile("hopper"))) == load_profile("hopper")
     True
     """

@@ -10,10 +10,11 @@ import tilelang as tl
 from tests.lowering.test_roles import check, linear, lowered
 from tilelang import testing
 from tilelang.errors import Refusal
-from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, instruction, moves, operand
+from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, instruction, moves
 from tilelang.lowering import ir, simulate
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
+from tilelang.operand import operand
 from tilelang.schedule import Schedule
 
 SWIZZLED = tl.layout().swizzle(128)
