@@ -141,7 +141,9 @@ def recorded(program: Program) -> Found:
             made = _refusal(error)
         except Exception as error:
             made = {"traceback": f"{type(error).__name__}: {error}"}
-        found |= {f"{kind} {dialect}": text for kind, text in made.items()}
+        found |= {
+            f"{kind} {dialect}": text.replace(f"{ROOT}{os.sep}", "") for kind, text in made.items()
+        }  # wherever the checkout is
     return found
 
 
