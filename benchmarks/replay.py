@@ -124,7 +124,10 @@ def _read(program: Program) -> Any:
 
 
 def recorded(program: Program) -> Found:
-    """What the compiler makes of a program. Errors of ours are recorded; any other exception too, by its type."""
+    """What the compiler makes of a program. Errors of ours are recorded; any other exception too, by its type.
+
+    Comments name files of the checkout: where it is, is left out.
+    """
     import tilelang as tl
 
     profile = tl.load_profile(program.profile)
@@ -141,9 +144,7 @@ def recorded(program: Program) -> Found:
             made = _refusal(error)
         except Exception as error:
             made = {"traceback": f"{type(error).__name__}: {error}"}
-        found |= {
-            f"{kind} {dialect}": text.replace(f"{ROOT}{os.sep}", "") for kind, text in made.items()
-        }  # wherever the checkout is
+        found |= {f"{kind} {dialect}": text.replace(f"{ROOT}{os.sep}", "") for kind, text in made.items()}
     return found
 
 
