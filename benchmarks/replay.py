@@ -25,6 +25,7 @@ import argparse
 import collections
 import dataclasses
 import difflib
+import functools
 import hashlib
 import json
 import multiprocessing
@@ -92,6 +93,7 @@ def _name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+@functools.cache
 def texts(path: Path) -> dict[str, str]:
     """The programs of a file of texts, by title."""
     parts = path.read_text(encoding="utf-8").split(SEPARATOR)[1:]
@@ -287,17 +289,17 @@ def _diff(name: str, old: Found, new: Found, lines: int) -> str:
 def against_baseline(chosen: Sequence[Program], whole: bool, processes: int, lines: int, why: str | None) -> int:
     """Compares with the baseline, or accepts what differs from it. whole: all programs are chosen. 1: something differs that is not
     explained."""
-    texts = dict(records(chosen, processes))
-    now = {name: digested(found) for name, found in texts.items()}
+    made = dict(records(chosen, processes))
+    now = {name: digested(found) for name, found in made.items()}
     before = {name: found for name, found in expected().items() if whole or name in now}
     groups = differences(before, now)
     differ = [name for group in groups.values() for name in group]
     if why is not None:
-        explain(why, texts, differ)
+        explain(why, made, differ)
         print(f"{len(differ)} programs explained: {why}")
         return 0
     old = _texts_before([group[0] for group in groups.values()], processes) if groups else {}
-    print(report(before, now, lines, (old, texts)))
+    print(report(before, now, lines, (old, made)))
     for entry in explanations():
         print(f"explained before: {len(entry['programs'])} programs: {entry['why']}")
     if differ:

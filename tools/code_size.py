@@ -18,6 +18,7 @@ import io
 import subprocess
 import sys
 import tokenize
+import types
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -150,8 +151,8 @@ def passed_by_a_product() -> list[str]:
     target = tl.target("cpu", profile="avx512")
     seen = set[str]()
 
-    def called(frame: object, event: str, argument: object) -> None:
-        seen.add(frame.f_code.co_filename)  # type: ignore[attr-defined]
+    def called(frame: types.FrameType, event: str, argument: object) -> None:
+        seen.add(frame.f_code.co_filename)
 
     schedule = tl.schedule(product).tile(i=64, j=64).to(tl.block).accumulate(tl.register).tile(i=4, j=32).to(tl.thread)
     schedule = schedule.split(k=64).vectorize(j=16)

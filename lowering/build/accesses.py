@@ -20,10 +20,10 @@ class Accesses(Part):
     def facts(self, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
         """What holds at all points of a frame, whether they exist or not."""
         tested = [c for a in frame.spec.axes for c in _tested(a)]
-        known = [
-            _within_cuts([a for a in frame.spec.axes if _on(frame, c, a)], [self.value(frame, c, points)]) for c in frame.known
-        ]
-        return [*frame.within, *frame.spec.present, *tested, *(c for facts in known for c in facts)]
+        known = list[Expr]()
+        for c in frame.known:
+            known += _within_cuts([a for a in frame.spec.axes if _on(frame, c, a)], [self.value(frame, c, points)])
+        return [*frame.within, *frame.spec.present, *tested, *known]
 
     def settled(self, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
                 values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip

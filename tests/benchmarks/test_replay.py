@@ -106,7 +106,6 @@ def test_there_are_as_many_programs_as_are_compared() -> None:
     assert count["drawn"] + count["steered"] >= 2_500 and count["constructed"] >= 1_000
 
 
-@pytest.mark.skipif(not replay.BASELINE.exists(), reason="the baseline is not recorded yet")
 def test_programs_come_out_as_the_baseline_or_an_explanation_says(capsys: pytest.CaptureFixture[str]) -> None:
     """A sample, in a process in which no other test has defined instructions; `make replay` compares all of them."""
     assert replay.main(["--every", "150", "--processes", "1"]) == 0, capsys.readouterr().out

@@ -128,7 +128,7 @@ def test_a_digit_is_that_of_a_longer_number_whatever_comes_below() -> None:
 
 @pytest.mark.parametrize(("rounds", "conflict"), [(1 << 11, False), (1 << 14, False), (1 << 15, True)])
 def test_a_million_points_are_looked_at(rounds: int, conflict: bool) -> None:
-    """64 threads write even elements and read odd ones, in so many rounds each; beyond a million points nobody knows."""
+    """64 threads write even elements and read odd ones, in so many rounds; beyond a million points none is looked at."""
     thread, buffer = Var(ir.THREAD.name, INDEX, 0, 63), ir.Buffer("S", dt.float32, (1 << 22,), "shared")
     j, k = (Var(name, INDEX, 0, rounds - 1) for name in "jk")
     wrote = Access(buffer, ((thread + j * 64) * 2,), 1, True, bound=frozenset({j}))

@@ -1,4 +1,4 @@
-"""A stage in registers whose sums are in shared memory: every thread takes what it holds, whoever summed it."""
+"""A stage in registers whose sums are in shared memory: every thread takes the elements that it holds, those of others, too."""
 
 from __future__ import annotations
 

@@ -231,7 +231,7 @@ def test_a_vector_of_one_lane_stored_from_vectors_is_a_scalar(type: tl.DType, si
 
 @pytest.mark.parametrize("sizes", [(8, 8), (7, 9)], ids=str)
 def test_results_in_a_loop_inside_the_vector_are_stored_lane_by_lane(sizes: tuple[int, int]) -> None:
-    """The loop along n, of which the results leave in vectors, stands around the one along m."""
+    """Results leave in vectors along n, but the loop along n is outside the loop along m."""
     m, n, k = tl.axes(m=sizes[0], n=sizes[1], k=8)
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     start = tl.schedule(tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)).tile(m=4, n=8).to(tl.block)
