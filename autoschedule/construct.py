@@ -27,6 +27,7 @@ from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.roofline import bound
 from tilelang.autoschedule.rtile import RTile, fetchable, scattered, shared_bytes, stays, steps
 from tilelang.autoschedule.stages import Made, apart, by_rows
+from tilelang.autoschedule.words import Words, spelled, words
 from tilelang.computation import Computation
 from tilelang.inlining import kept_in_memory
 from tilelang.machine import Profile
@@ -102,10 +103,13 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
     """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited."""
     found: dict[tuple[Step, ...], Counted] = {}
     begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
-    nests = list(fused(root))
-    for fusions, nest in nests:
-        search = _Search(nest, device, VISITS // len(nests), found)
-        grown = {t.key: t for t in seeds(nest, fusions, device)}
+    every = list(fused(root))
+    in_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
+    in_words = in_words or [((), root, made) for made in words(root, device)]  # fused axes are in several indices
+    nests = [*((fusions, nest, None) for fusions, nest in every), *in_words]
+    for fusions, nest, made in nests:
+        search = _Search(nest, device, VISITS // len(nests), found, made)
+        grown = {t.key: t for t in seeds(search.nest, fusions, device)}
         begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     for search, starts in begun:
@@ -154,11 +158,14 @@ def _kind(tile: RTile) -> tuple[object, ...]:
 
 
 class _Search:
-    """Estimates tiles of one nest, each once, as are those that come to the same steps, and not more than so many."""
+    """Estimates tiles of one nest, each once, as are those that come to the same steps, and not more than so many. made: the nest by
+    dot products of words, whose tiles are those of the nest in words."""
 
-    def __init__(self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted]) -> None:
-        self.nest, self.device, self.left, self.found = nest, device, visits, found
-        self.passes = passes(nest, device)
+    def __init__(
+        self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
+    ) -> None:
+        self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
+        self.passes = passes(self.nest, device)
         self.known: dict[tuple[object, ...], Counted] = {}
         self.dropped: set[tuple[object, ...]] = set()
         self.climbed: set[tuple[object, ...]] = set()
@@ -177,14 +184,17 @@ class _Search:
 
     def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
         """The work of steps; the first `fusions` of them fuse axes that are fused in the nest already."""
-        counted = self.found.get(written)
+        named = spelled(written, self.words) if self.words else written
+        counted = self.found.get(named)
         if counted is None:
             self.left -= 1
             self.device.pruning.keeps()
-            counted = self.found[written] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
+            counted = self.found[named] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
         return counted
 
     def _drops(self, tile: RTile) -> bool:
+        if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
+            return True
         near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors wait less than elements do
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.traffic import Cache
+from tilelang.autoschedule.words import Dot, dots
 from tilelang.machine import Curve, Profile
 
 # The rates of one core that a model reads, besides those that `cores_of` reads; cycles are of a whole vector unless they say "element".
@@ -40,7 +41,8 @@ class Cores:
 
     lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
     as caches, each with the cycles that another one takes; latency: of memory, in ns over the bytes in use. multiply_adds, loads: of
-    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. pruning: what drops
+    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. profile: what
+    it was made of. pruning: what drops
     candidates for it.
     """
 
@@ -55,6 +57,7 @@ class Cores:
     loads: float | None
     rates: Mapping[str, float]
     reads: Curve | None = None
+    profile: Profile | None = dataclasses.field(default=None, compare=False, repr=False)
     pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
     @property
@@ -70,6 +73,11 @@ class Cores:
     def fetches(self) -> bool:
         """Whether a schedule can bring lines near before they are used."""
         return any(cache.name == "l1" for cache in self.caches)
+
+    @property
+    def dots(self) -> tuple[Dot, ...]:
+        """The dot products of words that it has an instruction for."""
+        return dots(self.profile) if self.profile is not None and self.profile.capabilities else ()
 
     def far(self, footprint_bytes: float) -> float | None:
         """Bytes of a core in a cycle from beyond its caches, while it goes over so many: by the curve, else by the one rate."""
@@ -124,5 +132,6 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
         first / (4 * lanes) if first else None,
         rates,
         profile.curve("read_bandwidth"),
+        profile,
         pruning or Pruning(),
     )

@@ -22,6 +22,7 @@ from tilelang.autoschedule.loops import Loops, Placed
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.traffic import Traffic, fetched_share, staged_places
 from tilelang.autoschedule.waiting import stalled, waiting
+from tilelang.autoschedule.words import in_words
 from tilelang.expr import Axis, Binary, Const, Expr, Var
 from tilelang.simplify import linear
 
@@ -47,7 +48,7 @@ class Counted:
     """
 
     def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
-        every = [kernel for loops in kernels for kernel in loops.kernels()]
+        every = [in_words(kernel, device) for loops in kernels for kernel in loops.kernels()]
         self._device = device
         launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
         self._launch = ("launch", launches * 1e-6)

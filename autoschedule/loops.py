@@ -129,7 +129,8 @@ class Placed:
 class Loops:
     """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
 
-    tiles: the extents outside the first loop, and inside each. teams: what a block is made of, where the schedule says it.
+    tiles: the extents outside the first loop, and inside each. binding: the instruction's axes, with the nest's. teams: what a block is
+    made of, where the schedule says it.
     """
 
     nest: Nest
@@ -139,6 +140,7 @@ class Loops:
     vector: tuple[str, int] | None = None
     instruction: str | None = None
     teams: tuple[Team, ...] = ()
+    binding: tuple[tuple[str, str], ...] = ()
 
     def rounds(self, depth: int | None = None) -> int:
         """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
@@ -250,13 +252,14 @@ class _Reading:
         self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
         self.vector: tuple[str, int] | None = None
         self.instruction: str | None = None
+        self.binding: tuple[tuple[str, str], ...] = ()
         self.teams: tuple[Team, ...] = ()
 
     def read(self, steps: tuple[Step, ...]) -> Loops:
         for step in steps:
             self.add(step)
         whole = tuple(self.loops), tuple(self.tiles), tuple(self.places)
-        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams)
+        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams, self.binding)
 
     def add(self, step: Step) -> None:
         match step:
@@ -275,8 +278,8 @@ class _Reading:
                 self.cut(sizes, WALK, unroll, None, peel=peel)
             case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.whole:
                 self.vector = (axis, lanes)
-            case Do(instruction):
-                self.instruction = instruction
+            case Do(instruction, binding):
+                self.instruction, self.binding = instruction, binding
             case Place():
                 self.place(step)
             case Units("block", teams):
