@@ -20,7 +20,7 @@ from tilelang.autoschedule.nest import Access, Nest
 from tilelang.autoschedule.units import usable
 from tilelang.computation import Tensor
 from tilelang.dtype import DType, int32
-from tilelang.expr import INDEX, Axis, Binary, Cast, Expr, Read, Var, substitute
+from tilelang.expr import INDEX, Axis, Binary, Cast, Expr, Pad, Read, Var, substitute
 from tilelang.instruction import Instruction
 from tilelang.machine import Profile
 from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
@@ -76,11 +76,13 @@ def _dot_of(made: Instruction) -> Dot | None:
 
 
 def _factors(value: Expr) -> tuple[Read, Read] | None:
-    """Both reads of a product of two that are cast to its type; None where a value is something else."""
+    """Both reads, padded or not, of a product of two that are cast to its type; None where a value is something else."""
     if not isinstance(value, Binary) or value.op != "*":
         return None
-    reads = [side.operand for side in (value.left, value.right) if isinstance(side, Cast) and isinstance(side.operand, Read)]
-    return (reads[0], reads[1]) if len(reads) == 2 else None
+    wholes = [side.operand for side in (value.left, value.right) if isinstance(side, Cast)]
+    reads = [e.read if isinstance(e, Pad) else e for e in wholes]
+    first, second = reads if len(reads) == 2 else (None, None)
+    return (first, second) if isinstance(first, Read) and isinstance(second, Read) else None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -133,8 +135,9 @@ class Words:
 
     @functools.cached_property
     def staged(self) -> frozenset[str]:
-        """What cannot be read where it lies: the lanes' operand, and a row whose neighbours lie apart."""
-        return frozenset((self.lane.name, *((self.row.name,) if self.row.stride(self.reduced) != 1 else ())))
+        """What cannot be read where it lies: the lanes' operand, and a row that is padded, or whose neighbours lie apart."""
+        apart = self.row.padded or self.row.stride(self.reduced) != 1
+        return frozenset((self.lane.name, self.row.name) if apart else (self.lane.name,))
 
     def takes(self, vector: tuple[str, int] | None) -> bool:
         """Whether one of the instructions has its lanes along such vectors."""
@@ -152,7 +155,7 @@ def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Wor
     if reads is None:
         return
     found = [[a for a in nest.reads if (a.tensor, a.written) == (r.tensor, r.indices)] for r in reads]
-    if any(len(a) != 1 or a[0].padded or sum(r.name == a[0].name for r in nest.reads) > 1 for a in found):
+    if any(len(a) != 1 or sum(r.name == a[0].name for r in nest.reads) > 1 for a in found):
         return
     (first,), (second,) = found
     for row, lane in ((first, second), (second, first)):
