@@ -17,7 +17,7 @@ ROWS = [
     "dlpack",
     "arguments bound combining evaluator exactness reference special",
     "inlining steps schedule task",
-    "spec check explain resize",
+    "spec check remarks explain resize",
     "grammar lowering autoschedule",
     "call nearest targets",
     "planning simulated",

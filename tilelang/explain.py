@@ -11,6 +11,7 @@ from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.computation import Computation
 from tilelang.expr import free, substitute
 from tilelang.machine import Profile
+from tilelang.remarks import remarks
 from tilelang.schedule import Schedule
 from tilelang.spec import Spec, complete, root_spec
 from tilelang.steps import Do, Place, Step
@@ -49,10 +50,11 @@ class Refinement:
         return f"({self.head})" if self.implied else self.head
 
 
-def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None) -> str:
-    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect.
+def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, profile: Profile | None = None) -> str:
+    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect. Then a note
+    for each thing that it does and its author may not expect.
 
-    found: the refinements, where more is known of them than without a device.
+    found, profile: the refinements, where more is known of them than without a device, and the device's profile.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -67,7 +69,13 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None) -> 
     lines = _unsaid(schedule.computation, tuple(r.step for r in found if r.step is not None and not r.implied))
     for text, spec in rows:
         lines += [f"{text:{width}}  {spec}"] if len(text) <= width else [text, f"{'':{width}}  {spec}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *(f"note: {sentence}" for sentence in notes(schedule, found, profile))])
+
+
+def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | None = None) -> list[str]:
+    """What a schedule does that its author may not expect, in sentences. found: its refinements. profile: of the device, if known."""
+    steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
+    return remarks(found, tasks_of(schedule.computation, steps, unfinished=True)[-1], profile)
 
 
 def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:

@@ -245,9 +245,9 @@ class Kernel:
         return refinements(self.schedule, profile, chains(self.computation, self.schedule.steps, profile))
 
     def explain(self) -> str:
-        """The spec after each step of the schedule; then what each kernel uses, what was chosen for loads that run ahead, and its
-        barriers with the accesses that need them."""
-        lines = [explain(self.schedule, self.refinements)]
+        """The spec after each step of the schedule, and notes on what it may do unexpectedly; then what each kernel uses, what was
+        chosen for loads that run ahead, and its barriers with the accesses that need them."""
+        lines = [explain(self.schedule, self.refinements, self.target.profile)]
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
             lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")

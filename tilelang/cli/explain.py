@@ -14,7 +14,7 @@ from tilelang.cli.search import show_search
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
 from tilelang.errors import counted
-from tilelang.explain import Refinement, explain
+from tilelang.explain import Refinement, explain, notes
 from tilelang.lowering import ir
 
 if TYPE_CHECKING:
@@ -67,7 +67,14 @@ def command(
     if is_json():
         emit(found)
         return
-    parts = [explain(kernel.schedule, kernel.refinements), "", buffer_table(found), "", thread_table(found), ""]
+    parts = [
+        explain(kernel.schedule, kernel.refinements, kernel.target.profile),
+        "",
+        buffer_table(found),
+        "",
+        thread_table(found),
+        "",
+    ]
     parts += [f"{k['name']}: {note}" for k in found["kernels"] for note in k["notes"]]
     parts += role_lines(found)
     if barriers:
@@ -110,6 +117,7 @@ def facts(kernel: Any, report: Any) -> dict[str, Any]:
         "computation": kernel.computation.text,
         "schedule": kernel.schedule.text,
         "steps": [_refinement(r) for r in kernel.refinements],
+        "notes": notes(kernel.schedule, kernel.refinements, profile),
         "architecture": profile.architecture,
         "buffers": [
             *(_buffer(b, b.role) for b in program.buffers),

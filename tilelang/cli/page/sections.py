@@ -11,6 +11,7 @@ from tilelang.cli.page.divisions import distinct
 from tilelang.cli.page.html import Html, table, tag
 from tilelang.cli.page.pictures import move_title
 from tilelang.errors import DeviceError
+from tilelang.explain import notes
 from tilelang.lowering import ir
 from tilelang.lowering.targets.c_family import emit_placed
 from tilelang.runtime import DIALECTS
@@ -82,8 +83,8 @@ def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
 
 
 def remarks(c: Contents) -> Html:
-    """What a reader should look at first: moves that fetch more than they ask for, wait for banks, or leave threads idle."""
-    items = []
+    """What a reader should look at first: notes on the steps; moves that fetch too much, wait for banks, or leave threads idle."""
+    items = [tag("li", f"{sentence}.") for sentence in notes(c.kernel.schedule, c.kernel.refinements, c.kernel.target.profile)]
     for place, move in enumerate(c.record.moves):
         kernel = c.kernel.program.kernels[move.kernel]
         r, said = c.record, []
