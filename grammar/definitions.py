@@ -18,6 +18,7 @@ from tilelang.errors import MOST_FINDINGS, TileLangError, counted, together
 from tilelang.expr import Axis, as_expr
 from tilelang.grammar.parser import Syntax, uncollected
 from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
+from tilelang.node import fill
 
 Parameters = Mapping[str, int | DType]
 
@@ -180,7 +181,7 @@ class _Definitions:
         inner = Values(self.scope)
         bounds = None if told is None else tuple(inner.number(t, "a bound of the range", -(2**63)) for t in told.children)
         made = make_input(name_of(name), type_named(self.scope, type_name), *dims, range=bounds)  # type: ignore[arg-type]
-        made.span = self.scope.span(name)
+        fill(made, span=self.scope.span(name))
         self.scope.tensors[made.name] = made
         for axis in dims:
             self._known_axis(axis)
@@ -272,7 +273,7 @@ class _Definitions:
         else:
             tensors = define(names, found if isinstance(found, tuple) else (found,), *axes, allow=licences)
         for t, target in zip(tensors, targets, strict=True):
-            t.span = self.scope.span(target.children[0])
+            fill(t, span=self.scope.span(target.children[0]))
             self.scope.tensors[t.name] = t
         only = [name_of(n) for t in parts.get("only", ()) for n in t.children]
         for t in parts.get("only", ()):

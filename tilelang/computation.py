@@ -20,7 +20,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, whole_number
 from tilelang.expr import INDEX, Axis, Expr, Read, Reduce, as_expr, by_names, cast, several_of
-from tilelang.node import Node, node
+from tilelang.node import Node, Unchanging, fill, node
 from tilelang.renamed import moved
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
 _serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them
 
 
-class Tensor:
+class Tensor(Unchanging):
     """A named array: an input, or one member of a definition.
 
     dims: its dimensions as axes, with names and extents; shape: these. range: (low, high) with low <= value < high, of integers that
@@ -65,9 +65,10 @@ class Tensor:
         hidden: bool = False,
         span: Span | None = None,
     ) -> None:
-        self.name, self.dtype, self.dims, self.range, self.span = name, dtype, dims, range, span
-        self.definition, self.member, self.hidden, self.serial = None, member, hidden, next(_serial)
-        self.shape = tuple(d.extent for d in dims)
+        fill(
+            self, name=name, dtype=dtype, dims=dims, range=range, span=span, definition=None, member=member, hidden=hidden,
+            serial=next(_serial), shape=tuple(d.extent for d in dims),
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype}[{', '.join(f'{d.name}: {d.extent}' for d in self.dims)}]"
@@ -278,13 +279,18 @@ def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | No
 # ---------------------------------------------------------------- the DAG
 
 
-class Computation:
+class Computation(Unchanging):
     """A name, outputs, and all that they need: inputs and definitions, in the order in which they were made.
 
     Equal by identity; `hash` is the identity of what it computes.
     """
 
     __slots__ = ("name", "inputs", "outputs", "definitions", "__dict__")
+
+    name: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    definitions: tuple[Definition, ...]
 
     def __init__(self, name: str, outputs: tuple[Tensor, ...]) -> None:
         check_name(name)
@@ -294,7 +300,6 @@ class Computation:
                 raise ComputationError("output", message, mend="pass tensors that tl.define returned")
         if not outputs or len(set(outputs)) != len(outputs):
             raise ComputationError("output", f"{name} needs at least one output, and each of them once", mend="outputs=(C, D)")
-        self.name, self.outputs = name, outputs
         found: dict[Tensor, None] = {}
         stack = list(outputs)
         while stack:
@@ -304,8 +309,10 @@ class Computation:
                 if tensor.definition is not None:
                     stack += [*tensor.definition.tensors, *tensor.definition.reads]
         tensors = sorted(found, key=lambda t: t.serial)
-        self.inputs: tuple[Tensor, ...] = tuple(t for t in tensors if t.definition is None)
-        self.definitions: tuple[Definition, ...] = tuple(dict.fromkeys(t.definition for t in tensors if t.definition is not None))
+        fill(
+            self, name=name, outputs=outputs, inputs=tuple(t for t in tensors if t.definition is None),
+            definitions=tuple(dict.fromkeys(t.definition for t in tensors if t.definition is not None)),
+        )  # fmt: skip
         self._check(tensors)
 
     def _check(self, tensors: list[Tensor]) -> None:

@@ -14,6 +14,7 @@ from tilelang.computation import LICENCES, Definition, Tensor, check_bytes, chec
 from tilelang.elaborate import Hoister, free_axes, with_named_parts, working
 from tilelang.errors import ComputationError, brief, caller_span, counted, not_too_deep
 from tilelang.expr import INDEX, Axis, Combiner, Expr, Reduce, as_expr, by_names, cast, several_of
+from tilelang.node import fill
 from tilelang.simplify import interval
 
 
@@ -178,7 +179,7 @@ class _Builder:
         )
         definition = Definition(tensors, axes, values, self.allow, written)
         for t in tensors:
-            t.definition = definition
+            fill(t, definition=definition)
         return tensors
 
 

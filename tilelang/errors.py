@@ -23,7 +23,7 @@ from types import FrameType
 from typing import Any, ParamSpec, TypeVar
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Span:
     """A place in a file: lines and columns count from 1; line 0 means the whole file, column 0 the whole line.
 

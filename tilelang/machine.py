@@ -54,7 +54,7 @@ l1, l2 = Memory("l1"), Memory("l2")  # caches: a load into one is a prefetch
 LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class LevelFacts:
     """One level of a device. threads: how many threads one unit has (None: the schedule decides, up to `max_threads`).
 
@@ -70,7 +70,7 @@ class LevelFacts:
     lockstep: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class MemoryFacts:
     """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
 
@@ -92,7 +92,7 @@ class MemoryFacts:
     ways: int | None = None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Curve:
     """A measured relation, kept whole: `points` of x, ascending, and y. x, y: what they are, their unit in the name."""
 

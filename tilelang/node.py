@@ -231,7 +231,33 @@ def _check_call(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[st
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> NoReturn:
-    raise dataclasses.FrozenInstanceError(f"{type(self).__name__} cannot change: {name}")
+    raise dataclasses.FrozenInstanceError(f"`{name}` cannot be set: a {type(self).__name__} does not change once it is made")
+
+
+class Unchanging:
+    """Objects whose public attributes are for reading. What makes them uses `fill`; private ones may be caches."""
+
+    __slots__ = ()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not name.startswith("_"):
+            _refuse(self, name)
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        _refuse(self, name)
+
+
+def fill(made: Unchanging, **values: Any) -> None:
+    """Sets attributes of an object that is being made.
+
+    >>> class Point(Unchanging):
+    ...     def __init__(self, x): fill(self, x=x)
+    >>> Point(3).x
+    3
+    """
+    for name, value in values.items():
+        object.__setattr__(made, name, value)
 
 
 def _text(self: Any) -> str:

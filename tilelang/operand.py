@@ -15,7 +15,7 @@ from tilelang.node import Node, node
 from tilelang.tensor import Layout
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Operand:
     """An operand: indexable in the meaning, `A[m, k]`. No node: whoever walks an expression stops at the tensors it reads.
 

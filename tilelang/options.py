@@ -53,7 +53,7 @@ _VALUES = {  # of what a knob may be, by how it is read: a type, and in words ho
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Options:
     """How to compile and run.
 

@@ -130,7 +130,7 @@ def exact(computation: Computation) -> bool:
 # ---------------------------------------------------------------- comparing
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Mismatch:
     """One element that is wrong."""
 
@@ -145,7 +145,7 @@ class Mismatch:
         return text + (f" within {self.bound:.3g}" if self.bound > 0 else " exactly")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Run:
     """The comparison of one run. unclaimed: elements of which the bound claims nothing; worst: greatest difference over its bound."""
 
@@ -163,7 +163,7 @@ class Run:
         return f"{self.data}: {self.elements} elements right{left_out}, at most {self.worst:.2g} of the bound"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What a check found; true where everything is right. inexact: why small integers were not compared to the bit, if so."""
 

@@ -33,6 +33,7 @@ from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.lowering.targets.c_family import emit, error_bounds, kernel_names
 from tilelang.machine import Profile
+from tilelang.node import Unchanging, fill
 from tilelang.options import Options
 from tilelang.profile_files import load_profile
 from tilelang.schedule import Builder, Schedule
@@ -158,12 +159,17 @@ class Resources:
         return bool(self.spill_store_bytes or self.spill_load_bytes)
 
 
-class Kernel:
+class Kernel(Unchanging):
     """A compiled computation. Call it with the inputs in order or by name; see `__call__`."""
 
+    schedule: Schedule
+    target: Target
+    program: ir.Program
+    options: Options
+    computation: Computation
+
     def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options) -> None:
-        self.schedule, self.target, self.program, self.options = schedule, target, program, options
-        self.computation = schedule.computation
+        fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
         self._lock = threading.Lock()
         self._last_queue: Any = None  # on which the workspace was used last
         self._direct: Direct | None = None  # after the first call, which compiles

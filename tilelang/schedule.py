@@ -16,6 +16,7 @@ from tilelang.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_number
 from tilelang.expr import INDEX, Const, Expr, Read, Var, by_names
 from tilelang.machine import Level, Memory
+from tilelang.node import Unchanging, fill
 from tilelang.steps import (
     Do,
     Fuse,
@@ -84,7 +85,7 @@ def _check_layout(name: str, layout: Any, span: Span | None) -> None:
 Steps: TypeAlias = "Move | EllipsisType | None"  # of a place: what moves it, a hole, or the default
 
 
-class Builder:
+class Builder(Unchanging):
     """The verbs, shared by schedules and moves: each returns a new object with one step more."""
 
     steps: tuple[Step, ...]
@@ -286,7 +287,7 @@ class Move(Builder):
     """The steps of a move, or of a stage: what stands in the braces of load, compute and accumulate."""
 
     def __init__(self, steps: tuple[Step, ...] = ()) -> None:
-        self.steps = steps
+        fill(self, steps=steps)
 
     def _then(self, step: Step) -> Self:
         return type(self)((*self.steps, step))
@@ -338,11 +339,13 @@ def _place(verb: str, what: Any, memory: Memory | str, steps: Steps, **fields: A
 class Schedule(Builder):
     """A computation and the steps that refine it. Immutable; made by `tl.schedule`."""
 
+    computation: Computation
+    specs: tuple[Spec, ...]
+
     def __init__(self, computation: Computation, steps: tuple[Step, ...] = ()) -> None:
         from tilelang.check import advance_all  # the builder checks each step as it is made
 
-        self.computation, self.steps = computation, steps
-        self.specs: tuple[Spec, ...] = advance_all(computation, steps)
+        fill(self, computation=computation, steps=steps, specs=advance_all(computation, steps))
 
     def _then(self, step: Step) -> Self:
         return type(self)(self.computation, (*self.steps, step))
