@@ -7,6 +7,7 @@ import ctypes
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,15 @@ def test_a_compiler_that_crashes(use: Callable[[str], None]) -> None:
     use(KNOWN + "kill -SEGV $$")
     with pytest.raises(DeviceError, match="signal 11"):
         native.compile_source(TWICE, "native")
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="elsewhere the standard library waits")
+def test_the_end_of_a_compiler_is_awaited_without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    def paused(seconds: float) -> None:
+        raise AssertionError(f"slept {seconds} s")
+
+    monkeypatch.setattr(time, "sleep", paused)
+    assert all(native.compile_source(TWICE + f"// {n}", "native").code for n in range(5))
 
 
 @posix
