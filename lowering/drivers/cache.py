@@ -21,6 +21,7 @@ from tilelang.options import user_directory
 
 _MAGIC = b"tilelang binary 2\n"
 _MOST_ENTRIES = 4096
+_FOLDERS = 256  # named by the first two hexadecimal digits of their entries
 
 
 def key(parts: Iterable[str]) -> str:
@@ -115,7 +116,7 @@ class BinaryCache:
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
             return False
-        self._prune()
+        self._prune(path.parent)
         return True
 
     def drop(self, name: str) -> None:
@@ -125,11 +126,11 @@ class BinaryCache:
             with contextlib.suppress(OSError):
                 path.unlink()
 
-    def _prune(self) -> None:
-        """Drops the older half of the entries when there are too many."""
-        if self.directory is None:
-            return
+    def _prune(self, folder: Path) -> None:
+        """Drops the older half of the entries when there are too many; they are counted where one folder has more than its share."""
         try:
+            if self.directory is None or len(os.listdir(folder)) <= _MOST_ENTRIES // _FOLDERS:
+                return
             entries = [e for folder in os.scandir(self.directory) if _is_ours(folder) for e in os.scandir(folder.path)]
             if len(entries) <= _MOST_ENTRIES:
                 return
