@@ -7,7 +7,6 @@ axis at a time, as the model judges. Every visit is counted, none is made twice,
 from __future__ import annotations
 
 import dataclasses
-import functools
 import heapq
 import itertools
 import math
@@ -30,6 +29,7 @@ from tilelang.autoschedule.stages import Made, apart, by_rows
 from tilelang.autoschedule.words import Words, spelled, words
 from tilelang.computation import Computation
 from tilelang.inlining import kept_in_memory
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Step
@@ -53,7 +53,7 @@ class Candidate:
     steps: tuple[Step, ...]
     estimate: Estimate
 
-    @functools.cached_property
+    @cached_property
     def schedule(self) -> Schedule:
         return Schedule(self.computation, self.steps)
 

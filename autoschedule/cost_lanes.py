@@ -22,6 +22,7 @@ from tilelang.autoschedule.nest import Nest
 from tilelang.autoschedule.prune import Pruning
 from tilelang.autoschedule.units import rates_of
 from tilelang.instruction import use
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile
 from tilelang.tensor import Layout
 
@@ -57,48 +58,48 @@ class Lanes:
         """By how much a calibration found that something takes longer."""
         return self.rates.get(f"{what}_scale", 1.0)
 
-    @functools.cached_property
+    @cached_property
     def rates(self) -> Mapping[str, float]:
         return dict(self.profile.rates)
 
-    @functools.cached_property
+    @cached_property
     def cores(self) -> int:
         return self.profile.compute_units or 1
 
-    @functools.cached_property
+    @cached_property
     def warp(self) -> int:
         return self.profile.warp_size
 
-    @functools.cached_property
+    @cached_property
     def banks(self) -> tuple[int, int]:
         """Banks of shared memory, and the bytes of each; one for each lane where nobody counted them."""
         shared = self.profile.memory("shared")
         return shared.banks or self.warp, shared.bank_bytes
 
-    @functools.cached_property
+    @cached_property
     def shared_bytes(self) -> int:
         """What one block may have; where that is unknown the least that the language lets a device have."""
         known = self.profile.memory("shared").capacity_bytes
         return 32768 if known is None else known
 
-    @functools.cached_property
+    @cached_property
     def core_shared_bytes(self) -> float:
         return self.rates.get("core_shared_bytes", float(self.shared_bytes))
 
-    @functools.cached_property
+    @cached_property
     def transaction_bytes(self) -> int:
         """The least that memory moves; a word where that is unknown."""
         memory = self.profile.memory("global")
         return memory.transaction_bytes or memory.line_bytes or 4
 
-    @functools.cached_property
+    @cached_property
     def line_bytes(self) -> int:
         """What the first cache gives at once."""
         return max(self.profile.memory("global").line_bytes, self.transaction_bytes)
 
     # Rates of all cores together, in a second; without end where they are unknown: then they take no time.
 
-    @functools.cached_property
+    @cached_property
     def cycles(self) -> float:
         """Cycles, by the clock or by what its lanes compute at it."""
         clock, peak, schedulers = (self.rates.get(name) for name in ("clock_ghz", "float32_gflops", "core_schedulers"))
@@ -106,7 +107,7 @@ class Lanes:
             return peak * 1e9 / (2 * self.warp * schedulers)
         return clock * 1e9 * self.cores if clock is not None else math.inf
 
-    @functools.cached_property
+    @cached_property
     def issue_rate(self) -> float:
         """Instructions of lanes: one of a warp for each scheduler in a cycle; as many as multiply-adds where schedulers are unknown."""
         schedulers, peak = self.rates.get("core_schedulers"), self.rates.get("float32_gflops")
@@ -114,27 +115,27 @@ class Lanes:
             return schedulers * self.warp * self.cycles
         return peak * 1e9 / 2 if peak is not None else math.inf
 
-    @functools.cached_property
+    @cached_property
     def shared_rate(self) -> float:
         """Bytes of all shared memories, without conflicts."""
         known = self.rates.get("shared_gb_per_s")
         return known * 1e9 if known is not None else self.banks[0] * self.banks[1] * self.cycles
 
-    @functools.cached_property
+    @cached_property
     def global_rate(self) -> float:
         return self.rates.get("global_gb_per_s", math.inf) * 1e9
 
-    @functools.cached_property
+    @cached_property
     def first_cache_rate(self) -> float:
         """Bytes of all first caches: through the ports of shared memory where nothing else is known."""
         known = self.rates.get("l1_gb_per_s")
         return known * 1e9 if known is not None else self.shared_rate
 
-    @functools.cached_property
+    @cached_property
     def l2_rate(self) -> float:
         return self.rates.get("l2_gb_per_s", math.inf) * 1e9
 
-    @functools.cached_property
+    @cached_property
     def near_rate(self) -> float:
         """Bytes that cores take from the second-level cache, each from its own way there."""
         return self.rates.get("l2_bytes_per_cycle", math.inf) * self.cycles

@@ -30,6 +30,7 @@ from typing import Any, Self, TypeVar
 
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile
 from tilelang.options import Options, user_directory
 from tilelang.schedule import Schedule
@@ -70,12 +71,12 @@ class Key:
     profile: str
     compiler: str
 
-    @functools.cached_property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of all of it."""
         return _digest(dataclasses.astuple(self))
 
-    @functools.cached_property
+    @cached_property
     def family(self) -> str:
         """The same of all shapes of the computation: SHA-256 with every extent left out."""
         return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))

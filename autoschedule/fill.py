@@ -7,7 +7,6 @@ after another and each again until the model sees nothing better. What was given
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,6 +26,7 @@ from tilelang.autoschedule.roofline import has_empty_axis
 from tilelang.autoschedule.tails import tails
 from tilelang.computation import Computation
 from tilelang.errors import TileLangError, collected
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
 from tilelang.steps import Open, Split, Step, Tile, Vectorize
@@ -101,7 +101,7 @@ class _Filling:
         self._seconds: dict[tuple[Step, ...], float] = {}
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
-    @functools.cached_property
+    @cached_property
     def _constructed(self) -> list[tuple[Step, ...]]:
         """The steps of whole schedules that are constructed, the best first."""
         return [c.steps for c in candidates(self.computation, self.profile, self.pruning)]

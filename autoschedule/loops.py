@@ -7,7 +7,6 @@ by hand or made, is estimated by the same rules. A stage (`compute`) has loops o
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 
@@ -15,6 +14,7 @@ from tilelang.autoschedule.nest import Access, Nest, Tile, nest_of
 from tilelang.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.computation import Computation
 from tilelang.expr import INDEX, Expr, Read, Var, substitute
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile, l1, l2
 from tilelang.schedule import Schedule
 from tilelang.simplify import interval, simplify
@@ -78,13 +78,13 @@ class Placed:
     stop_bytes: int = 0
     cut: Tile = dataclasses.field(default_factory=dict)
 
-    @functools.cached_property
+    @cached_property
     def by_points(self) -> bool:
         """Whether its layout is over axes, so that it holds an element for each point of them."""
         names = set(self.layout.dims) if self.layout is not None else set()
         return self.access is not None and bool(names - {d.name for d in self.access.tensor.dims})
 
-    @functools.cached_property
+    @cached_property
     def turned(self) -> bool:
         """Whether what lies side by side in the tensor does not in its place, though vectors move it."""
         if self.vector is None or self.layout is None or not self.layout.terms:
@@ -92,7 +92,7 @@ class Placed:
         last = self.layout.terms[-1]
         return isinstance(last, Var) and last.name.removeprefix("@") != self.vector[0]
 
-    @functools.cached_property
+    @cached_property
     def box_bytes(self) -> int:
         """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
         if self.access is None:
@@ -101,13 +101,13 @@ class Placed:
             return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
         return self.access.footprint_bytes(self.tile)
 
-    @functools.cached_property
+    @cached_property
     def spans(self) -> tuple[int, ...]:
         """The extents of the box as it was cut, with what lies outside of the tensor."""
         assert self.access is not None
         return self.access.spans(self.cut or self.tile)
 
-    @functools.cached_property
+    @cached_property
     def ring_bytes(self) -> int:
         """The same with the padding of its rows, for each box that is there at once."""
         held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0

@@ -7,7 +7,6 @@ those of the spec that a schedule's first steps leave: fused ones stand for seve
 from __future__ import annotations
 
 import dataclasses
-import functools
 import math
 import operator
 from collections import Counter
@@ -17,6 +16,7 @@ from typing import Any
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
+from tilelang.lazy import cached_property
 from tilelang.simplify import linear
 from tilelang.spec import Spec, root_spec
 from tilelang.task import Task, reads
@@ -100,48 +100,48 @@ class Access:
     def name(self) -> str:
         return self.tensor.name
 
-    @functools.cached_property
+    @cached_property
     def element_bytes(self) -> int:
         return self.tensor.dtype.bytes
 
-    @functools.cached_property
+    @cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which it depends: not those that are written and drop out, as in `i % 1`."""
         return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
 
-    @functools.cached_property
+    @cached_property
     def divisions(self) -> int:
         """How many quotients and remainders of one axis its indices take, at most."""
         parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
         return max((sum(a in names for names in parts) for a in self.axes), default=0)
 
-    @functools.cached_property
+    @cached_property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index of a dimension to the next, row-major."""
         shape = self.tensor.shape
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
 
-    @functools.cached_property
+    @cached_property
     def _extents(self) -> Callable[[Tile], Any]:
         """The extents of a tile along its axes, as one key."""
         return operator.itemgetter(*sorted(self.axes)) if self.axes else lambda _: ()
 
-    @functools.cached_property
+    @cached_property
     def _boxes(self) -> dict[Any, tuple[int, ...]]:
         """The boxes found so far, by the extents along its axes."""
         return {}
 
-    @functools.cached_property
+    @cached_property
     def _beyond(self) -> dict[Any, tuple[int, ...]]:
         """The same with what lies beyond the tensor."""
         return {}
 
-    @functools.cached_property
+    @cached_property
     def _footprints(self) -> dict[Any, int]:
         """The bytes of these boxes."""
         return {}
 
-    @functools.cached_property
+    @cached_property
     def flat(self) -> Access:
         """The same over as few dimensions as it takes: those that a fused axis goes through without a gap in memory are one."""
         dims, indices = list(self.tensor.dims[:1]), list(self.indices[:1])
@@ -199,7 +199,7 @@ class Access:
             self._strides[axis] = None if decided or first is None or second is None else second - first
         return self._strides[axis]
 
-    @functools.cached_property
+    @cached_property
     def _strides(self) -> dict[str, int | None]:
         return {}
 
@@ -230,7 +230,7 @@ class Access:
             self._regular[axis, extent] = low
         return self._regular[axis, extent]
 
-    @functools.cached_property
+    @cached_property
     def _regular(self) -> dict[tuple[str, int], int]:
         return {}
 
@@ -262,36 +262,36 @@ class Nest:
     inner: Mapping[str, int]
     outer: Mapping[str, int]
 
-    @functools.cached_property
+    @cached_property
     def reads(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if not a.store)
 
-    @functools.cached_property
+    @cached_property
     def factors(self) -> tuple[Access, ...]:
         """The reads that reductions combine, all of them where there is none; what is left is read once for each finished element."""
         values = (e for s in self.task.states for v in s.reduce.values for e in reads(v))
         combined = {(r.tensor, r.indices) for e in values for r in (e.read if isinstance(e, Pad) else e,)}
         return tuple(a for a in self.reads if (a.tensor, a.written) in combined or not self.task.states)
 
-    @functools.cached_property
+    @cached_property
     def computed(self) -> DType:
         """The type that it computes in: of what reductions combine, else of its results."""
         return self.task.states[0].reduce.values[0].dtype if self.task.states else self.task.values[0].dtype
 
-    @functools.cached_property
+    @cached_property
     def multiplied(self) -> DType | None:
         """Of a sum of products the type of what is multiplied, before casts widen it."""
         return multiplied_type(self.task.states[0].reduce) if self.task.states else None
 
-    @functools.cached_property
+    @cached_property
     def writes(self) -> tuple[Access, ...]:
         return tuple(a for a in self.accesses if a.store)
 
-    @functools.cached_property
+    @cached_property
     def spatial(self) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.axes if not a.reduction)
 
-    @functools.cached_property
+    @cached_property
     def reduced(self) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.axes if a.reduction)
 
@@ -299,15 +299,15 @@ class Nest:
         """The axis of a name; KeyError where there is none."""
         return self._by_name[name]
 
-    @functools.cached_property
+    @cached_property
     def _by_name(self) -> dict[str, NestAxis]:
         return {a.name: a for a in self.axes}
 
-    @functools.cached_property
+    @cached_property
     def extents(self) -> dict[str, int]:
         return {a.name: a.extent for a in self.axes}
 
-    @functools.cached_property
+    @cached_property
     def points(self) -> int:
         return math.prod(self.extents.values())
 
@@ -321,12 +321,12 @@ class Nest:
         """Elements of one output."""
         return math.prod(a.extent for a in self.spatial)
 
-    @functools.cached_property
+    @cached_property
     def flops(self) -> int:
         """Operations of the whole nest; a multiply-add is two."""
         return sum(self.inner.values()) * self.points + sum(self.outer.values()) * self.outputs
 
-    @functools.cached_property
+    @cached_property
     def compulsory_bytes(self) -> int:
         """What must move once between memory and the device: of every tensor the part that is touched, read and written apart."""
         whole: dict[tuple[str, bool], int] = {}

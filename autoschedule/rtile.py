@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest
 from tilelang.expr import INDEX, Axis, Expr, Read, Var
+from tilelang.lazy import cached_property
 from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.tensor import Layout
@@ -48,7 +49,7 @@ class RTile:
     gathers: bool = True
     square: int = 1
 
-    @functools.cached_property
+    @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tiles."""
         levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))

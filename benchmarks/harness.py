@@ -150,7 +150,7 @@ def launcher(
     launches take is looked up once, as a peer's binding is made once."""
     connection = kernel._connection
     held = {name: connection.host_array(a, "output" if name in outputs else "input", None) for name, a in arrays.items()}
-    launches = kernel._with({name: h.buffer for name, h in held.items()})
+    launches = kernel._with({**kernel._take_workspace(None), **{name: h.buffer for name, h in held.items()}})
 
     def begin() -> None:
         for function, given in launches:

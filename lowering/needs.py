@@ -12,11 +12,11 @@ which has more elements. Values in, values out: nothing here knows the builder.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from tilelang.expr import INDEX, Binary, Const, Expr, Read, Var, free, index, substitute
+from tilelang.lazy import cached_property
 from tilelang.lowering.sets import extremes
 from tilelang.simplify import Linear, from_linear, interval, linear, simplify
 from tilelang.spec import Bound
@@ -43,7 +43,7 @@ class Reading:
     ranges: Mapping[Expr, Range]
     bounds: Mapping[Expr, tuple[Bound, ...]]
 
-    @functools.cached_property
+    @cached_property
     def box(self) -> tuple[Range, ...]:
         """The least box with all that the points of the piece reach, existing or not; through quotients and clamps those that exist.
 
@@ -56,12 +56,12 @@ class Reading:
         """
         return tuple(self._range(*form) for form in self._forms)
 
-    @functools.cached_property
+    @cached_property
     def _inner(self) -> dict[Expr, Expr]:
         """Each variable, counted from where its piece begins."""
         return {v: Var(f"{v} inside", INDEX, 0, max(0, n - 1)) for v, (_, n) in self.ranges.items()}
 
-    @functools.cached_property
+    @cached_property
     def _sizes(self) -> dict[Expr, int]:
         return {self._inner[v]: n for v, (_, n) in self.ranges.items()}
 
@@ -70,17 +70,17 @@ class Reading:
         points = {v: begin + (self._inner[v] if v in named else 0) for v, (begin, _) in self.ranges.items()}
         return tuple(linear(substitute(i, points)) for i in self.indices)
 
-    @functools.cached_property
+    @cached_property
     def _forms(self) -> tuple[Linear, ...]:
         return self._sums([v for v, (_, n) in self.ranges.items() if n != 1])
 
-    @functools.cached_property
+    @cached_property
     def _bounded(self) -> tuple[Linear, ...]:
         """With a name for the point of a piece that has one, if it may not exist."""
         alone = [v for v, (_, n) in self.ranges.items() if n == 1 and any(not b.known for b in self.bounds.get(v, ()))]
         return self._sums([*alone, *(v for v, (_, n) in self.ranges.items() if n != 1)]) if alone else self._forms
 
-    @functools.cached_property
+    @cached_property
     def _bounds(self) -> dict[Expr, tuple[Bound, ...]]:
         return {self._inner[v]: found for v, found in self.bounds.items() if v in self._inner}
 
@@ -178,7 +178,7 @@ class Reading:
         """
         return self._ends(self._bounded[d], greatest)
 
-    @functools.cached_property
+    @cached_property
     def some(self) -> dict[tuple[Expr, int], None]:
         """(e, limit) of each condition e < limit, on the variables around, without which no point exists: those that no end tells."""
         told = {v for terms, _ in self._bounded for atom, _ in terms for v in free(atom)}

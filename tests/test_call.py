@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -149,5 +150,33 @@ def test_calls_on_two_queues_do_not_share_the_workspace(monkeypatch: pytest.Monk
     waited = list[Any]()
     monkeypatch.setattr(type(kernel._connection), "finish", lambda self, queue=None: waited.append(queue))
     for queue in (None, 7, 7, 9):  # handles of streams, which may be gone when the next call comes: all streams are waited for
-        kernel._take_workspace(queue)
-    assert waited == [None, None]
+        kernel._spare.append((kernel._take_workspace(queue), queue))
+    assert waited == [None, None] and len(kernel._spare) == 1
+    one, another = kernel._take_workspace(9), kernel._take_workspace(9)
+    assert one["total"] is not another["total"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer here")
+def test_a_signals_handler_may_call_the_kernel_that_it_interrupts() -> None:
+    i, j = tl.axes(i=64, j=64)
+    x = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(x[i, j], over=j), i)
+    kernel = tl.compile(tl.schedule(tl.define("y", x[i, j] - total[i], i, j)).compute("total", tl.global_), target="cpu")
+    inner, outer, wrong = np.full((64, 64), 7, np.float32), np.full((64, 64), 3, np.float32), list[str]()
+    kernel(outer)
+
+    def handler(*_: object) -> None:
+        if not (kernel(X=inner) == 7 - 64 * 7).all():
+            wrong.append("inner")
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.0005)
+        for _ in range(500):
+            if not (kernel(X=outer) == 3 - 64 * 3).all():
+                wrong.append("outer")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert not wrong

@@ -10,7 +10,7 @@ FOLDERS = {"grammar", "lowering", "autoschedule"}
 # A module may import what stands in an earlier row, and in its own row as long as no cycle comes of it.
 ROWS = [
     "errors options renamed words",
-    "node dtype operators records",
+    "node dtype operators records lazy",
     "expr simplify machine profile_files tensor order",
     "numeric combiners access derivative elaborate functions computation_text",
     "computation definitions fragment meaning template operand instruction matching instructions",

@@ -7,7 +7,6 @@ identity.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import keyword
 import math
@@ -20,6 +19,7 @@ from tilelang.computation_text import computation_text
 from tilelang.dtype import DType
 from tilelang.errors import ComputationError, Span, brief, caller_span, counted, whole_number
 from tilelang.expr import INDEX, Axis, Expr, Read, Reduce, as_expr, by_names, cast, several_of
+from tilelang.lazy import cached_property
 from tilelang.node import Node, Unchanging, fill, node
 from tilelang.renamed import moved
 
@@ -347,12 +347,12 @@ class Computation(Unchanging):
         every = (*self.inputs, *(t for d in self.definitions for t in d.tensors))
         return {t.name: t for t in every}[name]
 
-    @functools.cached_property
+    @cached_property
     def text(self) -> str:
         """The computation in the language, extents bound: the same text for the same computation."""
         return computation_text(self)
 
-    @functools.cached_property
+    @cached_property
     def hash(self) -> str:
         """SHA-256 of `text`, in hexadecimal."""
         import hashlib

@@ -8,12 +8,12 @@ learns at run time is merged by `with_queried`, which gives a new one. A number'
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
+from tilelang.lazy import cached_property
 from tilelang.node import Node, node
 from tilelang.records import near
 from tilelang.renamed import moved
@@ -240,11 +240,11 @@ class Profile:
         """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
         return self._source_of.get(path)
 
-    @functools.cached_property
+    @cached_property
     def _rate_of(self) -> Mapping[str, float]:
         return dict(self.rates)
 
-    @functools.cached_property
+    @cached_property
     def _source_of(self) -> Mapping[str, str]:
         return dict(self.sources)
 

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import functools
 import logging
 import math
 import os
 import statistics
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +22,7 @@ from tilelang.call import Direct, Placing, given_outputs
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.explain import Refinement, explain, refinements
+from tilelang.lazy import cached_property
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import chains
 from tilelang.lowering.compilers import interface as compilers
@@ -170,8 +169,7 @@ class Kernel(Unchanging):
 
     def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options) -> None:
         fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
-        self._lock = threading.Lock()
-        self._last_queue: Any = None  # on which the workspace was used last
+        self._spare: list[tuple[dict[str, Any], Any]] = []  # workspaces that no call uses, each with the queue that used it last
         self._direct: Direct | None = None  # after the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
@@ -183,13 +181,13 @@ class Kernel(Unchanging):
 
     # ------------------------------------------------------------ what it is
 
-    @functools.cached_property
+    @cached_property
     def source(self) -> str:
         """The text that the device's compiler gets."""
         with planning.no_collection():
             return emit(self.program, DIALECTS[self.target.dialect])
 
-    @functools.cached_property
+    @cached_property
     def compiled(self) -> Compiled:
         """The machine code for the profile's architecture, with what it uses; no device is needed.
 
@@ -216,7 +214,7 @@ class Kernel(Unchanging):
         return tuple(dataclasses.replace(r, **{k: v for k, v in one.items() if k in taken})
                      for r, one in zip(found, reported, strict=True))  # fmt: skip
 
-    @functools.cached_property
+    @cached_property
     def _reported_or_why(self) -> tuple[Compiled | None, str]:
         """The machine code with what its compiler reports, or why there is none."""
         if self.target.dialect in compilers.COMPILERS and self.target.dialect not in compilers.REPORTING:
@@ -236,7 +234,7 @@ class Kernel(Unchanging):
         """
         return compilers.load(self.target.dialect).text_of_code(self.source, self.compiled)
 
-    @functools.cached_property
+    @cached_property
     def estimate(self) -> Estimate:
         """The predicted time by the profile's numbers: `seconds`, the `parts` that add up to it, and the `bound` below which no
         schedule can go."""
@@ -244,7 +242,7 @@ class Kernel(Unchanging):
 
         return estimate_schedule(self.schedule, self.target.profile)
 
-    @functools.cached_property
+    @cached_property
     def refinements(self) -> tuple[Refinement, ...]:
         """The steps of the schedule as a tree, each with the spec after it, those in braces beneath the step that they are of."""
         profile = self.target.profile
@@ -287,11 +285,11 @@ class Kernel(Unchanging):
 
     # ------------------------------------------------------------ running
 
-    @functools.cached_property
+    @cached_property
     def _driver(self) -> Driver:
         return drivers.load(self.target.dialect)
 
-    @functools.cached_property
+    @cached_property
     def _connection(self) -> Connection:
         if self.target.device is None:
             mend = "compile without profile=, or use tl.simulate"
@@ -303,7 +301,7 @@ class Kernel(Unchanging):
         """The queue that calls are launched on: with OpenCL, pyopencl arrays made with it are taken as they are."""
         return self._connection.queue
 
-    @functools.cached_property
+    @cached_property
     def _launches(self) -> list[tuple[Function, tuple[str, ...], tuple[tuple[str, TensorMap], ...]]]:
         module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
         names = kernel_names(self.program, DIALECTS[self.target.dialect])
@@ -316,41 +314,48 @@ class Kernel(Unchanging):
             for k in self.program.kernels
         ]
 
-    @functools.cached_property
-    def _workspace(self) -> dict[str, Any]:
-        return {b.name: self._connection.allocate(b.bytes) for b in self.program.buffers if b.role == "workspace"}
+    @cached_property
+    def _workspace(self) -> tuple[ir.Buffer, ...]:
+        return tuple(b for b in self.program.buffers if b.role == "workspace")
 
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels on device buffers by tensor name; their events."""
-        queue = None if queue is None else self._driver.as_queue(queue)
-        with self._lock:
-            self._take_workspace(queue)
-            return [function.timed(given, queue) for function, given in self._with(buffers)]
+        return self._enqueue(buffers, None if queue is None else self._driver.as_queue(queue), timed=True)
 
-    def _enqueue(self, buffers: Mapping[str, Any], queue: Any) -> None:
-        """The same, without events."""
-        with self._lock:
-            self._take_workspace(queue)
-            for function, given in self._with(buffers):
-                function(given, queue)
+    def _enqueue(self, buffers: Mapping[str, Any], queue: Any, timed: bool = False) -> list[Any]:
+        """The same; events only if timed.
 
-    def _take_workspace(self, queue: Any) -> None:
-        """Waits for the kernels of a call on another queue: the workspace is one, and the kernels of two calls must not mix."""
-        if queue != self._last_queue and self._workspace:
-            last = self._last_queue
+        No lock is held, so that a call may come from another thread, from a signal's handler in the middle of this one, or in a child
+        that was forked meanwhile. Each has a workspace of its own.
+        """
+        if not self._workspace:
+            return [function.timed(given, queue) if timed else function(given, queue) for function, given in self._with(buffers)]
+        workspace = self._take_workspace(queue)
+        try:
+            launches = self._with({**workspace, **buffers})
+            return [function.timed(given, queue) if timed else function(given, queue) for function, given in launches]
+        finally:
+            self._spare.append((workspace, queue))
+
+    def _take_workspace(self, queue: Any) -> dict[str, Any]:
+        """Memory for the intermediate results of one call. Where kernels of another queue may still use it, waits for them."""
+        try:
+            workspace, last = self._spare.pop()
+        except IndexError:
+            return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
+        if queue != last:
             self._connection.finish(None if isinstance(last, int) else last)  # a handle's stream may be gone: all are waited for
-        self._last_queue = queue
+        return workspace
 
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
         """The kernels in order, each with its buffers."""
-        launches = self._launches  # compiles: what goes wrong there is not for want of buffers
-        every = {**self._workspace, **buffers} if self._workspace else buffers
         found = []
+        launches = self._launches  # compiles: what goes wrong there is not for want of buffers
         try:
             for function, names, maps in launches:
-                given = [every[n] for n in names]
+                given = [buffers[n] for n in names]
                 if maps:
-                    given += [self._connection.tensor_map(m, every[n]) for n, m in maps]
+                    given += [self._connection.tensor_map(m, buffers[n]) for n, m in maps]
                 found.append((function, given))
         except (KeyError, TypeError) as error:
             mend = "pass a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")

@@ -5,7 +5,6 @@ Times are the driver's own, of the kernels on the device: what is enqueued on a 
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang.autoschedule.profile.preludes import text_of
 from tilelang.autoschedule.profile.sampling import Run
+from tilelang.lazy import cached_property
 from tilelang.lowering import ir
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Connection, Device
@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, device: Device, profile: Profile) -> None:
         self.device, self.profile, self.driver = device, profile, drivers.load(device.driver)
 
-    @functools.cached_property
+    @cached_property
     def connection(self) -> Connection:
         return self.driver.connect(self.device)
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError
+from tilelang.lazy import cached_property
 from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
@@ -165,7 +166,7 @@ class Connection(streams.Connection):
         memory, pointers = by_pointers(arguments)  # `memory` lives until the driver has read it
         _call(self.cuda.cuLaunchKernel, kernel, *grid, threads, 1, 1, shared_bytes, queue or 0, pointers, 0)
 
-    @functools.cached_property
+    @cached_property
     def _zero(self) -> Any:
         """Memory that holds zero."""
         import numpy as np

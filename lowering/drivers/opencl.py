@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
+from tilelang.lazy import cached_property
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
@@ -342,7 +343,7 @@ class Function:
         self.local_size = (threads, *(1 for _ in grid[1:]))
         self._lock = threading.Lock()  # arguments stay in the kernel between setting and launching
 
-    @functools.cached_property
+    @cached_property
     def kernel(self) -> Any:
         """OpenCL's kernel."""
         return _cl().Kernel(self._module.program, self.name)
