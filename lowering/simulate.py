@@ -140,7 +140,7 @@ def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:
         return poison(buffer.elements, buffer.dtype.numpy)
     if buffer.name not in arrays:
         raise ComputationError("arguments", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
-    array = np.asarray(arrays[buffer.name])
+    array = np.atleast_1d(arrays[buffer.name])  # a tensor without axes is a buffer of one element
     if array.shape != buffer.shape:
         raise ComputationError(
             "argument", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"

@@ -183,10 +183,12 @@ def test_run_with_check_simulates(file: str) -> None:
 def test_a_tensor_without_axes_is_simulated() -> None:
     i = tl.axes(i=4)
     x, b = tl.input("X", tl.float32, i), tl.input("B", tl.float32)
-    kernel = tl.compile(tl.schedule(tl.define("Y", x[i] * b[()], i)), tl.target("opencl", profile="simulated"))
-    report = tl.simulate(kernel, X=np.ones(4, np.float32), B=np.array(3, np.float32))
+    schedule, target = tl.schedule(tl.define("Y", x[i] * b[()], i)), tl.target("opencl", profile="simulated")
+    report = tl.simulate(tl.compile(schedule, target), X=np.ones(4, np.float32), B=np.array(3, np.float32))
     assert not report.findings
     assert report.outputs["Y"].tolist() == [3.0] * 4
+    verdict = simulated.check_simulated(schedule, target)
+    assert verdict.instances and not verdict.skipped and verdict.faulty is None
 
 
 @pytest.mark.parametrize("dtype", [tl.float32, tl.bfloat16, tl.float8_e4m3, tl.uint8])

@@ -488,7 +488,5 @@ def simulate(
     given = random_arrays(kernel.computation)
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}
-    shapes = {b.name: b.shape for b in kernel.program.buffers}  # a tensor without axes is a buffer of one element
-    stored = {name: array.reshape(shapes.get(name, array.shape)) for name, array in given.items()}
-    report = run(kernel.program, stored, order=order, **device_numbers(kernel.target.profile))
+    report = run(kernel.program, given, order=order, **device_numbers(kernel.target.profile))
     return with_wrong_values(report, kernel.schedule, kernel.target, given)
