@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from tilelang.autoschedule.lanes_banks import Spread, layout_phases
 from tilelang.autoschedule.lanes_tile import Staged, WarpShape, buffer_dimensions, layout_over
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.expr import Read
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.cost_lanes import Lanes
@@ -54,7 +53,7 @@ def stage(
 
 def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged | None:
     """An operand whose windows overlap: the box as the tensor has it; None where memory decides which elements are read."""
-    if any(isinstance(e, Read) for i in access.indices for e in i.walk()):
+    if access.gathered:
         return None
     beside = next((a for a in access.axes if access.stride(a) == 1), None)
     lanes = vector_lanes(access, beside, device) if beside is not None else 1

@@ -110,6 +110,11 @@ class Access:
         return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
 
     @cached_property
+    def gathered(self) -> bool:
+        """Whether an index is read from a tensor."""
+        return any(isinstance(e, Read) for i in self.indices for e in i.walk())
+
+    @cached_property
     def divisions(self) -> int:
         """How many quotients and remainders of one axis its indices take, at most."""
         parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.nest import Access, Nest
-from tilelang.expr import INDEX, Axis, Expr, Read, Var
+from tilelang.expr import INDEX, Axis, Expr, Var
 from tilelang.lazy import cached_property
 from tilelang.simplify import linear
 from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
@@ -217,7 +217,7 @@ def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
     """Prefetches of what is not staged."""
     if tile.ahead:
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
-            if together(nest, name):
+            if together(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
                 yield Place("load", name, "l1", ahead=tile.ahead)
 
 
@@ -343,7 +343,7 @@ def by_points(nest: Nest, name: str) -> bool:
     """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand. Where it has
     dimensions of the axes' names, a layout over these is one over its dimensions, which says the same only of plain indices."""
     reads = [a for a in nest.reads if a.name == name]
-    if len(reads) > 1 or any(isinstance(e, Read) for i in reads[0].indices for e in i.walk()):
+    if len(reads) > 1 or reads[0].gathered:
         return False
     return plain_dims(reads[0]) is not None or not reads[0].axes <= {d.name for d in reads[0].tensor.dims}
 

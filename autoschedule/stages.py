@@ -159,7 +159,7 @@ def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | 
     """The last of the stages, or what follows them, that reads an input over all its axes: the next row of it is fetched there."""
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
-            if access.name in inputs and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
+            if access.name in inputs and not access.gathered and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
                 return Fetched(nest, access.name)
     return None
 

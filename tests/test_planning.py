@@ -118,7 +118,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
             assert tl.compile(computation, target, trials=trials, options=options).schedule.steps == plain.steps
     (message,) = caplog.messages
     assert others and message.startswith(
-        f"C: none of the constructed schedules can be taken for `{target.profile.name}`, and a plain one stands in"
+        f"C: all generated schedules were refused for `{target.profile.name}`, so a simple one is used"
     )
     assert "none of these" in message
 

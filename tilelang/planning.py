@@ -40,7 +40,7 @@ UNMEASURED = {
     "partly measured": "schedules for %s are chosen by what was measured of it and, for the rest, by the shipped profile `%s`; "
     "`tilelang profile` measures the device to the end",
 }
-REFUSED = "%s: none of the constructed schedules can be taken for `%s`, and a plain one stands in; the last of them: %s"
+REFUSED = "%s: all generated schedules were refused for `%s`, so a simple one is used; the last refusal: %s"
 MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
 _SAYING = threading.Lock()  # what is said once is said by one thread
 

@@ -1,5 +1,6 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
+import itertools
 import math
 import re
 from pathlib import Path
@@ -335,6 +336,18 @@ def test_a_tensor_whose_reads_move_apart_is_not_prefetched() -> None:
     for candidate in construct(computation, profile):
         assert not any("load T in l1" in str(step) for step in candidate.steps)
         tl.compile(tl.Schedule(computation, candidate.steps), tl.target("cpu", profile=profile))
+
+
+def test_a_tensor_that_is_read_through_another_one_is_not_prefetched() -> None:
+    i, j, k = tl.axes(i=8, j=17, k=521)
+    table, chosen = tl.input("table", tl.bfloat16, a=17, b=256), tl.input("chosen", tl.uint64, i, k)
+    read = table[j, tl.cast(chosen[i, k] % 256, tl.int64)]
+    what = tl.computation("largest", tl.define("Y", tl.max(read, over=k), i, j))
+    profile = tl.load_profile("zen4")
+    candidates = list(itertools.islice(construct(what, profile), 16))
+    assert candidates
+    for candidate in candidates:
+        candidate.check(profile)
 
 
 def test_a_tensor_whose_reads_move_apart_is_not_loaded_in_registers() -> None:
