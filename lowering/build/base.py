@@ -9,24 +9,23 @@ from tilelang.check import check_steps
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Pad, Read
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Box, Build, Fetch, Frame, Owners, Residence, Share, Target
-from tilelang.spec import Spec
+from tilelang.lowering.build.frame import Box, Build, Fetch, Frame, Move, Owners, Residence, Ring, Share, Target
+from tilelang.spec import Spec, complete
 from tilelang.steps import Do, Place, Step, Vectorize
 from tilelang.tensor import Layout, Placement
 
 if TYPE_CHECKING:
     from tilelang.computation import Tensor
     from tilelang.lowering.build.cover import Region
+    from tilelang.lowering.build.matches import Matched
     from tilelang.lowering.build.regions import Use
     from tilelang.task import Task
 
 
 class Part:
-    """One part of the builder. `build` is the kernel under construction; register_rings: the buffers of what runs ahead."""
+    """One part of the builder. `build` is the kernel under construction."""
 
     build: Build
-    among_blocks: bool = False  # inside a move that the blocks of a cluster divide among them
-    register_rings: dict[int, dict[str, list[ir.Buffer]]]  # by step and tensor
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
         """The statements of steps i, i+1, ... and of the leaf."""
@@ -79,11 +78,11 @@ class Part:
         """Who makes which element by the steps of a frame, whose leaf is given. names: the axes of the tensor's dimensions."""
         raise NotImplementedError
 
-    def box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
+    def box_for(self, frame: Frame, step: Place, region: Region, known: Ring, slot: Expr | None) -> Box:
         """Where a load's region is in shared memory. slot: which buffer of a ring it is."""
         raise NotImplementedError
 
-    def move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+    def move(self, frame: Frame, step: Place, region: Region, target: Target, of: Move) -> ir.Stmt:
         """The move of a load to where it goes."""
         raise NotImplementedError
 
@@ -111,7 +110,7 @@ class Part:
         """Decides, once, whether a load that runs ahead is copied by the device; frame: as its move will see it in a later round."""
         raise NotImplementedError
 
-    def completes_later(self, step: Place) -> bool:
+    def completes_later(self, ring: Ring, step: Place) -> bool:
         """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
         raise NotImplementedError
 
@@ -119,27 +118,23 @@ class Part:
         """The lines that one iteration of the loops below a prefetch brings."""
         raise NotImplementedError
 
-    def awaits_itself(self, places: list[Place], body: ir.Stmt) -> bool:
+    def awaits_itself(self, rings: list[Ring], body: ir.Stmt) -> bool:
         """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
-        raise NotImplementedError
-
-    def why_not_copied(self, step: Place) -> str:
-        """What stands against asynchronous copies of a load."""
         raise NotImplementedError
 
     def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         raise NotImplementedError
 
-    def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
+    def ring_register(self, known: Ring, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
         """Buffer `number` of a ring in registers."""
         raise NotImplementedError
 
-    def clear_ring(self, step: Place) -> ir.Stmt:
+    def clear_ring(self, ring: Ring, step: Place) -> ir.Stmt:
         """0 in every element of a register ring."""
         raise NotImplementedError
 
-    def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
+    def rotate_ring(self, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
         """After a round: every buffer of a register ring takes the next one's values; readers always use the first.
 
         exists: the condition under which there is a round so many later.
@@ -150,10 +145,21 @@ class Part:
         """A walk's body in which some loads are moved ahead: their readers use `slots`."""
         raise NotImplementedError
 
-    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...],
-                   into: str = "") -> dict[str, int]:  # fmt: skip
-        """How much of each axis the instruction at the end of `steps` takes; empty where there is none."""
+    def leaf_match(
+        self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str = ""
+    ) -> Matched | None:
+        """How the instruction at the end of `steps` matches; None where there is none."""
         raise NotImplementedError
+
+    def written_out(self, frame: Frame, steps: tuple[Step, ...], into: str, order: list[tuple[str, int]] | None = None,
+                    between: tuple[Step, ...] = ()) -> Frame:  # fmt: skip
+        """A frame with its steps written out, and with how the instruction at their end matches.
+
+        into: the memory that a move writes. order: how it walks its dims; between: what will be placed before the steps.
+        """
+        matched = self.leaf_match(frame.task, frame.spec, (*between, *steps), frame.residences, into)
+        taken = {} if matched is None else matched.taken
+        return frame.but(steps=complete(frame.spec, steps, bool(frame.task.states), order, taken), matched=matched)
 
     def folds(self, frame: Frame, axis: str) -> bool:
         """Whether points beyond the bounds of a reduction axis contribute the identity, by what their operands are filled with."""

@@ -23,8 +23,6 @@ from tilelang.tensor import Layout
 class Boxes(InstructionMoves):
     """do, of instructions with descriptors."""
 
-    signal: tuple[ir.Buffer, Expr] | None  # what a copy that completes by its bytes tells
-
     def region_at(self, frame: Frame, step: Do, name: str, whole: Read | Pad) -> tuple[ir.Buffer, tuple[Expr, ...], ir.Region]:
         """Where the elements of an operand that is read are, over the region's variables."""
         read = whole.read if isinstance(whole, Pad) else whole
@@ -32,26 +30,26 @@ class Boxes(InstructionMoves):
         indices = tuple(self.index_value(frame, i, points) for i in read.indices)
         residence = self.residence_of(frame, whole)
         at = residence.at(residence.element(indices, frame.coordinates(points)))
-        return residence.buffer, at, self._region(step, name, variables, residence)
+        return residence.buffer, at, self._region(frame, step, name, variables, residence)
 
     def region_written(self, frame: Frame, step: Do, place: Residence) -> tuple[ir.Buffer, tuple[Expr, ...], ir.Region]:
         """The same of what is written."""
-        name = self.match_of(step).instruction.writes
+        name = frame.match.instruction.writes
         variables, points = self._region_points(frame, step, name)
-        return place.buffer, self.stored_at(frame, 0, place, points), self._region(step, name, variables, place)
+        return place.buffer, self.stored_at(frame, 0, place, points), self._region(frame, step, name, variables, place)
 
     def state_updated(self, frame: Frame, step: Do, place: StatePlace) -> tuple[tuple[Expr, ...], ir.Region | None]:
         """Where the state that an instruction updates begins, as the thread sees it, or all of it, where a descriptor names it."""
-        semantics = self.match_of(step).instruction
+        semantics = frame.match.instruction
         if place.box is None:
             return (*frame.slots, index(0)), None
         if semantics.fragment(semantics.writes) is not None:
             return self.state_at(frame, place, self.first_points(frame, step, semantics.writes)), None
         variables, points = self._region_points(frame, step, semantics.writes)
-        return self.state_at(frame, place, points), self._region(step, semantics.writes, variables, place.box)
+        return self.state_at(frame, place, points), self._region(frame, step, semantics.writes, variables, place.box)
 
     def _region_points(self, frame: Frame, step: Do, name: str) -> tuple[tuple[Var, ...], dict[str, Expr]]:
-        found = self.match_of(step)
+        found = frame.match
         binding = dict(found.binding)
         points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
         variables = []
@@ -61,9 +59,9 @@ class Boxes(InstructionMoves):
             variables.append(v)
         return tuple(variables), points
 
-    def _region(self, step: Do, name: str, variables: tuple[Var, ...], residence: Residence) -> ir.Region:
+    def _region(self, frame: Frame, step: Do, name: str, variables: tuple[Var, ...], residence: Residence) -> ir.Region:
         """The region, with the swizzle that its rows have."""
-        operand = self.match_of(step).instruction.operand(name)
+        operand = frame.match.instruction.operand(name)
         if operand.memory != "shared":
             pitch = residence.buffer.shape[-1] * residence.buffer.dtype.bytes
             if len(residence.buffer.shape) != len(operand.dims) or pitch % max(1, operand.alignment_bytes):
@@ -112,7 +110,7 @@ class Boxes(InstructionMoves):
                      semantics: Instruction) -> ir.Stmt:  # fmt: skip
         named = tuple((region.operand, buffer, at) for buffer, at, region in operands)
         regions = tuple(region for _, _, region in operands)
-        signal = self.signal if semantics.completes == BARRIER_BY_BYTES else None
+        signal = frame.move.signal if frame.move is not None and semantics.completes == BARRIER_BY_BYTES else None
         if semantics.completes == BARRIER_BY_BYTES and signal is None:
             raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
                          " unless another role waits for it", "load it on a role of its own")  # fmt: skip

@@ -13,7 +13,7 @@ import operator
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.fragments import Fragments, open_bounds
-from tilelang.lowering.build.frame import Frame, NotOwner, Target
+from tilelang.lowering.build.frame import Frame, NotOwner, Ring
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.stops import by_registers
 from tilelang.simplify import conjunction, linear, simplify
@@ -27,61 +27,47 @@ class NotCopied(Exception):
 class Copies(Fragments):
     """Leaves that are asynchronous copies, and the choice between them and registers."""
 
-    _refused: dict[int, str]  # by load: why it is not copied; empty: it is
-    _obstacles: dict[str, None]  # why leaves of the load under decision cannot be copied
-    _sizes: dict[int, None]  # of the copies of those that can
-
-    def copies(self, step: Place) -> bool:
-        """Whether the device brings a load that runs ahead by itself."""
-        return self._refused.get(id(step)) == ""
-
-    def why_not_copied(self, step: Place) -> str:
-        """What stands against asynchronous copies of a load."""
-        return self._refused.get(id(step), "")
-
     def choose_copies(self, frame: Frame, i: int, step: Place, slot: Expr) -> None:
         """Decides, once, whether a load is copied; frame: as its move will see it in a later round."""
-        profile = self.build.profile
+        profile, ring = self.build.profile, self.build.ring(frame.key(i))
         if (
-            id(step) in self._refused
+            ring.refused is not None
             or step.verb != "load"
             or step.memory != "shared"
             or isinstance((step.steps or (None,))[-1], Do)
         ):
             return
         if not profile.async_copy:
-            self._refused[id(step)] = f"`{profile.name}` has no asynchronous copies"
+            ring.refused = f"`{profile.name}` has no asynchronous copies"
             return
         if by_registers(step):
-            self._refused[id(step)] = "as its stop says"
+            ring.refused = "as its stop says"
             return
-        self._refused[id(step)], self._obstacles, self._sizes = "", {}, {}
+        ring.refused = ""
         with self.build.dropped():  # only whether it is all copies counts
             self.make_resident(frame, i, step, slot)
-            self._rings.pop(id(step), None)
-        self._refused[id(step)] = "; ".join(self._obstacles)
-        if not self._obstacles:
-            sizes = " or ".join(str(n) for n in sorted(self._sizes)) or "no"
+            ring.buffers.clear()
+        ring.refused = "; ".join(ring.obstacles)
+        if not ring.obstacles:
+            sizes = " or ".join(str(n) for n in sorted(ring.sizes)) or "no"
             self.build.note(f"`{step}`: asynchronous copies of {sizes} bytes")
 
     # ------------------------------------------------------------ the leaf
 
     def leaf(self, frame: Frame, step: Vectorize | Do | None) -> ir.Stmt:
         """A leaf of a load that is copied; where one of them cannot be, it is stored at once, which is a copy that lands early."""
-        if not self._is_copied(frame) or isinstance(step, Do):
+        ring = frame.move.load if frame.move is not None and frame.staged is None else None
+        if ring is None or not ring.copied or isinstance(step, Do):
             return super().leaf(frame, step)
         try:
-            return self._copy(frame, step)
+            return self._copy(frame, step, ring)
         except NotCopied as reason:
-            self._obstacles[str(reason)] = None
+            ring.obstacles[str(reason)] = None
         except NotOwner:  # refused with its example as for any other leaf
             pass
         return super().leaf(frame, step)
 
-    def _is_copied(self, frame: Frame) -> bool:
-        return frame.moves is not None and self.copies(frame.moves) and frame.staged is None
-
-    def _copy(self, frame: Frame, step: Vectorize | None) -> ir.Stmt:
+    def _copy(self, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.Stmt:
         """The elements of a leaf in as few copies as the device and their addresses allow."""
         moving = step.axis if step is not None and frame.spec.axis(step.axis).extent != 1 else None
         elements = frame.spec.axis(moving).extent if moving is not None else 1
@@ -101,7 +87,7 @@ class Copies(Fragments):
                 if not sizes:
                     raise NotCopied(str(reason)) from None
             else:
-                self._sizes[size] = None
+                ring.sizes[size] = None
                 return found
 
     def _copy_by(self, frame: Frame, step: Vectorize | None, moving: str | None, elements: int, lanes: int) -> ir.Stmt:
@@ -181,10 +167,6 @@ class Copies(Fragments):
         if (frame.spec.units or 1) > 1:
             found.append(Binary("==", frame.spec.lane, index(0)))
         return found
-
-    def move_frame(self, frame: Frame, step: Place, region: object, target: Target) -> Frame:
-        """The frame of a load's move, which knows its load."""
-        return super().move_frame(frame, step, region, target).but(moves=step)  # type: ignore[arg-type]
 
 
 class _Misaligned(NotCopied):

@@ -34,9 +34,9 @@ class FragmentMoves(Boxes):
         assert isinstance(do, Do)
         spec = region.spec.replace(level=share.level)
         inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
-        self.leaf_shape(region.task, spec, (do,), inner.residences, "register")
+        inner = inner.but(matched=self.leaf_match(region.task, spec, (do,), inner.residences, "register"))
         self.checked(inner, do, "register")
-        found = self.match_of(do)
+        found = inner.match
         tile = self._moved_tile(do, found, region, share)
         _compare_slots(do, found, region, share, tile)
         source = region.source

@@ -12,7 +12,7 @@ import dataclasses
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, free, index
+from tilelang.expr import INDEX, Axis, Expr, Read, Var, free, index
 from tilelang.fragment import Fragment
 from tilelang.instruction import use
 from tilelang.lowering import ir
@@ -93,14 +93,6 @@ class FragmentShare(Share):
 class Fragments(Places, Shares, States, Leaf):
     """Operands and states in fragments."""
 
-    def match_of(self, step: Do) -> Match:
-        """How a `do` at the end of a chain matches."""
-        raise NotImplementedError
-
-    def operand_of(self, step: Do, whole: Read | Pad) -> tuple[str, Read] | None:
-        """The operand that takes a read of the task, with the read as it matched; None where none does."""
-        raise NotImplementedError
-
     # ------------------------------------------------------------ states and results
 
     def state_shape(self, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
@@ -109,7 +101,7 @@ class Fragments(Places, Shares, States, Leaf):
         step = frame.steps[-1] if frame.steps else None
         if not isinstance(step, Do):
             return shape, axis, lanes
-        semantics = self.match_of(step).instruction
+        semantics = frame.match.instruction
         held = semantics.fragment(semantics.writes)
         assert held is not None, "a state is in registers"
         return shape, SLOTS, held.slots
@@ -122,7 +114,7 @@ class Fragments(Places, Shares, States, Leaf):
     def stage_share(self, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Share:
         """As for other leaves; what the lanes of an instruction make stands where its map says."""
         last = stage.steps[-1] if stage.steps else None
-        found = self.match_of(last) if isinstance(last, Do) and stage.task.states else None
+        found = stage.match if isinstance(last, Do) and stage.task.states else None
         held = None if found is None else found.instruction.fragment(found.instruction.writes)
         made = None if found is None else found.instruction.operand(found.instruction.writes)
         if found is None or held is None or held.lanes == 1 or made is None or made.memory != "register":
@@ -135,14 +127,14 @@ class Fragments(Places, Shares, States, Leaf):
         tile = tuple(extents.get(p, 1) for p in range(len(names)))
         begins = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
         dims = tuple(dim_share([_tile_number(b, n, step)], step, tensor.name) for b, n in zip(begins, tile, strict=True))
-        buffer = self.stage_register(step, tensor, (*[d.size for d in dims if d.size > 1], held.slots), slot)
+        buffer = self.stage_register(stage, tensor, (*[d.size for d in dims if d.size > 1], held.slots), slot)
         return FragmentShare(tensor, None, buffer, ends=tuple(a.bounds for a in spatial), low=tuple(a.base for a in spatial),
                              dims=dims, owners=self.owners_of(stage, leaf, names), tile=tile, along=along, map=held,
                              operand=found.instruction.writes, lane=leaf.lane, level=leaf.level)  # fmt: skip
 
     def fragments_back(self, frame: Frame, step: Do) -> ir.Stmt:
         """Each lane hands on its slots of one tile, at the coordinates of the map; neighbours along a dimension as a vector."""
-        found = self.match_of(step)
+        found = frame.match
         semantics = found.instruction
         target, held = semantics.operand(semantics.writes), semantics.fragment(semantics.writes)
         assert held is not None
@@ -213,15 +205,14 @@ class Fragments(Places, Shares, States, Leaf):
         last = frame.steps[-1] if frame.steps else None
         if not isinstance(last, Do) or not all(u.main for u in uses) or len({u.whole for u in uses}) != 1:
             return None
-        found = self.operand_of(last, uses[0].whole)
-        return found if found is not None and self.match_of(last).instruction.operand(found[0]).memory == "register" else None
+        assert frame.matched is not None
+        found = frame.matched.operand_of(uses[0].whole)
+        return found if found is not None and frame.match.instruction.operand(found[0]).memory == "register" else None
 
     def _fragments_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], name: str,
                       read: Read) -> FragmentShare:  # fmt: skip
         """The residence of an operand."""
-        do = frame.steps[-1]
-        assert isinstance(do, Do)
-        found = self.match_of(do)
+        found = frame.match
         held = found.instruction.fragment(name)
         assert held is not None
         tensor = region.task.outputs[0]

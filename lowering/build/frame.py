@@ -24,7 +24,9 @@ from tilelang.lowering.build.residences import DimShare as DimShare
 from tilelang.lowering.build.residences import Fixed as Fixed
 from tilelang.lowering.build.residences import NotOwner as NotOwner
 from tilelang.lowering.build.residences import Owners as Owners
+from tilelang.lowering.build.residences import Partial as Partial
 from tilelang.lowering.build.residences import Residence as Residence
+from tilelang.lowering.build.residences import Scalar as Scalar
 from tilelang.lowering.build.residences import Share as Share
 from tilelang.lowering.build.residences import Staging as Staging
 from tilelang.lowering.build.residences import Whole as Whole
@@ -36,8 +38,10 @@ from tilelang.steps import Place, Split, Step
 from tilelang.task import State, Task
 
 if TYPE_CHECKING:
+    from tilelang.lowering.build.matches import Matched
     from tilelang.lowering.build.regions import Uses
     from tilelang.lowering.build.runs import Run
+    from tilelang.matching import Match
 
 # ---------------------------------------------------------------- where results and states go
 
@@ -153,6 +157,38 @@ class Piece:
     size: int
 
 
+Key = tuple[Any, ...]  # of a step of a kernel, as `Frame.key` gives it
+
+
+@dataclasses.dataclass
+class Ring:
+    """What is known of a load or a stage wherever it is lowered, so that two versions of what is around it share its buffers.
+
+    buffers: of each tensor, in registers one for every round ahead. refused: why the device does not copy the load; empty: it does,
+    as far as is known; None: nobody has decided. obstacles: why leaves of it cannot be copied; sizes: of the copies of those that can.
+    """
+
+    buffers: dict[str, list[ir.Buffer]] = dataclasses.field(default_factory=dict)
+    refused: str | None = None
+    obstacles: dict[str, None] = dataclasses.field(default_factory=dict)
+    sizes: dict[int, None] = dataclasses.field(default_factory=dict)
+
+    @property
+    def copied(self) -> bool:
+        """Whether the device brings it by itself."""
+        return self.refused == ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """The load whose move a frame is. signal: what a copy that completes by its bytes tells; among_blocks: whether the blocks of a
+    cluster divide it among them."""
+
+    load: Ring
+    signal: tuple[ir.Buffer, Expr] | None = None
+    among_blocks: bool = False
+
+
 @dataclasses.dataclass(frozen=True)
 class Fetch:
     """A prefetch of many lines that the loops below it share. within: the step of the innermost of them; depth: how many loops are
@@ -204,18 +240,38 @@ class Frame:
     origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
     cuts: tuple[Span, ...] = ()  # where the steps are written that divided the work down to this point
     staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
-    moves: Place | None = None  # the load whose move this is
+    move: Move | None = None
+    of: Key = ()  # the stage whose steps these are; empty: the kernel's own
+    matched: Matched | None = None  # how the instruction at the end of the steps matched
     pieces: tuple[Piece, ...] = ()  # finishing: only these results
     rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
     fetches: tuple[Fetch, ...] = ()  # prefetches whose lines an inner loop brings, some in every iteration
+    uses: list[Uses] = dataclasses.field(
+        default_factory=list
+    )  # one, once anybody has asked which reads this spec and these steps make
+    specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # before each of the steps, as it was first, for `explain`
 
     def but(self, **changes: Any) -> Frame:
         """The same point with some fields changed, as `dataclasses.replace` makes it in several times the time."""
         assert changes.keys() <= self.__dict__.keys(), changes
         made = object.__new__(Frame)
         made.__dict__.update(self.__dict__, **changes)
+        if "steps" in changes:
+            made.__dict__.update(uses=[], specs={})
+        elif "spec" in changes:
+            made.__dict__.update(uses=[])
         return made
+
+    def key(self, k: int) -> Key:
+        """Step k, told from all others of the kernel: whose steps these are, the step, and how many that are equal follow it."""
+        return self.of, self.steps[k], self.steps[k + 1 :].count(self.steps[k])
+
+    @property
+    def match(self) -> Match:
+        """How the `do` at the end of the steps matched."""
+        assert self.matched is not None, "a `do` is matched when its chain is completed"
+        return self.matched.match
 
     @property
     def unrolled(self) -> frozenset[Expr]:
@@ -250,8 +306,8 @@ class Build:
         self.grid: list[int] = []
         self.cluster = cluster  # how many blocks make one
         self.notes: dict[str, None] = {}
-        self.chains: dict[int, Chain] = {}  # by the id of the steps
-        self.uses: dict[tuple[int, int], Uses] = {}  # by the ids of the spec and the steps
+        self.chains: list[Chain] = []
+        self.rings: dict[Key, Ring] = {}
         self.told = told  # why guards stand or not, each text once; None: nobody asks
         self.thread = self.thread_of(threads)
 
@@ -277,8 +333,13 @@ class Build:
 
     def reach(self, frame: Frame, i: int) -> None:
         """Keeps the spec before step i, as it was first, for `explain`."""
-        made = Chain(tuple(t.name for t in frame.task.outputs), frame.steps)
-        self.chains.setdefault(id(frame.steps), made).specs.setdefault(i, frame.spec)
+        if not frame.specs:
+            self.chains.append(Chain(tuple(t.name for t in frame.task.outputs), frame.steps, frame.specs))
+        frame.specs.setdefault(i, frame.spec)
+
+    def ring(self, key: Key) -> Ring:
+        """What is known of the load or stage of a key."""
+        return self.rings.setdefault(key, Ring())
 
     def variable(self, stem: str, count: int) -> Var:
         """A loop variable over 0 .. count-1."""

@@ -7,7 +7,7 @@ what its operands were filled with, or the whole piece must stand under a condit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from tilelang import matching
 from tilelang.dtype import DType
@@ -24,12 +24,11 @@ from tilelang.lowering.build.fragments import FragmentShare, held_as, open_bound
 from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share
 from tilelang.lowering.build.instruct_pointwise import PointwiseInstructions, too_late
 from tilelang.lowering.build.leaf import guarded
-from tilelang.lowering.build.matches import Resident, Seen, described, global_read, left, promised, resident, seen
+from tilelang.lowering.build.matches import Matched, Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.lowering.build.state import kept_beyond
 from tilelang.lowering.guards import Effect, fills, fold
 from tilelang.machine import Profile
 from tilelang.matching import Leaf as MatchedLeaf
-from tilelang.matching import Match
 from tilelang.meaning import POINTWISE, UPDATE
 from tilelang.records import near
 from tilelang.simplify import linear, simplify
@@ -143,29 +142,19 @@ def _instead(step: Do, profile: Profile) -> str:
 class Instructions(PointwiseInstructions):
     """do."""
 
-    _matches: dict[int, tuple[Match, Mapping[Read, Read | Pad]]]  # by step; with the task's read behind each read that matched
-
     # ------------------------------------------------------------ matching
 
-    def match_of(self, step: Do) -> Match:
-        """How a `do` at the end of a chain matched."""
-        return self._matches[id(step)][0]
-
-    def operand_of(self, step: Do, whole: Read | Pad) -> tuple[str, Read] | None:
-        """The operand that takes a read of the task, with the read as it matched; None where none does."""
-        found, reads = self._matches[id(step)]
-        return next(((name, r) for name, r in found.operands if name != found.instruction.writes and reads[r] is whole), None)
-
-    def leaf_shape(self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...],
-                   into: str = "") -> dict[str, int]:  # fmt: skip
-        """How much of each axis the instruction at the end of `steps` takes; empty where there is none.
+    def leaf_match(
+        self, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str = ""
+    ) -> Matched | None:
+        """How the instruction at the end of `steps` matches; None where there is none.
 
         residences: what the steps find resident; into: the memory that a move writes. Raises Refusal where the instruction does not
         fit, as far as that is known before anything is placed.
         """
         step = steps[-1] if steps else None
         if not isinstance(step, Do):
-            return {}
+            return None
         semantics = _record(step)
         _check_licences(step, semantics, task)
         written = complete(spec, steps, bool(task.states))
@@ -192,8 +181,7 @@ class Instructions(PointwiseInstructions):
         if wrong:
             near = [m for m in matching.nearest(self._here(semantics), leaf, 2, binding) if m.instruction.name != semantics.name]
             raise matching.refuse(str(step), [found.replace(mismatches=tuple(wrong)), *near], span=step.span)
-        self._matches[id(step)] = found, asked.reads
-        return {theirs: found.instruction.shape[mine] for mine, theirs in found.binding}
+        return Matched(found, asked.reads)
 
     def _here(self, semantics: Instruction) -> list[Instruction]:
         return [i for i in known() if i.kind == semantics.kind and i.unavailable(self.build.profile) is None]
@@ -255,7 +243,7 @@ class Instructions(PointwiseInstructions):
 
     def instruction(self, frame: Frame, step: Do) -> ir.Stmt:
         """The leaf as one instruction; finishing: the way back of what it left in registers."""
-        semantics = self.match_of(step).instruction
+        semantics = frame.match.instruction
         self._check_whole_units(step, semantics)
         if not frame.task.states and semantics.host is not None:
             return (self.box_store if frame.fill is None else self.box_move)(frame, step, semantics)
@@ -299,7 +287,7 @@ class Instructions(PointwiseInstructions):
         asked = self._seen(
             frame.task, frame.spec, lambda whole: resident(whole, self.residence_of(frame, whole)), into, step, box
         )
-        found = self.match_of(step)
+        found = frame.match
         place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
         target = matching.Residence(asked.means.target.tensor.name, place.memory, place.dtype, self._target_dims(frame, into))
         residences = [described(r, asked.residents[r]) for r in asked.reads]
@@ -320,7 +308,7 @@ class Instructions(PointwiseInstructions):
 
     def operand_at(self, frame: Frame, step: Do, name: str, whole: Read | Pad) -> tuple[ir.Buffer, tuple[Expr, ...]]:
         """Where an operand's first element is, as the thread sees it."""
-        found = self.match_of(step)
+        found = frame.match
         held = found.instruction.fragment(name)
         assert held is not None
         residence = self.residence_of(frame, whole)

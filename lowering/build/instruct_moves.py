@@ -13,7 +13,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.copies import Copies, NotCopied
 from tilelang.lowering.build.fragments import open_bounds, unguardable
-from tilelang.lowering.build.frame import Frame, Residence
+from tilelang.lowering.build.frame import Frame, Residence, Ring
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.neighbours import check_neighbours
 from tilelang.simplify import simplify
@@ -38,34 +38,35 @@ class InstructionMoves(Copies):
 
     # ------------------------------------------------------------ completion
 
-    def completes_later(self, step: Place) -> bool:
+    def completes_later(self, ring: Ring, step: Place) -> bool:
         """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
         last = step.steps[-1] if step.steps and step.verb == "load" else None
-        return self.copies(step) or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
+        return ring.copied or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
 
     def make_resident(self, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
         """As for other moves; outside a ring an asynchronous one is awaited at once."""
         move, residence = super().make_resident(frame, i, step, slot)
-        if slot is None and self.completes_later(step):
+        if slot is None and self.completes_later(self.build.ring(frame.key(i)), step):
             move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
         return move, residence
 
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """An asynchronous move waits nowhere: the device stores it."""
-        if self.completes_later(step):
+        if self.completes_later(self.build.ring(frame.key(i)), step):
             return self.make_resident(frame, i, step, slot)[0], None
         return super().staged_move(frame, i, step, slot)
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
         """A round: asynchronous moves of earlier rounds are awaited as far as this round needs them, this round's make a group."""
-        mine = [step for step in moves if self.completes_later(step)]
+        rings = {step: self.build.ring(frame.key(frame.steps.index(step, i))) for step in moves}
+        mine = [step for step, ring in rings.items() if self.completes_later(ring, step)]
         if not mine:
             return super().ring_body(frame, i, slots, moves)
         last = mine[-1]
         closed = {**moves, last: ir.seq(moves[last], ir.Commit(last.span))}
         pending = min(step.ahead for step in mine) - 1
         body = super().ring_body(frame, i, slots, closed)
-        return body if self.awaits_itself(mine, body) else ir.seq(ir.Wait(pending, last.span), body)
+        return body if self.awaits_itself([rings[step] for step in mine], body) else ir.seq(ir.Wait(pending, last.span), body)
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """A `do` that spreads nothing gives its pieces to the threads, where one thread issues it."""
@@ -74,17 +75,17 @@ class InstructionMoves(Copies):
             return steps or ()
         if not isinstance(last, Do) or (frame.spec.units or 1) == 1 or any(isinstance(s, Tile) for s in steps or ()):
             return super().default_steps(frame, steps)
-        taken = self.leaf_shape(
-            frame.task, frame.spec, (*(steps or ())[:-1], Tile((), "thread"), last), frame.residences, "shared"
-        )
-        sizes = tuple((a, taken.get(a, 1)) for a in names_below(frame.spec.names, steps or ()))
+        spread = (*(steps or ())[:-1], Tile((), "thread"), last)
+        matched = self.leaf_match(frame.task, frame.spec, spread, frame.residences, "shared")
+        assert matched is not None
+        sizes = tuple((a, matched.taken.get(a, 1)) for a in names_below(frame.spec.names, steps or ()))
         return (*(steps or ())[:-1], Tile(sizes, "thread"), last)
 
     # ------------------------------------------------------------ by one thread
 
     def move_instruction(self, frame: Frame, step: Do) -> ir.Stmt:
         """The leaf of a load as one instruction of a thread."""
-        found = self.match_of(step)
+        found = frame.match
         semantics = found.instruction
         self.checked(frame, step, frame.target.places[0].buffer.memory)
         source = next(name for name, _ in found.operands if name != semantics.writes)
@@ -116,7 +117,7 @@ class InstructionMoves(Copies):
 
     def _count(self, frame: Frame, step: Do, lanes: int) -> Expr | None:
         """How many leading elements exist in the source; None: all."""
-        found = self.match_of(step)
+        found = frame.match
         (moving,) = (theirs for _, theirs in found.binding)
         try:
             count = self.existing(frame, moving, lanes, [])
@@ -139,7 +140,7 @@ class InstructionMoves(Copies):
 
     def first_points(self, frame: Frame, step: Do, name: str) -> dict[str, Expr]:
         """The coordinates of the first element that the thread names of an operand in an addressed memory."""
-        found = self.match_of(step)
+        found = frame.match
         held, operand, binding = found.instruction.fragment(name), found.instruction.operand(name), dict(found.binding)
         assert held is not None
         points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}

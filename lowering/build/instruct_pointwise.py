@@ -33,7 +33,7 @@ class PointwiseInstructions(FragmentMoves):
 
     def stored_instruction(self, frame: Frame, step: Do) -> ir.Stmt:
         """The leaf of a task without reductions as one instruction; a move too, where it stores what the schedule makes."""
-        semantics, place = self.match_of(step).instruction, frame.target.places[0]
+        semantics, place = frame.match.instruction, frame.target.places[0]
         read = self.checked(frame, step, place.buffer.memory)
         if semantics.completes != AT_ONCE:
             raise too_late(step, semantics, "")
@@ -54,7 +54,7 @@ class PointwiseInstructions(FragmentMoves):
 
     def written_at(self, frame: Frame, step: Do, place: Residence) -> tuple[Expr, ...]:
         """The first element that the thread writes."""
-        name = self.match_of(step).instruction.writes
+        name = frame.match.instruction.writes
         if not isinstance(place, Share):
             return self.stored_at(frame, 0, place, self.first_points(frame, step, name))
         try:
@@ -72,7 +72,7 @@ class PointwiseInstructions(FragmentMoves):
 
         at: where an element is, from its coordinates. Raises NotOwner, Refusal.
         """
-        found = self.match_of(step)
+        found = frame.match
         operand, binding, held = found.instruction.operand(name), dict(found.binding), found.instruction.fragment(name)
         if held is None or held.lanes > 1:
             raise refuse(step, "reader-is-not-owner", f"`{step}`: the steps of its load map {share.tensor.name} to threads, but operand"

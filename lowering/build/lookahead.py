@@ -34,16 +34,16 @@ def reduced_below(frame: Frame, i: int) -> frozenset[str]:
     return frozenset(reduced)
 
 
-def spreads_below(frame: Frame, i: int, profile: Profile) -> list[tuple[Tile, Expr, int, Spread]]:
-    """(step, lane before it, units before it, plan) of every spread below the block from step i on."""
+def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Expr, int, Spread]]:
+    """(lane before it, units before it, plan) of every spread below the block from step i on, by the number of its step."""
     extents = {a.name: a.extent for a in frame.spec.axes}
     reduced = {a.name for a in frame.spec.axes if a.reduction}
     units, lane = frame.spec.units or 1, frame.spec.lane
-    found = []
-    for step in frame.steps[i:]:
+    found = {}
+    for k, step in enumerate(frame.steps[i:], i):
         if isinstance(step, Tile) and step.level != "block":
             plan = plan_spread(profile, step, extents, units, is_move(frame), frozenset(reduced))
-            found.append((step, lane, units, plan))
+            found[k] = lane, units, plan
             units, lane = plan.per, simplify(lane % plan.per)
         if isinstance(step, (Split, Tile)):
             extents.update(numbers(step))
@@ -56,15 +56,15 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
     """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
     extents = {a.name: a.extent for a in frame.spec.axes}
     reduced = {a.name for a in frame.spec.axes if a.reduction}
-    plans = {id(step): plan for step, _, _, plan in spreads_below(frame, i, profile)}
+    plans = spreads_below(frame, i, profile)
     shape: list[int] = []
-    for step in frame.steps[i:]:
+    for k, step in enumerate(frame.steps[i:], i):
         if isinstance(step, Vectorize) and extents[step.axis] > 1:
             return tuple(shape), step.axis, extents[step.axis]
         if isinstance(step, Split):
             shape += [-(-extents[a] // t) for a, t in numbers(step).items() if a not in reduced and extents[a] > t]
-        if isinstance(step, Tile) and id(step) in plans:
-            shape += [n for a, n in plans[id(step)].walks if a not in reduced]
+        if k in plans:
+            shape += [n for a, n in plans[k][2].walks if a not in reduced]
         if isinstance(step, (Split, Tile)):
             extents.update(numbers(step))
         elif isinstance(step, (Fuse, Unfuse)):
@@ -80,18 +80,18 @@ def is_walk(v: Var) -> bool:
 def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
     """The spec at the leaf, with a fresh variable for every walk and for the vector's lane."""
     spec = frame.spec
-    plans = {id(step): (plan, lane) for step, lane, _, plan in spreads_below(frame, i, profile)}
+    plans = spreads_below(frame, i, profile)
     fresh = iter(range(1 << 30))
 
     def variable(name: str, count: int) -> Expr:
         return Var(f"?{name}{next(fresh)}", INDEX, 0, count - 1) if count > 1 else index(0)
 
-    for step in frame.steps[i:]:
+    for k, step in enumerate(frame.steps[i:], i):
         if isinstance(step, Split):
             sizes = numbers(step)
             spec = spec.cut(sizes, {a: variable(a, -(-spec.axis(a).extent // t)) for a, t in sizes.items()})
-        elif isinstance(step, Tile) and id(step) in plans:
-            plan, lane = plans[id(step)]
+        elif isinstance(step, Tile) and k in plans:
+            lane, _, plan = plans[k]
             again = {a: variable("round", n) for a, n in plan.walks}
             spec = spec.cut(dict(plan.sizes), plan.indices(lane, again))
             spec = spec.replace(units=plan.per, lane=simplify(lane % plan.per), level=step.level)

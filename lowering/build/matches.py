@@ -43,6 +43,24 @@ class Seen:
     residents: Mapping[Read, Resident]
 
 
+@dataclasses.dataclass(frozen=True)
+class Matched:
+    """How the instruction at the end of a chain matched. reads: the task's read behind each read that matched."""
+
+    match: matching.Match
+    reads: Mapping[Read, Read | Pad]
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """How much of each axis the instruction takes."""
+        return {theirs: self.match.instruction.shape[mine] for mine, theirs in self.match.binding}
+
+    def operand_of(self, whole: Read | Pad) -> tuple[str, Read] | None:
+        """The operand that takes a read of the task, with the read as it matched; None where none does."""
+        writes = self.match.instruction.writes
+        return next(((name, r) for name, r in self.match.operands if name != writes and self.reads[r] is whole), None)
+
+
 def seen(
     task: Task,
     spec: Spec,

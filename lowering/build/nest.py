@@ -50,7 +50,7 @@ class Nest(Rings):
         if isinstance(step, (Tile, Split, Fuse, Unfuse, Vectorize, Do)) and step.span is not None and step.span not in frame.cuts:
             frame = frame.but(cuts=(*frame.cuts, step.span))
         match step:
-            case Tile(level="block") if frame.spec.level == "cluster" or self.among_blocks:
+            case Tile(level="block") if frame.spec.level == "cluster" or frame.move is not None and frame.move.among_blocks:
                 return self.spread(frame, i, step)
             case Tile(level="cluster" | "block"):
                 return self.blocks(frame, i, step)

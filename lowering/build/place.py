@@ -21,7 +21,9 @@ from tilelang.lowering.build.frame import (
     Box,
     Fetch,
     Frame,
+    Move,
     Residence,
+    Ring,
     Share,
     Staging,
     Target,
@@ -32,7 +34,7 @@ from tilelang.lowering.build.share import declared_shares
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.lowering.needs import Range, conditions
 from tilelang.simplify import conjunction, simplify, weighted_sum
-from tilelang.spec import AxisState, Bound, Spec, complete, names_below, point
+from tilelang.spec import AxisState, Bound, Spec, names_below, point
 from tilelang.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.task import Task
 from tilelang.tensor import walk_order
@@ -131,12 +133,13 @@ class Places(Part):
         if step.memory == "register":
             move, share = self.register_load(frame, i, step, region, uses)
             return (ir.seq() if unread else move), share
-        box = self.box_for(frame, step, region, slot)
+        ring = self.build.ring(frame.key(i))
+        box = self.box_for(frame, step, region, ring, slot)
         if unread:
             return ir.seq(), box
-        return self.move(frame, step, region, Target((box,), step.stream)), box
+        return self.move(frame, step, region, Target((box,), step.stream), Move(ring)), box
 
-    def box_for(self, frame: Frame, step: Place, region: Region, slot: Expr | None) -> Box:
+    def box_for(self, frame: Frame, step: Place, region: Region, known: Ring, slot: Expr | None) -> Box:
         tensor = region.task.outputs[0]
         dims = {a.name: a.extent for a in region.spec.axes}
         named = set(step.layout.dims) if region.points and step.layout is not None and step.layout.terms else set(dims)
@@ -146,31 +149,29 @@ class Places(Part):
         ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
         count, unit = frame.own_copy(self.build.threads)
         shape = (*((ring,) if ring else ()), *count, *placement.shape)
-        buffer = (self._ring_buffer(step) if ring else None) or self.build.buffer(
-            f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring
-        )
-        self._rings[id(step)] = buffer
+        buffer = self.shared_buffer(known, tensor, shape, step, ring)
         return Box(tensor, region.read, buffer, region.fill, region.outside, points=region.points, moved=region.ends,
                    low=region.low, placement=placement, slot=slot, unit=unit)  # fmt: skip
 
-    _rings: dict[int, ir.Buffer]
-    _stage_rings: dict[tuple[int, str], ir.Buffer]  # by stage and tensor
+    def shared_buffer(self, known: Ring, tensor: Tensor, shape: tuple[int, ...], step: Place, ring: int) -> ir.Buffer:
+        """The buffer of a load or a stage; of a ring of so many buffers the one that its earlier moves fill."""
+        found = known.buffers.get(tensor.name) if ring and (step.ahead or step.on) else None
+        if found is None:
+            made = self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
+            found = known.buffers[tensor.name] = [made]
+        return found[0]
 
-    def _ring_buffer(self, step: Place) -> ir.Buffer | None:
-        """The buffer that earlier moves of a ring fill: all of them share it."""
-        return self._rings.get(id(step)) if step.ahead or step.on else None
-
-    def move(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
+    def move(self, frame: Frame, step: Place, region: Region, target: Target, of: Move) -> ir.Stmt:
         """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
         guard, whole = self.whole(region.spec)
-        guarded = self._moved(frame, step, region, target)
+        guarded = self._moved(frame, step, region, target, of)
         if guard is None:
             return guarded
-        plain = self._moved(frame, step, dataclasses.replace(region, spec=whole), target)
+        plain = self._moved(frame, step, dataclasses.replace(region, spec=whole), target, of)
         return ir.If(guard, plain, guarded, step.span)
 
-    def _moved(self, frame: Frame, step: Place, region: Region, target: Target) -> ir.Stmt:
-        inner = self.move_frame(frame, step, region, target)
+    def _moved(self, frame: Frame, step: Place, region: Region, target: Target, of: Move) -> ir.Stmt:
+        inner = self.move_frame(frame, step, region, target).but(move=of)
         return ir.seq(*self._through_registers(inner)) if by_registers(step) else self.chain(inner, 0)
 
     def _through_registers(self, move: Frame) -> tuple[ir.Stmt, ir.Stmt]:
@@ -202,8 +203,7 @@ class Places(Part):
         dims = tuple(a.name for a in region.spec.axes)
         steps = self.default_steps(inner, without_stops(step.steps))
         self.check_chain(region.spec, steps, region.task, step)
-        taken = self.leaf_shape(region.task, region.spec, steps, inner.residences, step.memory)
-        return inner.but(steps=complete(region.spec, steps, False, walk_order(step.layout, dims), taken))
+        return self.written_out(inner, steps, step.memory, walk_order(step.layout, dims))
 
     def default_steps(self, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
         """The steps of a move: as written, or single elements. Where they spread nothing, its pieces go to the frame's units.
@@ -226,7 +226,8 @@ class Places(Part):
     def staged_move(self, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
         """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round."""
         region, uses = self.region(frame, i, step)
-        box = self.box_for(frame, step, region, slot)
+        ring = self.build.ring(frame.key(i))
+        box = self.box_for(frame, step, region, ring, slot)
         if nobody_reads(frame, uses):
             return ir.seq(), None
         whole = self.move_frame(frame, step, region, Target((box,)))
@@ -237,9 +238,9 @@ class Places(Part):
         how = "one thread stores it at once" if alone else "waits in registers"
         if many and not alone:
             how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
-        self.build.note(f"`{step}`: {how}; {self.why_not_copied(step)}")
+        self.build.note(f"`{step}`: {how}; {ring.refused or ''}")
         if alone or many:
-            return self.move(frame, step, region, Target((box,))), None
+            return self.move(frame, step, region, Target((box,)), Move(ring)), None
         return self._through_registers(whole)
 
     def ring_body(self, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
@@ -253,11 +254,12 @@ class Places(Part):
                 frame = frame.but(residences=(*frame.residences, *self._stage_places(frame, k, step, slots[step])))
                 continue
             region, uses = self.region(frame, k, step)
+            ring = self.build.ring(frame.key(k))
             if step.memory == "register":
                 share = self.share_of(frame, k, step, region, uses)
-                residence: Residence = dataclasses.replace(share, buffer=self.register_rings[id(step)][step.tensor_name][0])
+                residence: Residence = dataclasses.replace(share, buffer=ring.buffers[step.tensor_name][0])
             else:
-                residence = self.box_for(frame, step, region, slots[step])
+                residence = self.box_for(frame, step, region, ring, slots[step])
             frame = frame.but(residences=(*frame.residences, residence))
         done = {k for k, _ in mine}  # other loads may stand between those that run ahead
         rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)
@@ -286,14 +288,13 @@ class Places(Part):
         spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,
                     frame.spec.lane, frame.spec.present)  # fmt: skip
         between = tuple(s for s in frame.steps[i:k] if isinstance(s, Place))
-        steps = self.stage_steps(frame, spec, task, step, between)
-        return Frame(task, steps, spec, Target(()), frame.residences, origin=step.span, cuts=frame.cuts)
+        given = self.stage_steps(frame, spec, task, step)
+        self.check_chain(spec, given, task, step)
+        stage = Frame(task, (), spec, Target(()), frame.residences, origin=step.span, cuts=frame.cuts, of=frame.key(k))
+        return self.written_out(stage, given, "" if task.states else step.memory, between=between)
 
-    def stage_steps(self, frame: Frame, spec: Spec, task: Task, step: Place, between: tuple[Place, ...]) -> tuple[Step, ...]:
-        """A stage's steps, written out; silent ones follow the owners of an operand in registers.
-
-        between: what will be placed before the stage.
-        """
+    def stage_steps(self, frame: Frame, spec: Spec, task: Task, step: Place) -> tuple[Step, ...]:
+        """A stage's steps; silent ones follow the owners of an operand in registers."""
         given = step.steps or ()
         if not any(isinstance(s, Tile) for s in given):
             for residence in reversed(frame.residences):
@@ -304,10 +305,7 @@ class Places(Part):
             else:
                 if step.memory != "register" and not task.states:
                     given = self.default_steps(Frame(task, (), spec, Target(()), ()), given)
-        into = "" if task.states else step.memory
-        self.check_chain(spec, given, task, step)
-        taken = self.leaf_shape(task, spec, (*between, *given), frame.residences, into) if given else {}
-        return complete(spec, given, bool(task.states), None, taken)
+        return given
 
     def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
         """A stage: a tensor made here for this spec and later stages."""
@@ -344,18 +342,18 @@ class Places(Part):
         spatial = [a for a in stage.spec.axes if not a.reduction]
         leaf = leaf_points(stage, self.build.profile)
         dims = declared_shares(spatial, leaf, step, stage.steps)
-        buffer = self.stage_register(step, tensor, tuple(d.size for d in dims if d.size > 1), slot)
+        buffer = self.stage_register(stage, tensor, tuple(d.size for d in dims if d.size > 1), slot)
         names = {a.name for a in spatial}
         spreads = tuple(s for s in stage.steps if isinstance(s, Tile) and names.issuperset(n for n, _ in s.sizes))
         return Share(tensor, None, buffer, steps=spreads, ends=tuple(a.bounds for a in spatial), low=tuple(a.base for a in spatial),
                      dims=dims, owners=self.owners_of(stage, leaf, [a.name for a in spatial]))  # fmt: skip
 
-    def stage_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], slot: Expr | None) -> ir.Buffer:
+    def stage_register(self, stage: Frame, tensor: Tensor, shape: tuple[int, ...], slot: Expr | None) -> ir.Buffer:
         """The registers of a stage. slot: which buffer of a ring they are."""
         if slot is None:
             return self.build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
         assert isinstance(slot, Const), "the buffers of a ring in registers have numbers"
-        return self.ring_register(step, tensor, shape, int(slot.value))
+        return self.ring_register(self.build.ring(stage.of), tensor, shape, int(slot.value))
 
     def _stage_place(self, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
         spatial = [a for a in stage.spec.axes if not a.reduction]
@@ -366,9 +364,7 @@ class Places(Part):
         count, unit = frame.own_copy(self.build.threads)
         ring = step.ahead + 1 if slot is not None else 0
         shape = (*((ring,) if ring else ()), *count, *placement.shape)
-        known = self._stage_rings.get((id(step), tensor.name)) if ring else None
-        buffer = known or self.build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
-        self._stage_rings[id(step), tensor.name] = buffer
+        buffer = self.shared_buffer(self.build.ring(stage.of), tensor, shape, step, ring)
         return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)
 
 

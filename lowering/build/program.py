@@ -18,7 +18,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.clusters import plan_clusters
 from tilelang.lowering.build.cover import Cover
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target, Whole
+from tilelang.lowering.build.frame import Box, Build, Frame, Partial, Residence, Scalar, Target, Whole
 from tilelang.lowering.build.instruct import Instructions, check_lowered
 from tilelang.lowering.build.nest import Nest
 from tilelang.lowering.build.roles import Plan, RoleLoads, plan_roles
@@ -37,10 +37,6 @@ class Builder(RoleLoads, Instructions, Nest, Cover):
     def __init__(self, build: Build) -> None:
         self.build = build
         self._plan = self._role = None
-        self._rings, self._stage_rings = {}, {}
-        self.register_rings = {}
-        self._matches = {}
-        self._refused = {}
         self._arrivals = {}
 
 
@@ -128,7 +124,7 @@ class _Assembly:
         stored = dt.uint8 if t.dtype.kind == "bool" else t.dtype
         buffer = ir.Buffer(t.name, stored, tuple(t.shape) or (1,), "global", role)
         self.buffers[t.name] = buffer
-        self.places[t] = Whole0(t, None, buffer) if not t.shape else Whole(t, None, buffer)
+        self.places[t] = Scalar(t, None, buffer) if not t.shape else Whole(t, None, buffer)
 
     def _repack(self, step: Place) -> None:
         """A kernel that copies an input into a workspace of another layout, from which everything after reads it."""
@@ -195,7 +191,7 @@ class _Assembly:
             values = tuple(Read(t, (*parts, *by_name(t.dims[len(parts) :], task.axes))) for t in fresh)
             states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
         pieces = tuple((name, size) for name, (size, _) in grid.items())
-        slots = tuple(Part(t, None, self.buffers[made.name].replace(role="partial"), grid=pieces) for t, made in partial)
+        slots = tuple(Partial(t, None, self.buffers[made.name], grid=pieces) for t, made in partial)
         first = Task(
             task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
         )
@@ -260,11 +256,9 @@ class _Assembly:
         builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
-        taken = builder.leaf_shape(task, spec, steps, filled, _stored_in(task, steps))
-        done = complete(spec, steps, bool(task.states), None, taken)
-        frame = Frame(task, done, spec, target, filled)
+        frame = builder.written_out(Frame(task, (), spec, target, filled), steps, _stored_in(task, steps))
         body = builder.chain(frame, 0) if roles is None else builder.all_roles(roles, frame)
-        self.chains += build.chains.values()
+        self.chains += build.chains
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
@@ -272,7 +266,6 @@ class _Assembly:
         held = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
         largest = max((b.elements for b in self.buffers.values()), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
-        body = _plain_roles(body)
         width = 64 if largest >= 2**30 else 32
         kernel = ir.Kernel(name, grid, threads, tuple(held), body, width, fast_math=self.fast_math, notes=tuple(build.notes),  # type: ignore[arg-type]
                            cluster=cluster)  # fmt: skip
@@ -418,31 +411,6 @@ def _parts(task: Task, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
     return {}
 
 
-class Whole0(Whole):
-    """A tensor without dimensions: one element."""
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return (index(0),)
-
-
-class Part(Residence):
-    """A block's partial states in a workspace: at the block's number along each split axis, then the coordinates."""
-
-    def __init__(self, tensor: Tensor, read: None, buffer: ir.Buffer, grid: tuple[tuple[str, int], ...]) -> None:
-        super().__init__(tensor, read, buffer)
-        object.__setattr__(self, "grid", grid)
-
-    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        from tilelang.spec import point
-
-        # An axis that is fused or unfused below was not cut: one block takes it whole.
-        at = {n: axes.get(point(n), index(0)) for n, _ in self.grid}  # type: ignore[attr-defined]
-        return (*(at[n] // size for n, size in self.grid), *indices)  # type: ignore[attr-defined]
-
-    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return indices
-
-
 def _stored_in(task: Task, steps: tuple[Step, ...]) -> str:
     """The memory that the leaf of a chain without reductions stores to; empty where there are reductions."""
     stops = [s.memory for s in steps if isinstance(s, Place) and s.verb == "via" and s.memory != "register"]
@@ -465,19 +433,6 @@ def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
     if lanes > 1 and piece >= lanes:
         steps.append(Vectorize(last.name, lanes))
     return tuple(steps)
-
-
-def _plain_roles(body: ir.Stmt) -> ir.Stmt:
-    """The statement tree with partial workspaces under their own role."""
-
-    def go(x: object) -> object:
-        if isinstance(x, ir.Buffer):
-            return x.replace(role="workspace") if x.role == "partial" else x
-        return x.map_children(go)  # type: ignore[attr-defined]
-
-    if not any(b.role == "partial" for s in ir.statements(body) for b, _ in ir.touched(s)):
-        return body
-    return go(body)  # type: ignore[return-value]
 
 
 def identifier(name: str) -> str:

@@ -39,7 +39,7 @@ class Redistributions(Part):
         spec = frame.spec
         present, alone = list(spec.present), list[Expr]()
         reduced = frozenset(a.name for a in spec.axes if a.reduction)
-        for _, lane, units, plan in spreads_below(frame, 0, self.build.profile):
+        for lane, units, plan in spreads_below(frame, 0, self.build.profile).values():
             present += plan.present(lane, units)
             alone += [simplify(index(0) >= digit) for digit, *_ in plan.reduced_digits(reduced, lane, units)]
         if not isinstance(frame.steps[-1] if frame.steps else None, Do) and (leaf.units or 1) > 1:

@@ -14,8 +14,8 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.needs import Apart, NotABox, Range, Reading, box, conditions
 from tilelang.simplify import linear, simplify
-from tilelang.spec import Bound, Spec, point
-from tilelang.steps import Place, Step
+from tilelang.spec import Bound, point
+from tilelang.steps import Place
 from tilelang.task import Task, reads
 
 
@@ -52,11 +52,9 @@ def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr
 class Uses:
     """The reads of a spec and of the stages below it, found from the last stage upwards.
 
-    counts[n]: how many reads there are once the last n stages are looked at. spec, steps: whose they are, kept alive.
+    counts[n]: how many reads there are once the last n stages are looked at.
     """
 
-    spec: Spec
-    steps: tuple[Step, ...]
     found: list[Use]
     stages: tuple[int, ...]
     counts: list[int]
@@ -64,9 +62,9 @@ class Uses:
 
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
-    known = build.uses.get((id(frame.spec), id(frame.steps)))
-    if known is None:
-        known = build.uses[id(frame.spec), id(frame.steps)] = _own_uses(frame)
+    if not frame.uses:
+        frame.uses.append(_own_uses(frame))
+    (known,) = frame.uses
     below = sum(k >= i for k in known.stages)
     while len(known.counts) <= below:  # a later stage may read an earlier one, never the other way round
         stage = frame.steps[known.stages[-len(known.counts)]]
@@ -82,7 +80,7 @@ def _own_uses(frame: Frame) -> Uses:
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
     stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
-    return Uses(frame.spec, frame.steps, found, stages, [len(found)])
+    return Uses(found, stages, [len(found)])
 
 
 def _stage_uses(task: Task, stage: Place, found: list[Use]) -> list[Use]:

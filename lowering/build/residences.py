@@ -12,7 +12,7 @@ from tilelang.computation import Tensor
 from tilelang.expr import Const, Expr, Pad, Read, Var, index
 from tilelang.lowering import ir
 from tilelang.simplify import FALSE, interval, simplify
-from tilelang.spec import AxisState, Bound
+from tilelang.spec import AxisState, Bound, point
 from tilelang.steps import Step
 from tilelang.tensor import Placement, split_terms
 
@@ -73,6 +73,31 @@ class Residence:
 @dataclasses.dataclass(frozen=True)
 class Whole(Residence):
     """The whole tensor, in global memory."""
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return indices
+
+
+@dataclasses.dataclass(frozen=True)
+class Scalar(Whole):
+    """A tensor without dimensions: one element."""
+
+    def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return (index(0),)
+
+
+@dataclasses.dataclass(frozen=True)
+class Partial(Residence):
+    """A block's partial states in a workspace: at the block's number along each split axis, then the coordinates.
+
+    grid: (axis, piece) of each of these axes.
+    """
+
+    grid: tuple[tuple[str, int], ...] = ()
+
+    def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
+        # An axis that is fused or unfused below was not cut: one block takes it whole.
+        return (*(axes.get(point(n), index(0)) // size for n, size in self.grid), *indices)
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return indices

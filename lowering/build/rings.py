@@ -15,7 +15,7 @@ from tilelang.expr import INDEX, Expr, Read, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.frame import Frame, Walk
+from tilelang.lowering.build.frame import Frame, Ring, Walk
 from tilelang.lowering.build.regions import Use
 from tilelang.lowering.build.rounds import Arrival, Rounds, elsewhere
 from tilelang.simplify import simplify
@@ -30,7 +30,6 @@ UNKNOWN_BYTES = 1 << 24  # of a memory whose profile says nothing
 class Rings(Part):
     """Walks with loads and stages that run ahead."""
 
-    _rings: dict[int, ir.Buffer]
     _arrivals: dict[str, Arrival]  # by buffer
 
     def walked(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
@@ -46,17 +45,18 @@ class Rings(Part):
             return self.walked(elsewhere(frame, outer), sizes, indices, [own])
 
         places = {place: frame.steps.index(place, i + 1) for place in ahead}
+        rings = {place: self.build.ring(frame.key(k)) for place, k in places.items()}
         for place, k in places.items():
             self._check_room(at({}), k, place)
         rounds = {place: self._unbroken(frame, at, k, place, own) for place, k in places.items()}
         for place, k in places.items():
             self.choose_copies(at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
         awaited: list[tuple[Arrival, int]] = []
-        self._first_rounds(at, places, rounds, awaited)
+        self._first_rounds(at, places, rounds, rings, awaited)
         fetches: dict[Place, ir.Stmt] = {}
         ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
         rotations: list[ir.Stmt] = []
-        groups = [p.ahead for p in ahead if self.completes_later(p)]
+        groups = [p.ahead for p in ahead if self.completes_later(rings[p], p)]
         awaited.clear()
         for place, k in places.items():
             if (arrival := self._arrival(at, k, place, rounds[place])) is not None:
@@ -67,11 +67,13 @@ class Rings(Part):
                 ends += end
             if place.memory == "register":
                 if place.verb == "compute":
-                    own.before.insert(0, self.clear_ring(place))
-                rotations.append(self.rotate_ring(place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
+                    own.before.insert(0, self.clear_ring(rings[place], place))
+                rotations.append(self.rotate_ring(rings[place], place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
             elif place.verb == "load":
-                pending = min(groups) - 1 if self.completes_later(place) else None
-                self._arrivals[self._rings[id(place)].name] = Arrival(rounds[place], place.ahead > len(end), pending)
+                pending = min(groups) - 1 if self.completes_later(rings[place], place) else None
+                self._arrivals[rings[place].buffers[place.tensor_name][0].name] = Arrival(
+                    rounds[place], place.ahead > len(end), pending
+                )
         slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
         body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
         return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
@@ -111,17 +113,17 @@ class Rings(Part):
         with self.build.dropped():
             return self.share_of(frame, k, place, region, uses).buffer.bytes
 
-    def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds],
+    def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
               awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
         """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
-        for first in {id(r.walks[0]): r.walks[0] for r in rounds.values()}.values():
+        for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
             mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
             for p, k in mine.items():
                 first.before.extend(self._waits(at, k, p, rounds[p], awaited))
             for j in range(max(p.ahead for p in mine)):
                 now = {p: k for p, k in mine.items() if j < p.ahead}
                 first.before.extend(self._filled(at, k, p, rounds[p], j) for p, k in now.items())
-                if later := [p for p in now if self.completes_later(p)]:
+                if later := [p for p in now if self.completes_later(rings[p], p)]:
                     first.before.append(ir.Commit(later[-1].span))
 
     def _filled(self, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
@@ -200,11 +202,11 @@ class Rings(Part):
         cross = move(rounds, there, waits, rounds.exists_at(there))
         return ir.If(simplify(number) < inner.most, stay, cross, place.span)
 
-    def awaits_itself(self, places: list[Place], body: ir.Stmt) -> bool:
+    def awaits_itself(self, rings: list[Ring], body: ir.Stmt) -> bool:
         """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
-        names = {self._rings[id(p)].name for p in places}
-        waiting = {id(s) for name in names for s in self._arrivals[name].awaited}
-        return bool(waiting) and all(id(s) in waiting for s in ir.statements(body) if _reads(s, names))
+        names = {b.name for ring in rings for buffers in ring.buffers.values() for b in buffers}
+        waiting = [s for name in names for s in self._arrivals[name].awaited]
+        return bool(waiting) and all(any(s is w for w in waiting) for s in ir.statements(body) if _reads(s, names))
 
     def _no_better_known(self, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
         """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.

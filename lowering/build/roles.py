@@ -20,7 +20,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import Part, refuse
 from tilelang.lowering.build.clusters import divided, is_multicast, shares
 from tilelang.lowering.build.cover import nobody_reads
-from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
+from tilelang.lowering.build.frame import Build, Frame, Key, Move, Residence, StatePlace, Target
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Team, Tile, Units, Vectorize
@@ -190,8 +190,7 @@ class RoleLoads(Part):
     _plan: Plan | None
     _role: Role | None  # the one that is being built
     _main_task: Task
-    _signals: dict[int, Signals]  # by the first step of loads that share a ring
-    signal: tuple[ir.Buffer, Expr] | None = None  # what a copy that completes by its bytes tells, inside the move of such a load
+    _signals: dict[Key, Signals]  # by the first of the loads that share a ring
 
     def all_roles(self, plan: Plan, frame: Frame) -> ir.Stmt:
         """The body of a kernel: barriers are made, then every role goes its way."""
@@ -301,14 +300,16 @@ class RoleLoads(Part):
         signals, span = self._signals_of(frame, i, loads), loads[0].span
         slot, use = _place(frame, signals)
         moves, bytes, boxes = list[ir.Stmt](), 0, list[Residence]()
-        self.signal = signals.full, slot
         for k, step in enumerate(loads, i):
-            box, move, elements = self._slot_of(frame, k, step, slot, moved=True)
+            box, move, elements = self._slot_of(frame, k, step, slot, signals)
             boxes.append(box)
             if _by_bytes(step):
                 bytes += elements * box.buffer.dtype.bytes
-            moves.append(ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span)) if self.completes_later(step) else move)
-        self.signal = None
+            moves.append(
+                ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
+                if self.completes_later(self.build.ring(frame.key(k)), step)
+                else move
+            )
         rest = self.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
         emptied = ir.Await(signals.empty, slot, simplify(1 - use), span)
         announced = ir.Arrive(signals.full, slot, 1, bytes, span) if bytes else None
@@ -318,22 +319,26 @@ class RoleLoads(Part):
         by_hand = ir.Arrive(signals.full, slot, self._together(self._role), 0, span)
         return ir.seq(emptied, announced and ir.If(one, announced, None, span), *moves, by_hand, rest)
 
-    def _slot_of(self, frame: Frame, k: int, step: Place, slot: Expr, moved: bool = False) -> tuple[Residence, ir.Stmt, int]:
-        """Where the readers of a load find it, the move that fills it, and how many elements that brings."""
+    def _slot_of(self, frame: Frame, k: int, step: Place, slot: Expr, signals: Signals | None = None
+                 ) -> tuple[Residence, ir.Stmt, int]:  # fmt: skip
+        """Where the readers of a load find it, the move that fills it, and how many elements that brings.
+
+        signals: of the ring that it fills; None where another role does.
+        """
         region, uses = self.region(frame, k, step)
-        box = self.box_for(frame, step, region, slot)
-        moved = moved and not nobody_reads(frame, uses)
-        mine = divided(self.build, step, region.spec)
-        self.among_blocks = shares(mine) is not None
-        move = self.move(frame, mine, region, Target((box,), step.stream)) if moved else ir.seq()
-        self.among_blocks = False
+        ring = self.build.ring(frame.key(k))
+        box = self.box_for(frame, step, region, ring, slot)
+        mine, move = divided(self.build, step, region.spec), ir.seq()
+        if signals is not None and not nobody_reads(frame, uses):
+            of = Move(ring, (signals.full, slot), shares(mine) is not None)
+            move = self.move(frame, mine, region, Target((box,), step.stream), of)
         return box, move, math.prod(a.extent for a in region.spec.axes)
 
     def _signals_of(self, frame: Frame, i: int, loads: list[Place]) -> Signals:
         """The barriers of the ring that some loads share: made by the main role, found again by theirs."""
         assert self._plan is not None
         counted = _counted(frame, loads[0])
-        known = self._signals.get(id(loads[0]))
+        known = self._signals.get(frame.key(i))
         if known is not None:
             if known.counted != counted:
                 raise refuse(loads[0], "not-lowered-yet", f"`{loads[0]}`: loops in which one role has fewer iterations are valid, but"
@@ -349,7 +354,7 @@ class RoleLoads(Part):
         if in_cluster:
             _check_alike(frame, loads[0])
             main *= self.build.cluster
-        self._signals[id(loads[0])] = found = Signals(full, empty, slots, arrivals, main, in_cluster, counted)
+        self._signals[frame.key(i)] = found = Signals(full, empty, slots, arrivals, main, in_cluster, counted)
         return found
 
     def _together(self, role: Role) -> int:

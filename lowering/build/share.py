@@ -19,6 +19,7 @@ from tilelang.lowering.build.frame import (
     Fixed,
     Frame,
     Residence,
+    Ring,
     Share,
     Target,
     is_thread_part,
@@ -154,22 +155,24 @@ class Shares(Redistributions):
         """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
         region, uses = self.region(frame, i, step)
         share = self.share_of(frame, i, step, region, uses)
-        buffer = self.ring_register(step, share.tensor, share.buffer.shape, number)
+        buffer = self.ring_register(self.build.ring(frame.key(i)), share.tensor, share.buffer.shape, number)
         if nobody_reads(frame, uses):  # nothing is fetched, but the buffers move on
             return self._cleared(buffer, step)
         return self.redistributed(frame, step, region, dataclasses.replace(share, buffer=buffer))
 
-    def ring_register(self, step: Place, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
+    def ring_register(self, known: Ring, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
         """Buffer `number` of a ring in registers."""
-        ring = self.register_rings.setdefault(id(step), {}).setdefault(tensor.name, [])
+        ring = known.buffers.setdefault(tensor.name, [])
         while len(ring) <= number:
             ring.append(self.build.buffer(f"{tensor.name}_ring", tensor.dtype, shape, "register"))
-        assert ring[0].shape == (shape or (1,)), f"`{step}`: the buffers of its ring have the shapes {ring[0].shape} and {shape}"
+        assert ring[0].shape == (shape or (1,)), (
+            f"the buffers of the ring of {tensor.name} have the shapes {ring[0].shape} and {shape}"
+        )
         return ring[number]
 
-    def clear_ring(self, step: Place) -> ir.Stmt:
+    def clear_ring(self, ring: Ring, step: Place) -> ir.Stmt:
         """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
-        return ir.seq(*(self._cleared(b, step) for ring in self.register_rings[id(step)].values() for b in ring))
+        return ir.seq(*(self._cleared(b, step) for buffers in ring.buffers.values() for b in buffers))
 
     def _cleared(self, buffer: ir.Buffer, step: Place) -> ir.Stmt:
         """0 in every element of a register buffer."""
@@ -179,10 +182,10 @@ class Shares(Redistributions):
             body = ir.For(x, index(n), body, "unroll")
         return body
 
-    def rotate_ring(self, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
+    def rotate_ring(self, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
         """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
         out = []
-        pairs = [(j, *p) for ring in self.register_rings[id(step)].values() for j, p in enumerate(itertools.pairwise(ring))]
+        pairs = [(j, *p) for buffers in ring.buffers.values() for j, p in enumerate(itertools.pairwise(buffers))]
         for j, here, following in pairs:
             width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
             variables = [self.build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]

@@ -20,7 +20,7 @@ from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
-from tilelang.lowering.build.frame import Box, Frame, Residence, StatePlace, Target, Whole
+from tilelang.lowering.build.frame import Box, Frame, Partial, Residence, StatePlace, Target, Whole
 from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_below, spreads_below
 from tilelang.lowering.build.meet import Digit, Each, Meetings
 from tilelang.lowering.build.pieces import Pieces
@@ -56,12 +56,7 @@ class States(Pieces, Meetings):
 
     def _check_partial_rounds(self, frame: Frame, step: Place) -> None:
         """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
-        if (
-            not frame.walks
-            or frame.outer is not None
-            or frame.state is not None
-            or frame.target.places[0].buffer.role == "partial"
-        ):
+        if not frame.walks or frame.outer is not None or frame.state is not None or isinstance(frame.target.places[0], Partial):
             return
         for value, place, output in zip(frame.task.values, frame.target.places, frame.task.outputs, strict=True):
             members = [
@@ -208,7 +203,7 @@ class States(Pieces, Meetings):
         found = []
         told = frame.target.in_registers and frame.outer is None
         reduced, present = reduced_below(frame, i), frame.spec.present
-        for _, lane, units, plan in spreads_below(frame, i, self.build.profile):
+        for lane, units, plan in spreads_below(frame, i, self.build.profile).values():
             active = [*present, *plan.active(lane)]
             found += [
                 Digit(d, tiles, stride, tuple(active))
@@ -360,8 +355,7 @@ class States(Pieces, Meetings):
 
     def _in_steps(self, inner: Frame, chosen: tuple[Step, ...]) -> ir.Stmt:
         self.check_chain(inner.spec, chosen, inner.task, None)
-        taken = self.leaf_shape(inner.task, inner.spec, chosen, inner.residences, inner.target.places[0].buffer.memory)
-        return self.chain(inner.but(steps=complete(inner.spec, chosen, False, None, taken)), 0)
+        return self.chain(self.written_out(inner, chosen, inner.target.places[0].buffer.memory), 0)
 
     # ------------------------------------------------------------ shared
 
