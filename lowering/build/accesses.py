@@ -5,114 +5,119 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tilelang.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
-from tilelang.lowering.build.base import Part
-from tilelang.lowering.build.frame import Box, Frame, NotOwner, Residence, Share, Whole
+from tilelang.lowering.build.conditions import inside_piece
+from tilelang.lowering.build.frame import Box, Build, Frame, NotOwner, Residence, Share, Whole
+from tilelang.lowering.build.reads import residence_here, residence_of, value_at
 from tilelang.lowering.build.regions import mentions
 from tilelang.lowering.build.residences import within
-from tilelang.lowering.guards import Access, Effect, Settled, explained, settle
-from tilelang.simplify import conjunction, simplify
+from tilelang.lowering.guards import Access, Effect, Settled, explained, leaves_as_it_was, settle
+from tilelang.simplify import conjunction, conjuncts, simplify
 from tilelang.spec import AxisState, Bound
 
 
-class Accesses(Part):
-    """The reads of a leaf."""
+def facts(build: Build, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
+    """What holds at all points of a frame, whether they exist or not."""
+    tested = [c for a in frame.spec.axes for c in _tested(a)]
+    known = list[Expr]()
+    for c in frame.known:
+        known += _within_cuts([a for a in frame.spec.axes if _on(frame, c, a)], [value_at(build, frame, c, points)])
+    return [*frame.within, *frame.spec.present, *tested, *known]
 
-    def facts(self, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
-        """What holds at all points of a frame, whether they exist or not."""
-        tested = [c for a in frame.spec.axes for c in _tested(a)]
-        known = list[Expr]()
-        for c in frame.known:
-            known += _within_cuts([a for a in frame.spec.axes if _on(frame, c, a)], [self.value(frame, c, points)])
-        return [*frame.within, *frame.spec.present, *tested, *known]
 
-    def settled(self, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
-                values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip
-        """The conditions that guard a leaf, of those that may be left out, each with the axis that it bounds.
+def settled(build: Build, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
+            values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip
+    """The conditions that guard a leaf, of those that may be left out, each with the axis that it bounds.
 
-        always: conditions that may not be left out. values: what the leaf reads; written: what it writes, where that may be missing.
-        """
-        if not conditions:
-            return frozenset()
-        accesses = [*self.accesses(frame, values, points), *written]
-        far = [w for a in accesses if isinstance(w := a.what, Read) and isinstance(self.residence_of(frame, w), Whole)]
-        stay = {c: why for c, a in conditions.items() if (why := _worth_its_test(frame, c, a, far)) is not None}
-        context = [*self.facts(frame, points), *always]
-        found = settle(list(conditions), context, accesses, effect, stay)
-        self._tell(frame, found, context)
-        return frozenset(found.conditions)
+    always: conditions that may not be left out. values: what the leaf reads; written: what it writes, where that may be missing.
+    """
+    if not conditions:
+        return frozenset()
+    accesses = [*accesses_of(build, frame, values, points), *written]
+    far = [w for a in accesses if isinstance(w := a.what, Read) and isinstance(residence_of(frame, w), Whole)]
+    stay = {c: why for c, a in conditions.items() if (why := _worth_its_test(frame, c, a, far)) is not None}
+    context = [*facts(build, frame, points), *always]
+    found = settle(list(conditions), context, accesses, effect, stay)
+    _tell(build, frame, found, context)
+    return frozenset(found.conditions)
 
-    def stored_where(self, frame: Frame, conditions: Sequence[Expr]) -> None:
-        """Tells, where somebody asks, that conditions guard a store whatever it reads."""
-        self._tell(frame, Settled(tuple((c, "only elements that exist are stored") for c in conditions), ()), frame.within)
 
-    def _tell(self, frame: Frame, found: Settled, context: Sequence[Expr]) -> None:
-        if self.build.told is not None and (found.kept or found.dropped):
-            self.build.told[explained(found, context, frame.task.name, frame.cuts[-1] if frame.cuts else frame.origin)] = None
+def stored_where(build: Build, frame: Frame, conditions: Sequence[Expr]) -> None:
+    """Tells, where somebody asks, that conditions guard a store whatever it reads."""
+    _tell(build, frame, Settled(tuple((c, "only elements that exist are stored") for c in conditions), ()), frame.within)
 
-    def accesses(self, frame: Frame, values: Sequence[Expr], points: dict[str, Expr], here: bool = False) -> list[Access]:
-        """Every read of some values that finds its tensor somewhere, with the conditions under which it is made.
 
-        here: steps below may still place what they read, or give threads other shares; only what they find is asked for.
-        """
-        found = []
-        for value in values:
-            own = frame.task.state_member if value in frame.task.values else lambda t: None
-            for whole, under in self._conditioned_reads(frame, value, ()):
-                if own((whole.read if isinstance(whole, Pad) else whole).tensor) is None:
-                    found.append(
-                        self._access_here(frame, whole, under, points) if here else self._access(frame, whole, under, points)
-                    )
-        return found
+def _tell(build: Build, frame: Frame, found: Settled, context: Sequence[Expr]) -> None:
+    if build.told is not None and (found.kept or found.dropped):
+        build.told[explained(found, context, frame.task.name, frame.cuts[-1] if frame.cuts else frame.origin)] = None
 
-    def _access_here(self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr]) -> Access:
-        """A read that finds all that it needs, its indices and conditions included; of any other nothing is told."""
-        every = [w for e in (whole, *under) for w, _ in self._conditioned_reads(frame, e, ())]
-        if any(self.residence_here(frame, w) is None for w in every):
-            return Access(whole)
-        try:
-            return self._access(frame, whole, under, points, here=True)
-        except NotOwner:  # steps below may give threads other shares
-            return Access(whole)
 
-    def _conditioned_reads(self, frame: Frame, e: Expr, under: tuple[Expr, ...]) -> Iterator[tuple[Read | Pad, tuple[Expr, ...]]]:
-        """The reads that an expression makes, with the conditions of the branches that they stand in.
+def accesses_of(build: Build, frame: Frame, values: Sequence[Expr], points: dict[str, Expr], here: bool = False) -> list[Access]:
+    """Every read of some values that finds its tensor somewhere, with the conditions under which it is made.
 
-        Indices are computed, and what they read is read, unless the tensor was staged point by point.
-        """
-        match e:
-            case Select(condition, then, otherwise):
-                yield from self._conditioned_reads(frame, condition, under)
-                yield from self._conditioned_reads(frame, then, (*under, condition))
-                yield from self._conditioned_reads(frame, otherwise, (*under, Unary("not", condition)))
-            case Read() | Pad():
-                yield e, under
-                source = self.residence_here(frame, e)
-                for i in () if source is not None and source.points else (e.read if isinstance(e, Pad) else e).indices:
-                    yield from self._conditioned_reads(frame, i, under)
-            case _:
-                for child in e.children():
-                    assert isinstance(child, Expr)  # only reads have other parts
-                    yield from self._conditioned_reads(frame, child, under)
+    here: steps below may still place what they read, or give threads other shares; only what they find is asked for.
+    """
+    found = []
+    for value in values:
+        own = frame.task.state_member if value in frame.task.values else lambda t: None
+        for whole, under in _conditioned_reads(frame, value, ()):
+            if own((whole.read if isinstance(whole, Pad) else whole).tensor) is None:
+                found.append(
+                    _access_here(build, frame, whole, under, points) if here else _access(build, frame, whole, under, points)
+                )
+    return found
 
-    def _access(
-        self, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool = False
-    ) -> Access:
-        under = tuple(self.value(frame, c, points) for c in under)
-        axes, source = frame.coordinates(points), self.residence_of(frame, whole)
-        read = whole.read if isinstance(whole, Pad) else whole
-        element = source.element(tuple(simplify(self.value(frame, i, points)) for i in read.indices), axes)
-        there = () if here else tuple(source.there(element))
-        inside = tuple(within(element, read.tensor.shape)) if isinstance(whole, Pad) and not source.points else ()
-        real = [b.holds(simplify(i - low)) for i, low, ends in _dimensions(source, element) for b in ends]
-        fill = source.fill
-        if isinstance(whole, Pad) and not source.points:
-            padded = const(whole.value.value, whole.dtype)
-            if source.outside and fill is not None and fill.value == padded.value:
-                real += inside
-            else:  # the value is chosen where it is read
-                under, fill, real = (*under, *inside), padded, list(inside)
-        own = () if here else source.own(element)
-        return Access(whole, there, under, fill, tuple(real), own)
+
+def _access_here(build: Build, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr]) -> Access:
+    """A read that finds all that it needs, its indices and conditions included; of any other nothing is told."""
+    every = [w for e in (whole, *under) for w, _ in _conditioned_reads(frame, e, ())]
+    if any(residence_here(frame, w) is None for w in every):
+        return Access(whole)
+    try:
+        return _access(build, frame, whole, under, points, here=True)
+    except NotOwner:  # steps below may give threads other shares
+        return Access(whole)
+
+
+def _conditioned_reads(frame: Frame, e: Expr, under: tuple[Expr, ...]) -> Iterator[tuple[Read | Pad, tuple[Expr, ...]]]:
+    """The reads that an expression makes, with the conditions of the branches that they stand in.
+
+    Indices are computed, and what they read is read, unless the tensor was staged point by point.
+    """
+    match e:
+        case Select(condition, then, otherwise):
+            yield from _conditioned_reads(frame, condition, under)
+            yield from _conditioned_reads(frame, then, (*under, condition))
+            yield from _conditioned_reads(frame, otherwise, (*under, Unary("not", condition)))
+        case Read() | Pad():
+            yield e, under
+            source = residence_here(frame, e)
+            for i in () if source is not None and source.points else (e.read if isinstance(e, Pad) else e).indices:
+                yield from _conditioned_reads(frame, i, under)
+        case _:
+            for child in e.children():
+                assert isinstance(child, Expr)  # only reads have other parts
+                yield from _conditioned_reads(frame, child, under)
+
+
+def _access(
+    build: Build, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr], here: bool = False
+) -> Access:
+    under = tuple(value_at(build, frame, c, points) for c in under)
+    axes, source = frame.coordinates(points), residence_of(frame, whole)
+    read = whole.read if isinstance(whole, Pad) else whole
+    element = source.element(tuple(simplify(value_at(build, frame, i, points)) for i in read.indices), axes)
+    there = () if here else tuple(source.there(element))
+    inside = tuple(within(element, read.tensor.shape)) if isinstance(whole, Pad) and not source.points else ()
+    real = [b.holds(simplify(i - low)) for i, low, ends in _dimensions(source, element) for b in ends]
+    fill = source.fill
+    if isinstance(whole, Pad) and not source.points:
+        padded = const(whole.value.value, whole.dtype)
+        if source.outside and fill is not None and fill.value == padded.value:
+            real += inside
+        else:  # the value is chosen where it is read
+            under, fill, real = (*under, *inside), padded, list(inside)
+    own = () if here else source.own(element)
+    return Access(whole, there, under, fill, tuple(real), own)
 
 
 def _tested(a: AxisState) -> list[Expr]:
@@ -155,3 +160,32 @@ def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Ex
     """(coordinate, where the region begins, what of it was moved) for each dimension of what a move has filled."""
     if isinstance(source, Box | Share) and source.moved:
         yield from zip(element, source.low, source.moved, strict=True)
+
+
+def effect_of(frame: Frame, s: int) -> Effect:
+    """What an update of state s does: whose element it is, and what leaves it as it was."""
+    exists = tuple(b.replace(known=False).holds(index(0)) for a in frame.spec.axes if not a.reduction for b in a.bounds)
+    reduce = frame.task.states[s].reduce
+    if len(reduce.values) > 1:
+        return Effect(exists)
+    return Effect(exists, reduce.values[0], reduce.combiner.identity[0])
+
+
+def folds(build: Build, frame: Frame, axis: str) -> bool:
+    """Whether points beyond the bounds of a reduction axis change no state, by what their operands were filled with."""
+    pieces = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
+    bounds = [
+        b.replace(offset=b.offset + inside_piece(a.name, a.extent))
+        for a in frame.spec.axes
+        if a.name == axis
+        for b in a.bounds
+        if not b.known
+    ]
+    for s, state in enumerate(frame.task.states):
+        if state.reduce.condition is not None and not frame.known.issuperset(conjuncts(state.reduce.condition)):
+            return False
+        accesses = accesses_of(build, frame, state.reduce.values, pieces, here=True)
+        beyond = [[*facts(build, frame, pieces), Unary("not", b.holds(index(0)))] for b in bounds]
+        if not all(leaves_as_it_was(points, accesses, effect_of(frame, s)) for points in beyond):
+            return False
+    return True

@@ -14,7 +14,7 @@ from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.expr import INDEX, Axis, Call, Cast, Combiner, Const, Expr, Var, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part
+from tilelang.lowering.build.frame import Build
 
 
 def as_logical(storage: DType, logical: DType, e: Expr) -> Expr:
@@ -37,7 +37,7 @@ class Combining:
     """into[at] = combiner(left, right). slot: which of `slots` elements of a register is this point's own, where points go in
     vectors."""
 
-    part: Part
+    build: Build
     combiner: Combiner
     into: tuple[ir.Buffer, ...]
     at: tuple[Expr, ...]
@@ -73,7 +73,7 @@ class Combining:
     def _hold(self, what: str, value: Expr, before: list[ir.Stmt], stem: str = "") -> Expr:
         """A value in a register of its own."""
         name = f"{stem or self.into[0].name}_{what}"
-        held = self.part.build.buffer(name, value.dtype, (self.slots,), "register", "temporary")
+        held = self.build.buffer(name, value.dtype, (self.slots,), "register", "temporary")
         before.append(ir.Store(held, (self.slot,), stored(value, held), None, False, self.span))
         return as_logical(held.dtype, value.dtype, ir.Load(held, (self.slot,)))
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tilelang.expr import Expr, Unary, Var, index
 from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import accesses_of
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.boxes import Boxes
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
-from tilelang.lowering.build.frame import Box, Frame, Target
+from tilelang.lowering.build.frame import Box, Build, Frame, Target
+from tilelang.lowering.build.instruction_match import checked, leaf_match
 from tilelang.lowering.guards import Effect, leaves_as_it_was
 from tilelang.matching import Match
 from tilelang.simplify import interval, simplify
@@ -25,78 +28,76 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-class FragmentMoves(Boxes):
-    """do, in loads in register."""
+def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+    """One instruction per tile of the move."""
+    do = step.steps[-1] if step.steps else None
+    assert isinstance(do, Do)
+    spec = region.spec.replace(level=share.level)
+    inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
+    inner = inner.but(matched=leaf_match(build, region.task, spec, (do,), inner.residences, "register"))
+    checked(inner, do, "register")
+    found = inner.match
+    tile = _moved_tile(do, found, region, share)
+    _compare_slots(do, found, region, share, tile)
+    source = region.source
+    if not isinstance(source, Box) or not _filled_alike(build, inner, region):
+        raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills the elements outside {share.tensor.name}",
+                     f"load {share.tensor.name} in shared first, which fills the elements outside")  # fmt: skip
+    walks, at, begins = [], [], []
+    for dim, mine, theirs, a in zip(share.dims, tile, share.tile, region.spec.axes, strict=True):
+        count = dim.size * theirs // mine
+        v: Expr = build.variable(f"{share.tensor.name}_r", count) if count > 1 else index(0)
+        first = simplify(v * (mine // theirs))
+        at += [first] if dim.size > 1 else []
+        begin = simplify((dim.unit + dim.offset(first)) * theirs)
+        if (high := interval(begin)[1]) is None or high + mine > a.extent:
+            raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and some units have no tile of {share.tensor.name} along"
+                         f" {a.name}", "use as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
+        walks.append((v, count))
+        begins.append(begin)
+    body = _one_tile(do, found, region, share, source, (*at, index(0)), begins)
+    for v, count in reversed(walks):
+        if isinstance(v, Var):
+            body = ir.For(v, index(count), body, "serial", step.span)
+    return body
 
-    def fragment_move(self, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
-        """One instruction per tile of the move."""
-        do = step.steps[-1] if step.steps else None
-        assert isinstance(do, Do)
-        spec = region.spec.replace(level=share.level)
-        inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
-        inner = inner.but(matched=self.leaf_match(region.task, spec, (do,), inner.residences, "register"))
-        self.checked(inner, do, "register")
-        found = inner.match
-        tile = self._moved_tile(do, found, region, share)
-        _compare_slots(do, found, region, share, tile)
-        source = region.source
-        if not isinstance(source, Box) or not self._filled_alike(inner, region):
-            raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills the elements outside {share.tensor.name}",
-                         f"load {share.tensor.name} in shared first, which fills the elements outside")  # fmt: skip
-        walks, at, begins = [], [], []
-        for dim, mine, theirs, a in zip(share.dims, tile, share.tile, region.spec.axes, strict=True):
-            count = dim.size * theirs // mine
-            v: Expr = self.build.variable(f"{share.tensor.name}_r", count) if count > 1 else index(0)
-            first = simplify(v * (mine // theirs))
-            at += [first] if dim.size > 1 else []
-            begin = simplify((dim.unit + dim.offset(first)) * theirs)
-            if (high := interval(begin)[1]) is None or high + mine > a.extent:
-                raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and some units have no tile of {share.tensor.name} along"
-                             f" {a.name}", "use as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
-            walks.append((v, count))
-            begins.append(begin)
-        body = self._one_tile(do, found, region, share, source, (*at, index(0)), begins)
-        for v, count in reversed(walks):
-            if isinstance(v, Var):
-                body = ir.For(v, index(count), body, "serial", step.span)
-        return body
 
-    def _filled_alike(self, frame: Frame, region: Region) -> bool:
-        """Whether the source holds what the move's readers want of all points that do not exist."""
-        points = {a.name: a.base + inside_piece(a.name, a.extent) for a in region.spec.axes}
-        accesses = self.accesses(frame, region.task.values, points)
-        wanted = Effect(value=region.task.values[0], identity=region.fill)
-        ends = [b.holds(inside_piece(a.name, a.extent)) for a in region.spec.axes for b in open_bounds(a)]
-        return all(leaves_as_it_was([Unary("not", end)], accesses, wanted) for end in ends)
+def _filled_alike(build: Build, frame: Frame, region: Region) -> bool:
+    """Whether the source holds what the move's readers want of all points that do not exist."""
+    points = {a.name: a.base + inside_piece(a.name, a.extent) for a in region.spec.axes}
+    accesses = accesses_of(build, frame, region.task.values, points)
+    wanted = Effect(value=region.task.values[0], identity=region.fill)
+    ends = [b.holds(inside_piece(a.name, a.extent)) for a in region.spec.axes for b in open_bounds(a)]
+    return all(leaves_as_it_was([Unary("not", end)], accesses, wanted) for end in ends)
 
-    @staticmethod
-    def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source: Box, at: tuple[Expr, ...],
-                  begins: list[Expr]) -> ir.Stmt:  # fmt: skip
-        semantics = found.instruction
-        name = next(o for o, _ in found.operands if o != semantics.writes)
-        held = semantics.fragment(name)
-        assert held is not None
-        inside = dict(zip(_along(found, name, region), held.at(share.lane, index(0)), strict=True))
-        low = zip(region.low, begins, strict=True)
-        element = tuple(simplify(b + begin + inside.get(p, index(0))) for p, (b, begin) in enumerate(low))
-        operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element)))
-        return ir.Instruction(semantics, operands, semantics.width, do.span)
 
-    @staticmethod
-    def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> tuple[int, ...]:
-        """The extents that the move takes of each dimension; a multiple of the reader's tile."""
-        semantics = found.instruction
-        dims = semantics.operand(semantics.writes).dims
-        taken = dict(zip(_along(found, semantics.writes, region), (d.extent for d in dims), strict=True))
-        tile = tuple(taken.get(p, 1) for p in range(len(share.tile)))
-        for p, (mine, theirs, dim) in enumerate(zip(tile, share.tile, share.dims, strict=True)):
-            several = mine > theirs and dim.strides is not None
-            if mine % theirs or dim.size * theirs % mine or several:
-                name = region.spec.axes[p].name
-                raise refuse(do, "instruction-mismatch", f"`{do}` does not load whole tiles of operand {share.operand}",
-                             "use another instruction for the load, or remove the braces",
-                             f"along {name} it loads {mine} at a time, but a lane holds {dim.size} tiles of {theirs}")  # fmt: skip
-        return tile
+def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source: Box, at: tuple[Expr, ...],
+              begins: list[Expr]) -> ir.Stmt:  # fmt: skip
+    semantics = found.instruction
+    name = next(o for o, _ in found.operands if o != semantics.writes)
+    held = semantics.fragment(name)
+    assert held is not None
+    inside = dict(zip(_along(found, name, region), held.at(share.lane, index(0)), strict=True))
+    low = zip(region.low, begins, strict=True)
+    element = tuple(simplify(b + begin + inside.get(p, index(0))) for p, (b, begin) in enumerate(low))
+    operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element)))
+    return ir.Instruction(semantics, operands, semantics.width, do.span)
+
+
+def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> tuple[int, ...]:
+    """The extents that the move takes of each dimension; a multiple of the reader's tile."""
+    semantics = found.instruction
+    dims = semantics.operand(semantics.writes).dims
+    taken = dict(zip(_along(found, semantics.writes, region), (d.extent for d in dims), strict=True))
+    tile = tuple(taken.get(p, 1) for p in range(len(share.tile)))
+    for p, (mine, theirs, dim) in enumerate(zip(tile, share.tile, share.dims, strict=True)):
+        several = mine > theirs and dim.strides is not None
+        if mine % theirs or dim.size * theirs % mine or several:
+            name = region.spec.axes[p].name
+            raise refuse(do, "instruction-mismatch", f"`{do}` does not load whole tiles of operand {share.operand}",
+                         "use another instruction for the load, or remove the braces",
+                         f"along {name} it loads {mine} at a time, but a lane holds {dim.size} tiles of {theirs}")  # fmt: skip
+    return tile
 
 
 def _along(found: Match, name: str, region: Region) -> tuple[int, ...]:

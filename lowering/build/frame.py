@@ -40,6 +40,8 @@ from tilelang.task import State, Task
 if TYPE_CHECKING:
     from tilelang.lowering.build.matches import Matched
     from tilelang.lowering.build.regions import Uses
+    from tilelang.lowering.build.roles import Roles
+    from tilelang.lowering.build.rounds import Arrival
     from tilelang.lowering.build.runs import Run
     from tilelang.matching import Match
 
@@ -293,11 +295,15 @@ class Frame:
         return {**axes, **dict(self.around), **{point(n): v for n, v in points.items()}}
 
 
+Lower = Callable[["Build", Frame, int], ir.Stmt]
+
+
 class Build:
     """The buffers and names of one kernel under construction."""
 
-    def __init__(self, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
+    def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
                  cluster: int = 1, told: dict[str, None] | None = None) -> None:  # fmt: skip
+        self._lower = lower
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
@@ -308,8 +314,14 @@ class Build:
         self.notes: dict[str, None] = {}
         self.chains: list[Chain] = []
         self.rings: dict[Key, Ring] = {}
+        self.arrivals: dict[str, Arrival] = {}  # of rings, by buffer
+        self.roles: Roles | None = None  # while they are built
         self.told = told  # why guards stand or not, each text once; None: nobody asks
         self.thread = self.thread_of(threads)
+
+    def chain(self, frame: Frame, i: int) -> ir.Stmt:
+        """The statements of steps i, i+1, ... of a frame and of its leaf: what a step stands around, and moves and stages."""
+        return self._lower(self, frame, i)
 
     @staticmethod
     def thread_of(threads: int) -> Expr:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.lowering.build.frame import Frame, is_move
+from tilelang.lowering.build.frame import Build, Frame, Owners, is_move
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 
 
 def _rename(extents: dict[str, int], reduced: set[str], step: Fuse | Unfuse) -> None:
@@ -120,3 +121,16 @@ def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
         if step.ahead and step not in found:
             found.append(step)
     return found
+
+
+def owners_of(build: Build, frame: Frame, leaf: Spec, names: Sequence[str]) -> Owners:
+    """Who makes which element by the steps of a frame, whose leaf is given. names: the axes of the tensor's dimensions."""
+    spec = frame.spec
+    present, alone = list(spec.present), list[Expr]()
+    reduced = frozenset(a.name for a in spec.axes if a.reduction)
+    for lane, units, plan in spreads_below(frame, 0, build.profile).values():
+        present += plan.present(lane, units)
+        alone += [simplify(index(0) >= digit) for digit, *_ in plan.reduced_digits(reduced, lane, units)]
+    if not isinstance(frame.steps[-1] if frame.steps else None, Do) and (leaf.units or 1) > 1:
+        alone.append(simplify(index(0) >= leaf.lane))
+    return Owners(tuple(leaf.axis(n) for n in names), spec.units or build.threads, tuple(present), tuple(alone))

@@ -4,52 +4,46 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from tilelang.expr import Const, index
 from tilelang.fragment import Fragment
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.frame import Box, Frame, Piece, Residence, Target
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.frame import Box, Build, Frame, Piece, Target
+from tilelang.lowering.build.results import boxes_for, stored_by_round
 from tilelang.lowering.build.spreads import numbers
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Split, Step
 
+if TYPE_CHECKING:
+    pass
 
-class Pieces(Part):
-    """split, before via in an accumulator's braces."""
 
-    def in_pieces(self, frame: Frame, finishing: Frame, i: int, step: Place, stop: Place, walks: tuple[Step, ...],
-                  rest: tuple[Step, ...]) -> ir.Stmt:  # fmt: skip
-        """Each piece from its owners to the stop, and on from there. walks: what cuts the pieces; rest: the steps after the stop."""
-        sizes: dict[str, int] = {}
-        for walk in walks:
-            if not isinstance(walk, Split) or not isinstance(frame.steps[-1], Do):
-                raise refuse(stop, "not-lowered-yet", f"`{stop}` after steps other than loops over an instruction's results is valid,"
-                             " but not supported yet", "write `via` first in the braces")  # fmt: skip
-            for axis, size in numbers(walk).items():
-                sizes[axis] = size
-        counts = [range(-(-frame.spec.axis(axis).extent // size)) for axis, size in sizes.items()]
-        out, first = list[ir.Stmt](), tuple[Box, ...]()
-        for numbered in itertools.product(*counts):
-            spec = frame.spec.cut(sizes, {axis: index(j) for axis, j in zip(sizes, numbered, strict=True)})
-            inner = frame.but(spec=spec)
-            if not first:
-                first = self.boxes_for(inner, stop)
-            boxes = tuple(_of_piece(box, inner) for box in first)
-            pieces = tuple(Piece(axis, spec.axis(axis).base, size) for axis, size in sizes.items())
-            put = self.chain(finishing.but(target=Target(boxes), pieces=pieces), i + 1)
-            out += [put, self.stored_by_round(inner, finishing.target, step, boxes, rest)]
-        return ir.seq(*out)
-
-    def boxes_for(self, frame: Frame, stop: Place) -> tuple[Box, ...]:
-        """Shared memory for this spec's part of each output."""
-        raise NotImplementedError
-
-    def stored_by_round(
-        self, frame: Frame, target: Target, step: Place, boxes: tuple[Residence, ...], rest: tuple[Step, ...]
-    ) -> ir.Stmt:
-        """The move of finished values from boxes to the target."""
-        raise NotImplementedError
+def in_pieces(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, stop: Place, walks: tuple[Step, ...],
+              rest: tuple[Step, ...]) -> ir.Stmt:  # fmt: skip
+    """Each piece from its owners to the stop, and on from there. walks: what cuts the pieces; rest: the steps after the stop."""
+    sizes: dict[str, int] = {}
+    for walk in walks:
+        if not isinstance(walk, Split) or not isinstance(frame.steps[-1], Do):
+            raise refuse(stop, "not-lowered-yet", f"`{stop}` after steps other than loops over an instruction's results is valid,"
+                         " but not supported yet", "write `via` first in the braces")  # fmt: skip
+        for axis, size in numbers(walk).items():
+            sizes[axis] = size
+    counts = [range(-(-frame.spec.axis(axis).extent // size)) for axis, size in sizes.items()]
+    out, first = list[ir.Stmt](), tuple[Box, ...]()
+    for numbered in itertools.product(*counts):
+        spec = frame.spec.cut(sizes, {axis: index(j) for axis, j in zip(sizes, numbered, strict=True)})
+        inner = frame.but(spec=spec)
+        if not first:
+            first = boxes_for(build, inner, stop)
+        boxes = tuple(_of_piece(box, inner) for box in first)
+        pieces = tuple(Piece(axis, spec.axis(axis).base, size) for axis, size in sizes.items())
+        put = build.chain(finishing.but(target=Target(boxes), pieces=pieces), i + 1)
+        out += [put, stored_by_round(build, inner, finishing.target, step, boxes, rest)]
+    return ir.seq(*out)
 
 
 def _of_piece(box: Box, frame: Frame) -> Box:
@@ -63,7 +57,6 @@ def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Fram
 
     coordinates: the axis along which each coordinate of the map counts.
     """
-    import numpy as np
 
     inside = np.ones(held.table.shape[:2], bool)
     for piece in frame.pieces:

@@ -9,6 +9,7 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from tilelang import dtype as dt
 from tilelang.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.computation import Computation, Tensor
 from tilelang.errors import Refusal, at_step
@@ -17,11 +18,12 @@ from tilelang.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.clusters import plan_clusters
-from tilelang.lowering.build.cover import Cover
 from tilelang.lowering.build.frame import Box, Build, Frame, Partial, Residence, Scalar, Target, Whole
-from tilelang.lowering.build.instruct import Instructions, check_lowered
-from tilelang.lowering.build.nest import Nest
-from tilelang.lowering.build.roles import Plan, RoleLoads, plan_roles
+from tilelang.lowering.build.instruct_checks import check_lowered
+from tilelang.lowering.build.instruction_match import written_out
+from tilelang.lowering.build.nest import chain
+from tilelang.lowering.build.role_loads import all_roles
+from tilelang.lowering.build.roles import Plan, plan_roles
 from tilelang.lowering.build.spreads import check_level, following_owners, numbers, units_numbered
 from tilelang.lowering.build.stops import with_stops
 from tilelang.lowering.passes.arena import with_buffers
@@ -29,15 +31,6 @@ from tilelang.machine import Profile
 from tilelang.spec import complete, root_spec
 from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
 from tilelang.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
-
-
-class Builder(RoleLoads, Instructions, Nest, Cover):
-    """Builds one kernel."""
-
-    def __init__(self, build: Build) -> None:
-        self.build = build
-        self._plan = self._role = None
-        self._arrivals = {}
 
 
 def build_program(
@@ -119,7 +112,6 @@ class _Assembly:
         return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
 
     def _global(self, t: Tensor, role: str) -> None:
-        from tilelang import dtype as dt
 
         stored = dt.uint8 if t.dtype.kind == "bool" else t.dtype
         buffer = ir.Buffer(t.name, stored, tuple(t.shape) or (1,), "global", role)
@@ -244,7 +236,7 @@ class _Assembly:
         threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes}, roles)
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
-        build = Build(self.profile, mine, self._task_of, self.tensors, cluster, self.told)
+        build = Build(chain, self.profile, mine, self._task_of, self.tensors, cluster, self.told)
         for note in notes:
             build.note(note)
         steps = self._read_here(build, task, steps)
@@ -253,11 +245,10 @@ class _Assembly:
         # Inputs, partial results, and what earlier kernels made: other outputs are not stored yet.
         filled = tuple(p for t, p in self.places.items() if t.definition is None or t in self.made)
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
-        builder = Builder(build)
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
             spec = spec.replace(units=build.threads, lane=build.thread)
-        frame = builder.written_out(Frame(task, (), spec, target, filled), steps, _stored_in(task, steps))
-        body = builder.chain(frame, 0) if roles is None else builder.all_roles(roles, frame)
+        frame = written_out(build, Frame(task, (), spec, target, filled), steps, _stored_in(task, steps))
+        body = chain(build, frame, 0) if roles is None else all_roles(build, roles, frame)
         self.chains += build.chains
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]

@@ -5,6 +5,7 @@ A Residence answers "where is element [i, j] of tensor X".
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Mapping, Sequence
 
@@ -26,7 +27,7 @@ TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin w
 
 
 @dataclasses.dataclass(frozen=True)
-class Residence:
+class Residence(abc.ABC):
     """A tensor, or one read of it, in a buffer.
 
     fill: the value of every element that the move found outside (None: such elements hold nothing). outside: elements outside the
@@ -54,9 +55,9 @@ class Residence:
         """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
         return tuple(axes[p] for p in self.points) or indices
 
+    @abc.abstractmethod
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         """Buffer indices of an element."""
-        raise NotImplementedError
 
     def there(self, element: tuple[Expr, ...]) -> list[Expr]:
         """The conditions under which an element stands in the buffer and something was written there. Layouts come after that."""

@@ -13,262 +13,264 @@ from collections.abc import Callable, Mapping
 
 from tilelang.expr import INDEX, Expr, Read, Var, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.cover import Region
-from tilelang.lowering.build.frame import Frame, Ring, Walk
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.copies import choose_copies
+from tilelang.lowering.build.cover import Region, region_of
+from tilelang.lowering.build.fragment_loads import share_of
+from tilelang.lowering.build.frame import Build, Frame, Ring, Walk
+from tilelang.lowering.build.place import make_resident, make_stage, ring_body, staged_move
 from tilelang.lowering.build.regions import Use
-from tilelang.lowering.build.rounds import Arrival, Rounds, elsewhere
+from tilelang.lowering.build.register_rings import clear_ring, register_ring, rotate_ring
+from tilelang.lowering.build.rounds import Arrival, Rounds, completes_later, elsewhere
+from tilelang.lowering.build.stages import stage_frame
+from tilelang.lowering.build.walks import walked
 from tilelang.simplify import simplify
 from tilelang.steps import Place, Split
 
 At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
-
 MOST_AHEAD = 1024  # rounds; the moves before the walk are written out
 UNKNOWN_BYTES = 1 << 24  # of a memory whose profile says nothing
 
 
-class Rings(Part):
-    """Walks with loads and stages that run ahead."""
+def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
+    """A walk some of whose loads and stages run ahead."""
 
-    _arrivals: dict[str, Arrival]  # by buffer
+    def at(where: Mapping[Var, Expr]) -> Frame:
+        outer = {v: e for v, e in where.items() if v is not own.var}
+        indices = {a: where.get(own.var, own.var) if a == own.axis else index(0) for a in sizes}
+        return walked(elsewhere(frame, outer), sizes, indices, [own])
 
-    def walked(self, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
-        """The frame inside a walk."""
-        raise NotImplementedError
-
-    def ring(self, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
-        """A walk some of whose loads and stages run ahead."""
-
-        def at(where: Mapping[Var, Expr]) -> Frame:
-            outer = {v: e for v, e in where.items() if v is not own.var}
-            indices = {a: where.get(own.var, own.var) if a == own.axis else index(0) for a in sizes}
-            return self.walked(elsewhere(frame, outer), sizes, indices, [own])
-
-        places = {place: frame.steps.index(place, i + 1) for place in ahead}
-        rings = {place: self.build.ring(frame.key(k)) for place, k in places.items()}
-        for place, k in places.items():
-            self._check_room(at({}), k, place)
-        rounds = {place: self._unbroken(frame, at, k, place, own) for place, k in places.items()}
-        for place, k in places.items():
-            self.choose_copies(at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
-        awaited: list[tuple[Arrival, int]] = []
-        self._first_rounds(at, places, rounds, rings, awaited)
-        fetches: dict[Place, ir.Stmt] = {}
-        ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
-        rotations: list[ir.Stmt] = []
-        groups = [p.ahead for p in ahead if self.completes_later(rings[p], p)]
-        awaited.clear()
-        for place, k in places.items():
-            if (arrival := self._arrival(at, k, place, rounds[place])) is not None:
-                waits = self._waits(at, k, place, rounds[place], awaited)
-                fetches[place] = self._crossing(at, k, place, rounds[place], arrival, waits)
-            else:
-                fetches[place], end = self._following(at, k, place, rounds[place])
-                ends += end
-            if place.memory == "register":
-                if place.verb == "compute":
-                    own.before.insert(0, self.clear_ring(rings[place], place))
-                rotations.append(self.rotate_ring(rings[place], place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
-            elif place.verb == "load":
-                pending = min(groups) - 1 if self.completes_later(rings[place], place) else None
-                self._arrivals[rings[place].buffers[place.tensor_name][0].name] = Arrival(
-                    rounds[place], place.ahead > len(end), pending
-                )
-        slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
-        body = self.ring_body(at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
-        return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
-
-    def _check_room(self, frame: Frame, k: int, place: Place) -> None:
-        """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
-        count = place.ahead + 1
-        each = self._buffer_bytes(frame, k, place)
-        profile = self.build.profile
-        # Of a processor the capacity is a cache's, and memory of the process holds what exceeds it where the target allows that.
-        capacity = profile.memory(place.memory).capacity_bytes if profile.lockstep else None
-        capacity = capacity or UNKNOWN_BYTES
-        if count * each > capacity:
-            message = (
-                f"`{place}`: the {count} stages of its buffer take {count * each} bytes of {place.memory}, which has {capacity}"
+    places = {place: frame.steps.index(place, i + 1) for place in ahead}
+    rings = {place: build.ring(frame.key(k)) for place, k in places.items()}
+    for place, k in places.items():
+        _check_room(build, at({}), k, place)
+    rounds = {place: _unbroken(build, frame, at, k, place, own) for place, k in places.items()}
+    for place, k in places.items():
+        choose_copies(build, at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
+    awaited: list[tuple[Arrival, int]] = []
+    _first_rounds(build, at, places, rounds, rings, awaited)
+    fetches: dict[Place, ir.Stmt] = {}
+    ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
+    rotations: list[ir.Stmt] = []
+    groups = [p.ahead for p in ahead if completes_later(rings[p], p)]
+    awaited.clear()
+    for place, k in places.items():
+        if (arrival := _arrival(build, at, k, place, rounds[place])) is not None:
+            waits = _waits(build, at, k, place, rounds[place], awaited)
+            fetches[place] = _crossing(build, at, k, place, rounds[place], arrival, waits)
+        else:
+            fetches[place], end = _following(build, at, k, place, rounds[place])
+            ends += end
+        if place.memory == "register":
+            if place.verb == "compute":
+                own.before.insert(0, clear_ring(build, rings[place], place))
+            rotations.append(rotate_ring(build, rings[place], place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
+        elif place.verb == "load":
+            pending = min(groups) - 1 if completes_later(rings[place], place) else None
+            build.arrivals[rings[place].buffers[place.tensor_name][0].name] = Arrival(
+                rounds[place], place.ahead > len(end), pending
             )
-            most = min(MOST_AHEAD, max(0, capacity // each - 1))
-            mend = "use smaller tiles" if capacity < each else "remove `ahead`, or use smaller tiles"
-            if most:
-                mend = f"use at most `ahead {most}`, or smaller tiles"
-            raise refuse(place, "memory-over-capacity", message, mend)
-        if place.ahead > MOST_AHEAD:
-            message = f"`{place}`: the loads of the first {place.ahead} iterations would each be unrolled before the loop"
-            raise refuse(place, "ring-too-long", message, f"use at most `ahead {MOST_AHEAD}`")
+    slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
+    body = ring_body(build, at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
+    return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
 
-    def _buffer_bytes(self, frame: Frame, k: int, place: Place) -> int:
-        """At least how many bytes one buffer of a ring takes, in registers of one thread."""
-        if place.verb == "compute":
-            stage = self.stage_frame(frame, k, k, place)
-            points = math.prod(max(1, a.extent) for a in stage.spec.axes if not a.reduction)
-            points = points if place.memory == "shared" else max(1, points // self.build.threads)
-            return points * sum(t.dtype.bytes for t in stage.task.outputs)
-        region, uses = self.region(frame, k, place)
-        (tensor,) = region.task.outputs
-        if place.memory == "shared":
-            return math.prod(max(1, a.extent) for a in region.spec.axes) * tensor.dtype.bytes
-        with self.build.dropped():
-            return self.share_of(frame, k, place, region, uses).buffer.bytes
 
-    def _first_rounds(self, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
-              awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
-        """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
-        for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
-            mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
-            for p, k in mine.items():
-                first.before.extend(self._waits(at, k, p, rounds[p], awaited))
-            for j in range(max(p.ahead for p in mine)):
-                now = {p: k for p, k in mine.items() if j < p.ahead}
-                first.before.extend(self._filled(at, k, p, rounds[p], j) for p, k in now.items())
-                if later := [p for p in now if self.completes_later(rings[p], p)]:
-                    first.before.append(ir.Commit(later[-1].span))
+def _check_room(build: Build, frame: Frame, k: int, place: Place) -> None:
+    """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
+    count = place.ahead + 1
+    each = _buffer_bytes(build, frame, k, place)
+    profile = build.profile
+    # Of a processor the capacity is a cache's, and memory of the process holds what exceeds it where the target allows that.
+    capacity = profile.memory(place.memory).capacity_bytes if profile.lockstep else None
+    capacity = capacity or UNKNOWN_BYTES
+    if count * each > capacity:
+        message = f"`{place}`: the {count} stages of its buffer take {count * each} bytes of {place.memory}, which has {capacity}"
+        most = min(MOST_AHEAD, max(0, capacity // each - 1))
+        mend = "use smaller tiles" if capacity < each else "remove `ahead`, or use smaller tiles"
+        if most:
+            mend = f"use at most `ahead {most}`, or smaller tiles"
+        raise refuse(place, "memory-over-capacity", message, mend)
+    if place.ahead > MOST_AHEAD:
+        message = f"`{place}`: the loads of the first {place.ahead} iterations would each be unrolled before the loop"
+        raise refuse(place, "ring-too-long", message, f"use at most `ahead {MOST_AHEAD}`")
 
-    def _filled(self, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
-        """The move for round j."""
-        number = simplify(rounds.first + j)
-        where = self._no_better_known(at, k, place, rounds, rounds.at(number))
-        if place.verb == "compute":
-            move, _ = self.make_stage(at(where), k, place, _slot(place, number, j))
-        elif place.memory == "register":
-            move = self.register_ring(at(where), k, place, j)
-        else:
-            move, _ = self.make_resident(at(where), k, place, _slot(place, number, j))
-        lets = _named(where, rounds.at(number), place)
-        move = ir.Seq((*lets, move), place.span) if lets else move
-        guard = rounds.exists(number)
-        return move if guard is None else ir.If(guard, move, None, place.span)
 
-    def _following(self, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
-        """What a round moves for a later one; at its beginning, and what of it is left for its end."""
-        n = place.ahead
-        number = rounds.number + n
-        following = self._no_better_known(at, k, place, rounds, _variables(rounds, place, self.build.name))
-        commit: ir.Stmt | None = None
-        if place.verb == "compute":
-            fetch, _ = self.make_stage(at(following), k, place, _slot(place, number, n))
-        elif place.memory == "register":
-            fetch = self.register_ring(at(following), k, place, n)
-        else:
-            fetch, commit = self.staged_move(at(following), k, place, _slot(place, number, n))
-        lets = _named(following, rounds.at(number), place)
-        guard = rounds.exists(number)
+def _buffer_bytes(build: Build, frame: Frame, k: int, place: Place) -> int:
+    """At least how many bytes one buffer of a ring takes, in registers of one thread."""
+    if place.verb == "compute":
+        stage = stage_frame(build, frame, k, k, place)
+        points = math.prod(max(1, a.extent) for a in stage.spec.axes if not a.reduction)
+        points = points if place.memory == "shared" else max(1, points // build.threads)
+        return points * sum(t.dtype.bytes for t in stage.task.outputs)
+    region, uses = region_of(build, frame, k, place)
+    (tensor,) = region.task.outputs
+    if place.memory == "shared":
+        return math.prod(max(1, a.extent) for a in region.spec.axes) * tensor.dtype.bytes
+    with build.dropped():
+        return share_of(build, frame, k, place, region, uses).buffer.bytes
 
-        def guarded(s: ir.Stmt) -> ir.Stmt:
-            whole = ir.Seq((*lets, s), place.span)
-            return whole if guard is None else ir.If(guard, whole, None, place.span)
 
-        return guarded(fetch), [] if commit is None else [guarded(commit)]
+def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
+          awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
+    """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
+    for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
+        mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
+        for p, k in mine.items():
+            first.before.extend(_waits(build, at, k, p, rounds[p], awaited))
+        for j in range(max(p.ahead for p in mine)):
+            now = {p: k for p, k in mine.items() if j < p.ahead}
+            first.before.extend(_first_move(build, at, k, p, rounds[p], j) for p, k in now.items())
+            if later := [p for p in now if completes_later(rings[p], p)]:
+                first.before.append(ir.Commit(later[-1].span))
 
-    # ------------------------------------------------------------ from a ring around it
 
-    def _arrival(self, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
-        """The ring of a walk around its own that a load reads, where it reads that walk's next round too."""
-        if len(rounds.walks) == 1:
-            return None
-        here = at({})
-        found = self._arrivals.get(self.region(here, k, place)[0].source.buffer.name)
-        return found if found is not None and any(w is found.rounds.walks[-1] for w in rounds.walks) else None
+def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
+    """The move for round j."""
+    number = simplify(rounds.first + j)
+    where = _no_better_known(build, at, k, place, rounds, rounds.at(number))
+    if place.verb == "compute":
+        move, _ = make_stage(build, at(where), k, place, _slot(place, number, j))
+    elif place.memory == "register":
+        move = register_ring(build, at(where), k, place, j)
+    else:
+        move, _ = make_resident(build, at(where), k, place, _slot(place, number, j))
+    lets = _named(where, rounds.at(number), place)
+    move = ir.Seq((*lets, move), place.span) if lets else move
+    guard = rounds.exists(number)
+    return move if guard is None else ir.If(guard, move, None, place.span)
 
-    def _waits(self, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
-        """The wait before a load's move, unless an earlier load of the walk has waited for as much."""
-        arrival = self._arrival(at, k, place, rounds)
-        if arrival is None or arrival.pending is None:
-            return []
-        outer = arrival.rounds.walks[-1]
-        if any(a.rounds.walks[-1] is outer and n >= place.ahead for a, n in awaited):
-            return []
-        awaited.append((arrival, place.ahead))
-        return [ir.Wait(arrival.pending, place.span)]
 
-    def _crossing(self, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
-        """The move for a later round of the same round of the walk around it, or for the next one, which must have arrived."""
-        split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
-        outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
-        number = inner.number + place.ahead
+def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
+    """What a round moves for a later one; at its beginning, and what of it is left for its end."""
+    n = place.ahead
+    number = rounds.number + n
+    following = _no_better_known(build, at, k, place, rounds, _variables(rounds, place, build.name))
+    commit: ir.Stmt | None = None
+    if place.verb == "compute":
+        fetch, _ = make_stage(build, at(following), k, place, _slot(place, number, n))
+    elif place.memory == "register":
+        fetch = register_ring(build, at(following), k, place, n)
+    else:
+        fetch, commit = staged_move(build, at(following), k, place, _slot(place, number, n))
+    lets = _named(following, rounds.at(number), place)
+    guard = rounds.exists(number)
 
-        def move(part: Rounds, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
-            where = self._no_better_known(at, k, place, part, _variables(part, place, self.build.name))
-            fetch = self.register_ring(at(where), k, place, place.ahead)
-            arrival.awaited.extend(ir.statements(fetch))
-            whole = ir.Seq((*_named(where, values, place), *waits, fetch), place.span)
-            return whole if guard is None else ir.If(guard, whole, None, place.span)
+    def guarded(s: ir.Stmt) -> ir.Stmt:
+        whole = ir.Seq((*lets, s), place.span)
+        return whole if guard is None else ir.If(guard, whole, None, place.span)
 
-        here = inner.at(simplify(number))
-        stay = move(inner, here, [], None if all(w.whole for w in inner.walks) else inner.exists_at(here))
-        there = {**outer.at(simplify(outer.number + 1)), **inner.at(simplify(number - inner.most))}
-        cross = move(rounds, there, waits, rounds.exists_at(there))
-        return ir.If(simplify(number) < inner.most, stay, cross, place.span)
+    return guarded(fetch), [] if commit is None else [guarded(commit)]
 
-    def awaits_itself(self, rings: list[Ring], body: ir.Stmt) -> bool:
-        """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
-        names = {b.name for ring in rings for buffers in ring.buffers.values() for b in buffers}
-        waiting = [s for name in names for s in self._arrivals[name].awaited]
-        return bool(waiting) and all(any(s is w for w in waiting) for s in ir.statements(body) if _reads(s, names))
 
-    def _no_better_known(self, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
-        """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
+# ------------------------------------------------------------ from a ring around it
 
-        Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others, and threads share what it
-        reads in another way.
-        """
-        mine, readers = (self._shape_of(at(x), k, place, x or where) for x in (where, {}))
-        counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
-        if counted and mine == readers:
-            return where
-        begins = {w.first for w in rounds.walks}
-        own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e not in begins}
-        names = {v: own[v] if v in own else self.build.name(f"{v.name}_first") for v in where}
-        return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
 
-    def _shape_of(self, frame: Frame, k: int, place: Place, where: Mapping[Var, Expr]) -> tuple[object, ...]:
-        """How much of each dimension a round moves, or makes, and each thread's share of it as it is in a given round."""
-        if place.verb == "compute":
-            return tuple(a.extent for a in self.stage_frame(frame, k, k, place).spec.axes)
-        region, uses = self.region(frame, k, place)
-        extents = tuple(a.extent for a in region.spec.axes)
-        if place.memory != "register":
-            return extents
-        with self.build.dropped():
-            share = self.share_of(frame, k, place, region, uses)
-        dims = [dataclasses.replace(d, unit=simplify(substitute(d.unit, where))) for d in share.dims]
-        return (*extents, *dims)
-
-    # ------------------------------------------------------------ how far a ring goes on
-
-    def _unbroken(self, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
-        """The rounds over which a ring goes on: of a stage, those of its own walk."""
-        rounds = Rounds((own,))
-        if not frame.nest or place.verb == "compute":
-            return rounds
-        here = at({})
-        region, uses = self.region(here, k, place)
-        for walk in reversed(frame.nest):
-            reason = self._breaks(here, place, region, uses, rounds, walk)
-            if reason is not None:
-                self.build.note(f"`{place}`: drains in every round of {walk.axis}, for {reason}")
-                break
-            rounds = Rounds((walk, *rounds.walks))
-        return rounds
-
-    def _breaks(self, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
-        """Why a ring cannot go on where a walk around its own begins another round; None: it can."""
-        short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
-        if short is not None:
-            return f"{short.axis} has fewer rounds in some of them"
-        if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
-            return "what it reads is found through a tensor"
-        source = region.source
-        if any(r is source for r in here.residences[: walk.residences]):
-            return None
-        arrival = self._arrivals.get(source.buffer.name)
-        if arrival is None or not arrival.early or place.memory != "register" or all(w is not walk for w in arrival.rounds.walks):
-            return f"what it reads is in {source.buffer.memory} memory only from that round on"
-        if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
-            return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
+def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
+    """The ring of a walk around its own that a load reads, where it reads that walk's next round too."""
+    if len(rounds.walks) == 1:
         return None
+    here = at({})
+    found = build.arrivals.get(region_of(build, here, k, place)[0].source.buffer.name)
+    return found if found is not None and any(w is found.rounds.walks[-1] for w in rounds.walks) else None
+
+
+def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
+    """The wait before a load's move, unless an earlier load of the walk has waited for as much."""
+    arrival = _arrival(build, at, k, place, rounds)
+    if arrival is None or arrival.pending is None:
+        return []
+    outer = arrival.rounds.walks[-1]
+    if any(a.rounds.walks[-1] is outer and n >= place.ahead for a, n in awaited):
+        return []
+    awaited.append((arrival, place.ahead))
+    return [ir.Wait(arrival.pending, place.span)]
+
+
+def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
+    """The move for a later round of the same round of the walk around it, or for the next one, which must have arrived."""
+    split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
+    outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
+    number = inner.number + place.ahead
+
+    def move(part: Rounds, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
+        where = _no_better_known(build, at, k, place, part, _variables(part, place, build.name))
+        fetch = register_ring(build, at(where), k, place, place.ahead)
+        arrival.awaited.extend(ir.statements(fetch))
+        whole = ir.Seq((*_named(where, values, place), *waits, fetch), place.span)
+        return whole if guard is None else ir.If(guard, whole, None, place.span)
+
+    here = inner.at(simplify(number))
+    stay = move(inner, here, [], None if all(w.whole for w in inner.walks) else inner.exists_at(here))
+    there = {**outer.at(simplify(outer.number + 1)), **inner.at(simplify(number - inner.most))}
+    cross = move(rounds, there, waits, rounds.exists_at(there))
+    return ir.If(simplify(number) < inner.most, stay, cross, place.span)
+
+
+def _no_better_known(build: Build, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
+    """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
+
+    Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others, and threads share what it
+    reads in another way.
+    """
+    mine, readers = (_shape_of(build, at(x), k, place, x or where) for x in (where, {}))
+    counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
+    if counted and mine == readers:
+        return where
+    begins = {w.first for w in rounds.walks}
+    own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e not in begins}
+    names = {v: own[v] if v in own else build.name(f"{v.name}_first") for v in where}
+    return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
+
+
+def _shape_of(build: Build, frame: Frame, k: int, place: Place, where: Mapping[Var, Expr]) -> tuple[object, ...]:
+    """How much of each dimension a round moves, or makes, and each thread's share of it as it is in a given round."""
+    if place.verb == "compute":
+        return tuple(a.extent for a in stage_frame(build, frame, k, k, place).spec.axes)
+    region, uses = region_of(build, frame, k, place)
+    extents = tuple(a.extent for a in region.spec.axes)
+    if place.memory != "register":
+        return extents
+    with build.dropped():
+        share = share_of(build, frame, k, place, region, uses)
+    dims = [dataclasses.replace(d, unit=simplify(substitute(d.unit, where))) for d in share.dims]
+    return (*extents, *dims)
+
+
+# ------------------------------------------------------------ how far a ring goes on
+
+
+def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
+    """The rounds over which a ring goes on: of a stage, those of its own walk."""
+    rounds = Rounds((own,))
+    if not frame.nest or place.verb == "compute":
+        return rounds
+    here = at({})
+    region, uses = region_of(build, here, k, place)
+    for walk in reversed(frame.nest):
+        reason = _breaks(build, here, place, region, uses, rounds, walk)
+        if reason is not None:
+            build.note(f"`{place}`: drains in every round of {walk.axis}, for {reason}")
+            break
+        rounds = Rounds((walk, *rounds.walks))
+    return rounds
+
+
+def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
+    """Why a ring cannot go on where a walk around its own begins another round; None: it can."""
+    short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
+    if short is not None:
+        return f"{short.axis} has fewer rounds in some of them"
+    if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
+        return "what it reads is found through a tensor"
+    source = region.source
+    if any(r is source for r in here.residences[: walk.residences]):
+        return None
+    arrival = build.arrivals.get(source.buffer.name)
+    if arrival is None or not arrival.early or place.memory != "register" or all(w is not walk for w in arrival.rounds.walks):
+        return f"what it reads is in {source.buffer.memory} memory only from that round on"
+    if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
+        return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
+    return None
 
 
 def _slot(place: Place, number: Expr, ahead: int) -> Expr:
@@ -289,8 +291,3 @@ def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) 
     """The values of the variables that stand for a round."""
     named = [(name, values[v]) for v, name in where.items() if isinstance(name, Var)]
     return tuple(ir.Let(name, value, place.span) for name, value in named if value is not name)
-
-
-def _reads(stmt: ir.Stmt, names: set[str]) -> bool:
-    """Whether one statement itself reads one of the buffers of these names."""
-    return any(not writes and b.name in names for b, writes in ir.touched(stmt))

@@ -1,28 +1,15 @@
-"""Roles of units: every role runs the same walks, some load for all, the main one computes; what they share is ordered by phases.
-
-The kernel is built once for each role. In the main role, what stands below a load on another role reads the load's ring between an
-Await of the slot's `full` barrier and an arrival at its `empty` one; in the load's role there is only the move, between an Await of
-`empty` and an arrival at `full`. Both count the rounds of all walks around the load, a block's walk over its tiles included: round r is
-in slot r % n, and a phase of a slot's barriers is one use of it. So a ring never drains, and has one order of filling and emptying.
-tests/lowering/ring_model.py goes through every interleaving of this protocol.
-"""
+"""Roles of units: every role runs the same walks, some load for all, the main one computes. Which they are, and which one is built."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-import math
 
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Const, Expr, Var, index
-from tilelang.instruction import BARRIER_BY_BYTES, use
+from tilelang.expr import Expr
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import Part, refuse
-from tilelang.lowering.build.clusters import divided, is_multicast, shares
-from tilelang.lowering.build.cover import nobody_reads
-from tilelang.lowering.build.frame import Build, Frame, Key, Move, Residence, StatePlace, Target
+from tilelang.lowering.build.base import refuse
+from tilelang.lowering.build.frame import Build, Frame, Key
 from tilelang.machine import Profile
-from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Step, Team, Tile, Units, Vectorize
 from tilelang.task import Task
 
@@ -184,214 +171,46 @@ class Signals:
     counted: tuple[tuple[int, Expr], ...]
 
 
-class RoleLoads(Part):
-    """Loads on another role than the one that computes."""
+@dataclasses.dataclass
+class Roles:
+    """The roles of a kernel, which is built once for each. task: the kernel's; role: the one that is being built.
 
-    _plan: Plan | None
-    _role: Role | None  # the one that is being built
-    _main_task: Task
-    _signals: dict[Key, Signals]  # by the first of the loads that share a ring
+    signals: of the rings so far, by the first of the loads that share one.
+    """
 
-    def all_roles(self, plan: Plan, frame: Frame) -> ir.Stmt:
-        """The body of a kernel: barriers are made, then every role goes its way."""
-        self._plan, self._main_task, self._signals = plan, frame.task, {}
-        made, grid = [], list[int]()
-        for role in (plan.main, *plan.others):
-            self._role = role
-            self._count_threads(role)
-            self.build.grid = []
-            spec = frame.spec if frame.spec.units is None else frame.spec.replace(units=role.threads, lane=self.build.thread)
-            body = self.chain(frame.but(spec=spec), 0)
-            if any(s.in_cluster for s in self._signals.values()):  # others may still fill this block's slots, or give theirs back
-                body = ir.seq(body, ir.ClusterBarrier(plan.step.span))
-            grid = grid or self.build.grid
-            assert self.build.grid in ([], grid), "roles that have different grids"  # none where nothing is left to do
-            made.append(ir.Role(role.name, role.first, role.threads, body, role.registers, plan.step.span))
-        self._plan = self._role = None
-        self.build.grid = grid
-        init = [
-            ir.InitPhases(buffer, arrivals, plan.step.span)
-            for s in self._signals.values()
-            for buffer, arrivals in ((s.full, s.full_arrivals), (s.empty, s.empty_arrivals))
-        ]
-        one = ir.If(Var("thread", INDEX, 0, plan.threads - 1) < 1, ir.seq(*init), None, plan.step.span)
-        reason = "the barriers of rings have their first phase before any role awaits it"
-        meet: ir.Stmt = ir.Barrier(("shared",), (reason,), plan.step.span)
-        if any(s.in_cluster for s in self._signals.values()):
-            meet = ir.ClusterBarrier(plan.step.span)
-        order = sorted(made, key=lambda role: role.first)
-        return ir.seq(*((one, meet) if init else ()), ir.Roles(tuple(order), plan.step.span))
-
-    def _count_threads(self, role: Role) -> None:
-        """Threads are counted in the role."""
-        self.build.threads = role.threads
-        self.build.thread = Build.thread_of(role.threads)
-
-    # ------------------------------------------------------------ walking over the steps
+    plan: Plan
+    task: Task
+    role: Role
+    signals: dict[Key, Signals] = dataclasses.field(default_factory=dict)
 
     @property
-    def _aside(self) -> bool:
+    def aside(self) -> bool:
         """Whether a role is built that only loads."""
-        return self._plan is not None and self._role is not self._plan.main
+        return self.role is not self.plan.main
 
-    def by_role(self, step: Place) -> bool:
-        """Whether a load is not moved by the threads of this role, or in another way than others."""
-        if self._plan is None:
-            return False
-        return self._aside or step.on not in (None, self._plan.main.name)
-
-    def on_roles(self, steps: tuple[Step, ...]) -> bool:
-        """Whether some of these steps load on another role than the main one: all roles must walk over them alike."""
-        return self._plan is not None and any(isinstance(s, Place) and s.on not in (None, self._plan.main.name) for s in steps)
-
-    def chain(self, frame: Frame, i: int) -> ir.Stmt:
-        """The statements of steps i, i+1, ...; of a role that only loads, none below its last load."""
-        if self._aside and frame.task is self._main_task and not any(self._is_mine(s) for s in frame.steps[i:]):
-            return ir.seq()
-        return super().chain(frame, i)
-
-    def _is_mine(self, step: Step) -> bool:
-        return self._role is not None and isinstance(step, Place) and step.on == self._role.name
-
-    def accumulate(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """The scope of an accumulator; a role that only loads walks through it."""
-        if not self._aside or frame.task is not self._main_task:
-            return super().accumulate(frame, i, step)
-        walked = frame.but(state=StatePlace(((),), step.memory), outer=frame.state, slots=(), walks=(), idle=())
-        return self.chain(walked, i + 1)
-
-    def compute(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """A stage; a role that only loads leaves it to the main one."""
-        return self.chain(frame, i + 1) if self._aside else super().compute(frame, i, step)
-
-    def via(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """A stop of results; a role that only loads has none."""
-        return self.chain(frame, i + 1) if self._aside else super().via(frame, i, step)
-
-    def load(self, frame: Frame, i: int, step: Place) -> ir.Stmt:
-        """A load; on another role than the one that is built it is awaited there."""
-        if not self.by_role(step):
-            return super().load(frame, i, step)
-        if self._aside and not self._is_mine(step):
-            return self.chain(frame, i + 1)
-        beside = [step]  # loads that stand beside each other share the barriers of their slots
-        for other in frame.steps[i + 1 :]:
-            if not (isinstance(other, Place) and other.verb == "load" and (other.on, other.ahead) == (step.on, step.ahead)):
-                break
-            beside.append(other)
-        return self._filled_ring(frame, i, beside) if self._aside else self._emptied_ring(frame, i, beside)
-
-    # ------------------------------------------------------------ both ends of a ring
-
-    def _emptied_ring(self, frame: Frame, i: int, loads: list[Place]) -> ir.Stmt:
-        """In the main role: what stands below the loads reads a slot while it is full."""
-        assert self._plan is not None
-        signals, together = self._signals_of(frame, i, loads), self._together(self._plan.main)
-        slot, use = _place(frame, signals)
-        boxes = tuple(self._slot_of(frame, k, step, slot)[0] for k, step in enumerate(loads, i))
-        body = self.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
-        span = loads[0].span
-        left = ir.Arrive(signals.empty, slot, together, 0, span, signals.in_cluster)
-        return ir.seq(ir.Await(signals.full, slot, use, span), body, left)
-
-    def _filled_ring(self, frame: Frame, i: int, loads: list[Place]) -> ir.Stmt:
-        """In a role that only loads: the moves into a slot that is empty."""
-        assert self._role is not None
-        signals, span = self._signals_of(frame, i, loads), loads[0].span
-        slot, use = _place(frame, signals)
-        moves, bytes, boxes = list[ir.Stmt](), 0, list[Residence]()
-        for k, step in enumerate(loads, i):
-            box, move, elements = self._slot_of(frame, k, step, slot, signals)
-            boxes.append(box)
-            if _by_bytes(step):
-                bytes += elements * box.buffer.dtype.bytes
-            moves.append(
-                ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
-                if self.completes_later(self.build.ring(frame.key(k)), step)
-                else move
-            )
-        rest = self.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
-        emptied = ir.Await(signals.empty, slot, simplify(1 - use), span)
-        announced = ir.Arrive(signals.full, slot, 1, bytes, span) if bytes else None
-        one = self.build.thread < 1
-        if all(map(_by_bytes, loads)):
-            return ir.joined(ir.If(one, ir.seq(emptied, announced), None, span), *moves, rest)
-        by_hand = ir.Arrive(signals.full, slot, self._together(self._role), 0, span)
-        return ir.seq(emptied, announced and ir.If(one, announced, None, span), *moves, by_hand, rest)
-
-    def _slot_of(self, frame: Frame, k: int, step: Place, slot: Expr, signals: Signals | None = None
-                 ) -> tuple[Residence, ir.Stmt, int]:  # fmt: skip
-        """Where the readers of a load find it, the move that fills it, and how many elements that brings.
-
-        signals: of the ring that it fills; None where another role does.
-        """
-        region, uses = self.region(frame, k, step)
-        ring = self.build.ring(frame.key(k))
-        box = self.box_for(frame, step, region, ring, slot)
-        mine, move = divided(self.build, step, region.spec), ir.seq()
-        if signals is not None and not nobody_reads(frame, uses):
-            of = Move(ring, (signals.full, slot), shares(mine) is not None)
-            move = self.move(frame, mine, region, Target((box,), step.stream), of)
-        return box, move, math.prod(a.extent for a in region.spec.axes)
-
-    def _signals_of(self, frame: Frame, i: int, loads: list[Place]) -> Signals:
-        """The barriers of the ring that some loads share: made by the main role, found again by theirs."""
-        assert self._plan is not None
-        counted = _counted(frame, loads[0])
-        known = self._signals.get(frame.key(i))
-        if known is not None:
-            if known.counted != counted:
-                raise refuse(loads[0], "not-lowered-yet", f"`{loads[0]}`: loops in which one role has fewer iterations are valid, but"
-                             " not supported yet for this target", "remove the role from the load")  # fmt: skip
-            return known
-        slots, stem = loads[0].ahead + 1, "_".join(dict.fromkeys(s.tensor_name for s in loads))
-        full, empty = (self.build.buffer(f"{stem}_{what}", dt.uint64, (slots,), "shared", "phases") for what in ("full", "empty"))
-        theirs = next(r for r in self._plan.others if r.name == loads[0].on)
-        by_bytes, by_hand = any(map(_by_bytes, loads)), not all(map(_by_bytes, loads))
-        arrivals = int(by_bytes) + by_hand * theirs.threads // self._together(theirs)
-        main = self._plan.main.threads // self._together(self._plan.main)
-        in_cluster = any(map(is_multicast, loads))
-        if in_cluster:
-            _check_alike(frame, loads[0])
-            main *= self.build.cluster
-        self._signals[frame.key(i)] = found = Signals(full, empty, slots, arrivals, main, in_cluster, counted)
-        return found
-
-    def _together(self, role: Role) -> int:
-        """How many threads of a role arrive as one: those that run in lockstep."""
-        profile = self.build.profile
-        sizes = [f.threads for f in profile.levels if f.lockstep and f.threads and role.threads % f.threads == 0]
-        return max(sizes, default=1)
+    def is_mine(self, step: Step) -> bool:
+        """Whether a step is a load on the role that is being built."""
+        return isinstance(step, Place) and step.on == self.role.name
 
 
-def _by_bytes(step: Place) -> bool:
-    last = step.steps[-1] if step.steps else None
-    return isinstance(last, Do) and use(last.instruction).completes == BARRIER_BY_BYTES
+def by_role(build: Build, step: Place) -> bool:
+    """Whether a load is not moved by the threads of this role, or in another way than others."""
+    roles = build.roles
+    return roles is not None and (roles.aside or step.on not in (None, roles.plan.main.name))
 
 
-def _counted(frame: Frame, step: Place) -> tuple[tuple[int, Expr], ...]:
-    """The walks around a load: their rounds, and where the outermost one ends. Every round inside it must be there."""
-    for depth, walk in enumerate(frame.rounds):
-        if not (walk.whole if depth else isinstance(walk.first, Const) and walk.first.value == 0):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: its loop over {walk.axis} has fewer iterations in some iterations of an"
-                         " enclosing loop, which is valid for a load on a role, but not supported yet for this target",
-                         "use tile sizes that divide the extent, or remove the role from the load")  # fmt: skip
-    return tuple((walk.rounds, walk.end if depth == 0 else index(walk.rounds)) for depth, walk in enumerate(frame.rounds))
+def on_roles(build: Build, steps: tuple[Step, ...]) -> bool:
+    """Whether some of these steps load on another role than the main one: all roles must walk over them alike."""
+    main = None if build.roles is None else build.roles.plan.main.name
+    return main is not None and any(isinstance(s, Place) and s.on not in (None, main) for s in steps)
 
 
-def _check_alike(frame: Frame, step: Place) -> None:
-    """All blocks of a cluster fill a ring together in every round, so they must all have it."""
-    for walk in frame.rounds:
-        if not (walk.whole or walk.axis == "block"):
-            raise refuse(step, "not-lowered-yet", f"`{step}`: a loop over {walk.axis} that may end sooner in some blocks of a cluster"
-                         " is valid for data that they load together, but not supported yet for this target",
-                         "use tile sizes that divide the extent, or a separate load for each block")  # fmt: skip
+def is_aside(build: Build) -> bool:
+    """Whether a role is built that only loads."""
+    return build.roles is not None and build.roles.aside
 
 
-def _place(frame: Frame, signals: Signals) -> tuple[Expr, Expr]:
-    """The slot of the current round, and the parity of its barriers' current phase."""
-    number: Expr = index(0)
-    for walk in frame.rounds:
-        number = number * walk.rounds + walk.var
-    number = simplify(number)
-    return simplify(number % signals.slots), simplify(number // signals.slots % 2)
+def has_done(build: Build, frame: Frame, i: int) -> bool:
+    """Whether a role that only loads has nothing to do from step i on."""
+    roles = build.roles
+    return roles is not None and roles.aside and frame.task is roles.task and not any(map(roles.is_mine, frame.steps[i:]))

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilelang.expr import Expr, Var, index, substitute
+from tilelang.instruction import IN_ORDER_GROUP, use
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Box, Frame, Residence, Walk
+from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Ring, Walk
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import Bound
+from tilelang.steps import Do, Place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +77,24 @@ class Arrival:
     early: bool
     pending: int | None
     awaited: list[ir.Stmt] = dataclasses.field(default_factory=list, compare=False)
+
+
+def completes_later(ring: Ring, step: Place) -> bool:
+    """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
+    last = step.steps[-1] if step.steps and step.verb == "load" else None
+    return ring.copied or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
+
+
+def awaits_itself(build: Build, rings: list[Ring], body: ir.Stmt) -> bool:
+    """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
+    names = {b.name for ring in rings for buffers in ring.buffers.values() for b in buffers}
+    waiting = [s for name in names for s in build.arrivals[name].awaited]
+    return bool(waiting) and all(any(s is w for w in waiting) for s in ir.statements(body) if _reads(s, names))
+
+
+def _reads(stmt: ir.Stmt, names: set[str]) -> bool:
+    """Whether one statement itself reads one of the buffers of these names."""
+    return any(not writes and b.name in names for b, writes in ir.touched(stmt))
 
 
 def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:

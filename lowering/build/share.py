@@ -6,199 +6,139 @@ A share is known dimension by dimension: a part that differs between threads, an
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from tilelang.computation import Tensor
-from tilelang.expr import Expr, Var, const, index, substitute
+from tilelang.expr import Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.cover import Region, nobody_reads, sources
-from tilelang.lowering.build.frame import (
-    DimShare,
-    Fixed,
-    Frame,
-    Residence,
-    Ring,
-    Share,
-    Target,
-    is_thread_part,
-)
-from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec
-from tilelang.lowering.build.redistribute import Redistributions
+from tilelang.lowering.build.cover import Region, sources
+from tilelang.lowering.build.frame import Build, DimShare, Fixed, Frame, Share, Target
+from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
+from tilelang.lowering.build.moves import move_frame
 from tilelang.lowering.build.regions import Use
+from tilelang.lowering.build.residences import is_thread_part
+from tilelang.lowering.build.stages import stage_frame
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point
 from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.tensor import split_terms
 
 
-class Shares(Redistributions):
-    """Loads in registers."""
+def _declared(build: Build, frame: Frame, step: Place, region: Region) -> Share:
+    """The move's own spreads say who owns which element."""
+    move, name = move_frame(build, frame, step, region, Target(())), step.tensor_name
+    leaf = leaf_points(move, build.profile)  # what one thread's instruction brings is the thread's
+    share = _make_share(build, name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
+    owners = None if any(a.extent > 1 for a in leaf.axes) else owners_of(build, move, leaf, region.spec.names)
+    return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
-    def register_load(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> tuple[ir.Stmt, Residence]:
-        """A load in registers: its statements and its shares."""
-        share = self.share_of(frame, i, step, region, uses)
-        return self.redistributed(frame, step, region, share), share
 
-    def _declared(self, frame: Frame, step: Place, region: Region) -> Share:
-        """The move's own spreads say who owns which element."""
-        move, name = self.move_frame(frame, step, region, Target(())), step.tensor_name
-        leaf = leaf_points(move, self.build.profile)  # what one thread's instruction brings is the thread's
-        share = self._make_share(name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
-        owners = None if any(a.extent > 1 for a in leaf.axes) else self.owners_of(move, leaf, region.spec.names)
-        return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
+def plain_share(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+    """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
+    if declares_owners(frame, step):
+        return _declared(build, frame, step, region)
+    if region.points:
+        leaf = leaf_spec(frame, i + 1, build.profile)
+        readers = [tuple(leaf.axis(a.name).base for a in region.spec.axes)]
+    else:
+        readers = [indices for _, indices in reader_indices(build, frame, i, uses)]
+    offsets = [[simplify(indices[d] - low) for indices in readers] for d, low in enumerate(region.low)]
+    name = step.tensor_name
+    return _make_share(build, name, region, [_everything(o) if _mixed(o) else dim_share(o, step, name) for o in offsets])
 
-    def share_of(self, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
-        """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
-        if declares_owners(frame, step):
-            return self._declared(frame, step, region)
-        if region.points:
-            leaf = leaf_spec(frame, i + 1, self.build.profile)
-            readers = [tuple(leaf.axis(a.name).base for a in region.spec.axes)]
+
+def _make_share(build: Build, name: str, region: Region, shares: Sequence[DimShare]) -> Share:
+    dims = tuple(shares)
+    tensor = region.task.outputs[0]
+    buffer = build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
+    fields = (tensor, region.read, buffer, region.fill, region.outside)
+    return Share(*fields, low=region.low, dims=dims, points=region.points, moved=region.ends)
+
+
+def reader_indices(build: Build, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
+    """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
+    out = []
+    main_leaf = leaf_spec(frame, i + 1, build.profile)
+    for use in uses:
+        if use.main:
+            leaf = main_leaf
+            named = dict(leaf.coordinates)
+            axes: dict[Expr, Expr] = {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
         else:
-            readers = [indices for _, indices in self.reader_indices(frame, i, uses)]
-        offsets = [[simplify(indices[d] - low) for indices in readers] for d, low in enumerate(region.low)]
-        name = step.tensor_name
-        return self._make_share(name, region, [_everything(o) if _mixed(o) else dim_share(o, step, name) for o in offsets])
+            leaf, axes = _stage_leaf(build, frame, i, use)
+        points = {point(a.name): a.base for a in leaf.axes}
+        values = tuple(simplify(substitute(substitute(x, axes), points)) for x in use.read.indices)
+        out.append((use, values))
+    return out
 
-    def _make_share(self, name: str, region: Region, shares: Sequence[DimShare]) -> Share:
-        dims = tuple(shares)
-        tensor = region.task.outputs[0]
-        buffer = self.build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
-        fields = (tensor, region.read, buffer, region.fill, region.outside)
-        return Share(*fields, low=region.low, dims=dims, points=region.points, moved=region.ends)
 
-    def reader_indices(self, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
-        """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
-        out = []
-        main_leaf = leaf_spec(frame, i + 1, self.build.profile)
-        for use in uses:
-            if use.main:
-                leaf = main_leaf
-                named = dict(leaf.coordinates)
-                axes: dict[Expr, Expr] = {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
-            else:
-                leaf, axes = self._stage_leaf(frame, i, use)
-            points = {point(a.name): a.base for a in leaf.axes}
-            values = tuple(simplify(substitute(substitute(x, axes), points)) for x in use.read.indices)
-            out.append((use, values))
-        return out
+def _stage_leaf(build: Build, frame: Frame, i: int, use: Use) -> tuple[Spec, dict[Expr, Expr]]:
+    """The leaf of the stage that makes a use, as its own steps cut it."""
+    k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
+                   and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
+    stage = stage_frame(build, frame, i, k, step)
+    leaf = leaf_points(stage, build.profile)
+    named = dict(leaf.coordinates)
+    return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
 
-    def _stage_leaf(self, frame: Frame, i: int, use: Use) -> tuple[Spec, dict[Expr, Expr]]:
-        """The leaf of the stage that makes a use, as its own steps cut it."""
-        k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
-                       and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
-        stage = self.stage_frame(frame, i, k, step)
-        leaf = leaf_points(stage, self.build.profile)
-        named = dict(leaf.coordinates)
-        return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
 
-    def fetch_share(self, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
-        """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
-        if declares_owners(frame, step):
-            return self.chain(self.move_frame(frame, step, region, Target((share,))), 0)
-        leaf = step.steps[-1] if step.steps else None
-        if isinstance(leaf, Do):
-            raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that map no tiles to threads is"
-                         " valid, but not supported yet",
-                         "map tiles to threads above it, as in tile ... -> thread")  # fmt: skip
-        names = [a.name for a in region.spec.axes]
-        lanes, wide = 1, -1
-        if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
-            if leaf.axis not in names:
-                raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
-                             f" {', '.join(names)}",
-                             "use the tensor's own dimensions")  # fmt: skip
-            wide = names.index(leaf.axis)
-            lanes = _run(share.dims[wide], leaf.lanes)
-        variables, loops = [], []
-        for d, dim in enumerate(share.dims):
-            width = lanes if d == wide else 1
-            outer = self.build.variable(f"{share.tensor.name}_r", dim.size // width) if dim.size > width else None
-            inner = self.build.variable("lane", width) if width > 1 else None
-            value: Expr = index(0) if outer is None else outer * width
-            variables.append(simplify(value + inner) if inner is not None else simplify(value))
-            loops += [(outer, dim.size // width, "serial"), (inner, width, "vector")]
-        body = self._fetch_one(frame, step, region, share, tuple(variables))
-        for v, extent, kind in sorted(loops, key=lambda x: x[2] == "vector", reverse=True):
-            if v is not None:
-                body = ir.For(v, index(extent), body, kind, step.span)
-        return body
+def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
+    if declares_owners(frame, step):
+        return build.chain(move_frame(build, frame, step, region, Target((share,))), 0)
+    leaf = step.steps[-1] if step.steps else None
+    if isinstance(leaf, Do):
+        raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that map no tiles to threads is"
+                     " valid, but not supported yet",
+                     "map tiles to threads above it, as in tile ... -> thread")  # fmt: skip
+    names = [a.name for a in region.spec.axes]
+    lanes, wide = 1, -1
+    if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
+        if leaf.axis not in names:
+            raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                         f" {', '.join(names)}",
+                         "use the tensor's own dimensions")  # fmt: skip
+        wide = names.index(leaf.axis)
+        lanes = _run(share.dims[wide], leaf.lanes)
+    variables, loops = [], []
+    for d, dim in enumerate(share.dims):
+        width = lanes if d == wide else 1
+        outer = build.variable(f"{share.tensor.name}_r", dim.size // width) if dim.size > width else None
+        inner = build.variable("lane", width) if width > 1 else None
+        value: Expr = index(0) if outer is None else outer * width
+        variables.append(simplify(value + inner) if inner is not None else simplify(value))
+        loops += [(outer, dim.size // width, "serial"), (inner, width, "vector")]
+    body = _fetch_one(build, frame, step, region, share, tuple(variables))
+    for v, extent, kind in sorted(loops, key=lambda x: x[2] == "vector", reverse=True):
+        if v is not None:
+            body = ir.For(v, index(extent), body, kind, step.span)
+    return body
 
-    def _fetch_one(self, frame: Frame, step: Place, region: Region, share: Share, slots: tuple[Expr, ...]) -> ir.Stmt:
-        axes = []
-        for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
-            shift = simplify(dim.unit + dim.offset(slot))
-            bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
-            bounds.append(Bound(f"region:{a.name}<", shift, a.extent))  # a reader's last piece may reach over the region's end
-            bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
-            axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
-        spec = region.spec.replace(axes=tuple(axes), units=1)
-        kept = frozenset(b.key for a in axes for b in a.bounds)
-        wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
-        exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
-        inner = Frame(
-            region.task,
-            (),
-            spec.replace(axes=tuple(axes)),
-            Target((exact,)),
-            sources(frame, region),
-            fill=region.fill,
-            fill_keys=kept,
-            origin=step.span,
-            cuts=frame.cuts,
-        )
-        return self.chain(inner, 0)
 
-    def register_ring(self, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
-        """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
-        region, uses = self.region(frame, i, step)
-        share = self.share_of(frame, i, step, region, uses)
-        buffer = self.ring_register(self.build.ring(frame.key(i)), share.tensor, share.buffer.shape, number)
-        if nobody_reads(frame, uses):  # nothing is fetched, but the buffers move on
-            return self._cleared(buffer, step)
-        return self.redistributed(frame, step, region, dataclasses.replace(share, buffer=buffer))
-
-    def ring_register(self, known: Ring, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
-        """Buffer `number` of a ring in registers."""
-        ring = known.buffers.setdefault(tensor.name, [])
-        while len(ring) <= number:
-            ring.append(self.build.buffer(f"{tensor.name}_ring", tensor.dtype, shape, "register"))
-        assert ring[0].shape == (shape or (1,)), (
-            f"the buffers of the ring of {tensor.name} have the shapes {ring[0].shape} and {shape}"
-        )
-        return ring[number]
-
-    def clear_ring(self, ring: Ring, step: Place) -> ir.Stmt:
-        """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
-        return ir.seq(*(self._cleared(b, step) for buffers in ring.buffers.values() for b in buffers))
-
-    def _cleared(self, buffer: ir.Buffer, step: Place) -> ir.Stmt:
-        """0 in every element of a register buffer."""
-        variables = [self.build.variable("r", n) for n in buffer.shape]
-        body: ir.Stmt = ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span)
-        for x, n in zip(reversed(variables), reversed(buffer.shape), strict=True):
-            body = ir.For(x, index(n), body, "unroll")
-        return body
-
-    def rotate_ring(self, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
-        """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
-        out = []
-        pairs = [(j, *p) for buffers in ring.buffers.values() for j, p in enumerate(itertools.pairwise(buffers))]
-        for j, here, following in pairs:
-            width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
-            variables = [self.build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
-            lane = self.build.variable("lane", width) if width > 1 else index(0)
-            at = (*variables[:-1], simplify(variables[-1] * width + lane))
-            body: ir.Stmt = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
-            if isinstance(lane, Var):
-                body = ir.For(lane, index(width), body, "vector")
-            for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
-                body = ir.For(x, index(n), body, "unroll")
-            guard = exists(j + 1)
-            out.append(body if guard is None else ir.If(guard, body, None, step.span))
-        return ir.seq(*out)
+def _fetch_one(build: Build, frame: Frame, step: Place, region: Region, share: Share, slots: tuple[Expr, ...]) -> ir.Stmt:
+    axes = []
+    for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
+        shift = simplify(dim.unit + dim.offset(slot))
+        bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
+        bounds.append(Bound(f"region:{a.name}<", shift, a.extent))  # a reader's last piece may reach over the region's end
+        bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
+        axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
+    spec = region.spec.replace(axes=tuple(axes), units=1)
+    kept = frozenset(b.key for a in axes for b in a.bounds)
+    wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
+    exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
+    inner = Frame(
+        region.task,
+        (),
+        spec.replace(axes=tuple(axes)),
+        Target((exact,)),
+        sources(frame, region),
+        fill=region.fill,
+        fill_keys=kept,
+        origin=step.span,
+        cuts=frame.cuts,
+    )
+    return build.chain(inner, 0)
 
 
 def declares_owners(frame: Frame, step: Place) -> bool:
