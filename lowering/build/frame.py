@@ -249,9 +249,7 @@ class Frame:
     rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
     fetches: tuple[Fetch, ...] = ()  # prefetches whose lines an inner loop brings, some in every iteration
-    uses: list[Uses] = dataclasses.field(
-        default_factory=list
-    )  # one, once anybody has asked which reads this spec and these steps make
+    uses: list[Uses] = dataclasses.field(default_factory=list)  # the reads of this spec and these steps, once they were asked for
     specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # before each of the steps, as it was first, for `explain`
 
     def but(self, **changes: Any) -> Frame:
@@ -299,7 +297,7 @@ Lower = Callable[["Build", Frame, int], ir.Stmt]
 
 
 class Build:
-    """The buffers and names of one kernel under construction."""
+    """One kernel under construction: its buffers and names, and what is known wherever its steps are lowered."""
 
     def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
                  cluster: int = 1, told: dict[str, None] | None = None) -> None:  # fmt: skip
