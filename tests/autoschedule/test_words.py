@@ -1,4 +1,4 @@
-"""Constructed products of small integers: by dot products of words where a processor has them, right, and estimated as they are read."""
+"""Constructed products of small integers: by dot products of words where a processor has them, right, estimated as they are read."""
 
 import dataclasses
 
@@ -9,6 +9,7 @@ from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cost import estimate_schedule
 from tilelang.reference import compare, integer_arrays
 from tilelang.schedule import Schedule
+from tilelang.steps import Place
 
 HEAD = {
     "product": "computation C(M = 13, N = 37, K = 29) { input A: uint8[m: M, k: K] input B: int8[k: K, n: N]"
@@ -26,7 +27,9 @@ HEAD = {
 OTHERS = {
     "too short a reduction": HEAD["product"].replace("K = 29", "K = 3"),
     "conditions": HEAD["product"].replace("sum[k]", "sum[k: k <= m]"),
-    "products of narrow integers": HEAD["product"].replace("cast(A[m, k], int32) * cast(B[k, n], int32)", "cast(cast(A[m, k], int16) * cast(B[k, n], int16), int32)"),
+    "products of narrow integers": HEAD["product"].replace(
+        "cast(A[m, k], int32) * cast(B[k, n], int32)", "cast(cast(A[m, k], int16) * cast(B[k, n], int16), int32)"
+    ),
     "signed rows": HEAD["product"].replace("uint8", "int8"),
     "floating point": HEAD["product"].replace("uint8", "bfloat16").replace("int8", "bfloat16").replace("int32", "float32"),
 }
@@ -72,6 +75,9 @@ def test_another_layout_by_hand_is_estimated_as_it_stands() -> None:
     """Neighbours of a word apart in shared memory: the model counts elements, and does not take them for words."""
     computation, profile = tl.parse(HEAD["product"]).computation(), with_capability("avx512_vnni").profile
     best = construct(computation, profile)[0]
-    apart = [s.replace(layout=s.layout.replace(terms=s.layout.terms[::-1])) if getattr(s, "layout", None) else s for s in best.steps]
+    apart = [
+        s.replace(layout=s.layout.replace(terms=s.layout.terms[::-1])) if isinstance(s, Place) and s.layout is not None else s
+        for s in best.steps
+    ]
     assert apart != list(best.steps)
     assert estimate_schedule(Schedule(computation, tuple(apart)), profile).seconds > best.estimate.seconds
