@@ -1,10 +1,15 @@
 """Nodes: frozen values with derived children; interned ones exist once."""
 
+import copy
 import dataclasses
 import math
+import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+import tilelang as tl
 from tilelang import dtype as dt
 from tilelang.errors import Span
 from tilelang.expr import INDEX, Axis, Binary, Const, Var
@@ -83,3 +88,15 @@ def test_constants_differ_by_bits_and_type() -> None:
     assert Const(math.nan, dt.float32) is Const(float("nan"), dt.float32)
     assert Const(1.0, dt.float32) is not Const(1.0, dt.float64)
     assert Const(1, dt.int64) is not Const(True, dt.bool_)
+
+
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda made: pickle.loads(pickle.dumps(made))])
+def test_what_does_not_change_is_copied_whole(again: Callable[[Any], Any]) -> None:
+    m, k = tl.axes(m=4, k=5)
+    A = tl.input("A", tl.float32, m, k)
+    made = tl.schedule(tl.define("Y", tl.sum(A[m, k], over=k), m)).tile(m=2).to(tl.block)
+    for whole in (A, made, made.computation, made.computation.definitions[0]):
+        with pytest.raises(AttributeError, match="does not change once it is made"):
+            whole.name = "other"
+        assert str(again(whole)) == str(whole) and type(again(whole)) is type(whole)
+    assert again(A).shape == (4, 5) and again(A).span == A.span

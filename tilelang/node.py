@@ -247,6 +247,11 @@ class Unchanging:
     def __delattr__(self, name: str) -> None:
         _refuse(self, name)
 
+    def __setstate__(self, state: Any) -> None:
+        """For pickle and copy, which hand over attributes of `__dict__` and, in a pair with them, those of slots."""
+        for values in state if isinstance(state, tuple) else (state,):
+            fill(self, **(values or {}))
+
 
 def fill(made: Unchanging, **values: Any) -> None:
     """Sets attributes of an object that is being made.
