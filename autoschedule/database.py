@@ -4,7 +4,7 @@ Those that were timed stand under the key of their timing; one that was only con
 of its own.
 
 It only saves time. What cannot be read or written is a warning, and the work goes on without it; a damaged file is set aside and begun
-anew. Schedules stand in it as text, which is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but
+anew, but a file that a person named and that never was a database of schedules is left as it is. Schedules stand in it as text, which is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but
 not run code. A process opens the file for one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file
 aside has the lock alone, for SQLite must not lose a file that it has open.
 """
@@ -54,6 +54,7 @@ CREATE INDEX IF NOT EXISTS by_family ON entries (family);
 """
 # What SQLite says of a file that is none of its own, or no longer (ERROR: of a table that is not there).
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+_MARK = b"CREATE TABLE entries (\n    key TEXT NOT NULL, family TEXT"  # near the beginning of a file of ours
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -233,16 +234,17 @@ def check_entry(entry: Entry) -> None:
 
 class Database:
     """A file of entries. Nothing that is wrong with the file is an error: it is a DatabaseWarning, and the answer is that of an empty
-    one. patient: else what is busy is not waited for, and nothing is said."""
+    one. patient: else what is busy is not waited for, and nothing is said. named: a person named the file, so it may be something
+    else."""
 
-    def __init__(self, path: str | Path, patient: bool = True) -> None:
-        self.path, self.patient = Path(path), patient
+    def __init__(self, path: str | Path, patient: bool = True, named: bool = False) -> None:
+        self.path, self.patient, self.named = Path(path), patient, named
 
     @classmethod
     def of(cls, options: Options, patient: bool = True) -> Self | None:
         """The one that the options name: `database`, else a file in `cache_dir`; None where they want none."""
         if options.database is not None:
-            return cls(options.database, patient) if options.database else None
+            return cls(options.database, patient, named=True) if options.database else None
         if options.cache_dir == "":
             return None
         if options.cache_dir is not None:
@@ -346,6 +348,9 @@ class Database:
             if not writes and not os.path.exists(self.path):
                 return otherwise
             try:
+                if self.named and self._is_foreign():
+                    why = "it is not a database of schedules, and is left as it is; TILELANG_DATABASE or `database=` names it"
+                    break
                 if writes:
                     self.path.parent.mkdir(parents=True, exist_ok=True)
                 with self._lock(exclusive=False), contextlib.closing(self._open(writes)) as connection:
@@ -424,6 +429,22 @@ class Database:
                         raise
                     time.sleep(0.01)
             yield True
+
+    def _is_foreign(self) -> bool:
+        """Whether the file is something else than a database of schedules, whole or damaged: neither empty nor with our table."""
+        if not self.path.is_file():
+            return False
+        with open(self.path, "rb") as file:
+            head = file.read(1 << 16)
+        if not head or _MARK in head:
+            return False
+        try:  # SQLite may have begun it, and our table may not be in the file itself yet
+            name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode=ro"
+            with contextlib.closing(sqlite3.connect(name, uri=True, timeout=self._busy_s)) as connection:
+                tables = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
+        except sqlite3.Error as error:
+            return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+        return bool(tables) and not any(str(sql).encode().startswith(_MARK) for sql in tables)
 
     def _set_aside(self, why: str) -> None:
         """Renames a damaged file, unless another process just did."""

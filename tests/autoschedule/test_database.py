@@ -261,6 +261,46 @@ def test_a_damaged_file_is_kept_and_another_one_begun(database: Database) -> Non
     assert database.record([entry()]) and database.entries() == [entry()]
 
 
+def foreign_file(kind: str, path: Path) -> None:
+    """Writes what is not a database of schedules."""
+    if kind == "notes":
+        path.write_text("what I must not lose\n" * 1000)
+        return
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+        connection.execute("INSERT INTO bookmarks VALUES ('example.org')")
+        connection.execute(f"PRAGMA user_version = {module.SCHEMA if kind == 'the same version' else 0}")
+        if kind == "a table of that name":
+            connection.execute("CREATE TABLE entries (title TEXT)")
+        connection.commit()
+
+
+@pytest.mark.parametrize("kind", ["notes", "another database", "the same version", "a table of that name"])
+def test_a_file_that_a_person_named_and_that_is_something_else_is_left_as_it_is(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine"
+    foreign_file(kind, path)
+    before = path.read_bytes()
+    named = Database.of(Options(database=str(path)))
+    assert named is not None
+    with pytest.warns(DatabaseWarning, match="not a database of schedules, and is left as it is; TILELANG_DATABASE"):
+        assert named.entries() == []
+    with pytest.warns(DatabaseWarning, match="are not remembered in .*mine: it is not a database of schedules"):
+        assert not named.record([entry()])
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("damage", ["cut", "garbage behind"])
+def test_a_damaged_database_that_a_person_named_is_set_aside(damage: str, tmp_path: Path) -> None:
+    named = Database.of(Options(database=str(tmp_path / "mine")))
+    assert named is not None and named.record(WRITTEN)
+    whole = named.path.read_bytes()
+    damaged = whole[: len(whole) // 2] if damage == "cut" else whole[:8192] + bytes(len(whole) - 8192)
+    named.path.write_bytes(damaged)
+    assert entry(key(500)) in after_damage(named)
+    (kept,) = tmp_path.glob("mine.damaged-*")
+    assert kept.read_bytes() == damaged
+
+
 def test_a_file_that_was_only_begun_is_an_empty_one(database: Database) -> None:
     database.path.parent.mkdir()
     database.path.write_bytes(b"")
