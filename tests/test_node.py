@@ -76,6 +76,18 @@ def test_nodes_are_frozen() -> None:
         Leaf(1).value = 2  # type: ignore[misc]
 
 
+@pytest.mark.parametrize(("given", "named"), [((), {}), ((1, None, 2), {}), ((1,), {"color": 2}), ((1,), {"value": 2})])
+def test_calls_that_do_not_fit_the_fields(given: tuple[Any, ...], named: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="Leaf"):
+        Leaf(*given, **named)
+
+
+def test_interned_classes_take_fields_by_name_and_by_default() -> None:
+    assert Var("x", type=INDEX) is Var("x", INDEX, None, None) is not Var("x", INDEX, 0)
+    with pytest.raises(TypeError, match="Axis"):
+        Axis("i")  # type: ignore[call-arg]
+
+
 def test_equal_expressions_are_one_object() -> None:
     i = Axis("i", 4)
     assert Axis("i", 4) is i and Axis("i", 5) is not i

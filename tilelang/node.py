@@ -9,9 +9,11 @@ cached per value.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self, TypeVar, dataclass_transform
 
@@ -100,19 +102,15 @@ PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DTyp
 class _Shape:
     """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
 
-    __slots__ = ("names", "values", "defaults", "holding", "held", "positions", "calls")
+    __slots__ = ("names", "values", "holding", "held", "positions")
 
     def __init__(self, cls: type) -> None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
         self.names = tuple(f.name for f in fields)
         self.values = _getter(self.names)
-        self.defaults = tuple(f.default for f in fields)
         self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
         self.held = _getter(self.holding)
         self.positions = tuple(map(self.names.index, self.holding))
-        self.calls: dict[
-            tuple[Any, ...], tuple[int, ...]
-        ] = {}  # the positions of what a call names, behind how many come unnamed
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
@@ -145,12 +143,7 @@ def node(cls: type[T]) -> type[T]:
         setattr(cls, "span", dataclasses.field(default=default, compare=False, repr=False))
     made, fields, setters = _slotted(cls)
     compared = _getter(tuple(f.name for f in fields if f.compare))
-
-    def start(self: Any, *args: Any, **kwargs: Any) -> None:
-        if kwargs or len(args) != len(fields):
-            args = _completed(made, fields, args, kwargs)
-        for setter, value in zip(setters, args, strict=False):  # which are as many
-            setter(self, value)
+    start = _named(_starting(len(fields)), made, fields, setters, {})
 
     def equal(self: Any, other: Any) -> Any:
         return compared(self) == compared(other) if other.__class__ is self.__class__ else NotImplemented
@@ -166,21 +159,8 @@ def interned(cls: type[T]) -> type[T]:
     made, fields, setters = _slotted(cls)
     floats = any({"float", "Any"} & set(re.findall(r"\w+", str(f.type))) for f in fields)
     table: dict[tuple[Any, ...], Any] = {}
-
-    def new(cls: type, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or len(args) != len(fields):
-            args = _completed(cls, fields, args, kwargs)
-        key = args
-        if floats and float in map(type, args):
-            key = tuple([_key(a) if type(a) is float else a for a in args])
-        found = table.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            for setter, value in zip(setters, args, strict=True):
-                setter(found, value)
-            found = table.setdefault(key, found)
-        return found
-
+    uses = {"known": table.get, "keep": table.setdefault, "create": object.__new__, "bits": _bits}
+    new = _named(_finding(len(fields), floats), made, fields, setters, uses)
     _add_methods(made, __new__=new)
     return made
 
@@ -207,27 +187,53 @@ def _add_methods(cls: type, **methods: Callable[..., Any]) -> None:
             setattr(cls, name, method)
 
 
-def _completed(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-    """Arguments in the order of the fields, defaults filled in."""
-    if not named and len(args) < len(fields) and fields[len(args)].default is not dataclasses.MISSING:  # nor the later ones'
-        return args + _SHAPES[cls].defaults[len(args) :]
-    shape, call = _SHAPES[cls], (len(args), *named)
-    if (positions := shape.calls.get(call)) is None:
-        _check_call(cls, fields, args, named)
-        positions = shape.calls[call] = tuple(map(shape.names.index, named))
-    values = [*args, *shape.defaults[len(args) :]]
-    for position, value in zip(positions, named.values(), strict=True):
-        values[position] = value
-    return tuple(values)
+# A compiler calls these classes so often that each has a function with its fields as arguments. Their code is compiled once for each
+# number of fields, and each class has it with the names and defaults of its own.
 
 
-def _check_call(cls: type, fields: Fields, args: tuple[Any, ...], named: dict[str, Any]) -> None:
-    """Raises TypeError where arguments are not a call of a class."""
-    given = dict(zip((f.name for f in fields), args, strict=False))
-    unknown = named.keys() - {f.name for f in fields} | given.keys() & named.keys()
-    missing = [f.name for f in fields if f.default is dataclasses.MISSING and f.name not in given and f.name not in named]
-    if len(args) > len(fields) or unknown or missing:
-        raise TypeError(f"{cls.__name__}({', '.join(f.name for f in fields)}) called with {args} and {named}")
+@functools.cache
+def _starting(count: int) -> types.CodeType:
+    """Fills the fields of a node, so many."""
+    given = [f"value{n}" for n in range(count)]
+    fill = [f"set{n}(self, {value})" for n, value in enumerate(given)]
+    return _compiled(f"def start({', '.join(['self', *given])}):\n    {'; '.join(fill) or 'pass'}\n")
+
+
+@functools.cache
+def _finding(count: int, floats: bool) -> types.CodeType:
+    """Finds the object of so many fields, or makes it. floats: some of them may be floats."""
+    given = [f"value{n}" for n in range(count)]
+    fill = [f"set{n}(found, {value})" for n, value in enumerate(given)]
+    return _compiled(f"""\
+def new({", ".join(["cls", *given])}):
+    key = ({"".join(f"{value}, " for value in given)})
+    {"if float in map(type, key): key = bits(key)" if floats else ""}
+    found = known(key)
+    if found is None:
+        found = create(cls)
+        {"; ".join(fill)}
+        found = keep(key, found)
+    return found
+""")
+
+
+def _compiled(text: str) -> types.CodeType:
+    scope: dict[str, Any] = {}
+    exec(text, scope)
+    (function,) = (value for value in scope.values() if isinstance(value, types.FunctionType))
+    return function.__code__
+
+
+def _named(
+    code: types.CodeType, cls: type, fields: Fields, setters: list[Callable[[Any, Any], None]], uses: dict[str, Any]
+) -> Callable[..., Any]:
+    """A function of such code that has a class's fields as its arguments. uses: what the code names besides."""
+    first, *rest = code.co_varnames
+    names = (first, *(f.name for f in fields), *rest[len(fields) :])
+    defaults = tuple(f.default for f in fields if f.default is not dataclasses.MISSING)
+    assert all(f.default is not dataclasses.MISSING for f in fields[len(fields) - len(defaults) :]), cls
+    uses |= {f"set{n}": setter for n, setter in enumerate(setters)}
+    return types.FunctionType(code.replace(co_varnames=names, co_qualname=cls.__qualname__), uses, cls.__name__, defaults)
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> NoReturn:
@@ -273,6 +279,11 @@ def _text(self: Any) -> str:
 def _remade(self: Any) -> tuple[Any, ...]:
     """For pickle and copy: call the class; an interned one finds the object of this value."""
     return type(self), _SHAPES[type(self)].values(self)
+
+
+def _bits(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key in which floats are told apart by their bits."""
+    return tuple([_key(value) if type(value) is float else value for value in values])
 
 
 def _key(value: float) -> tuple[str, str]:
