@@ -142,20 +142,24 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
     blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
     if all(extent % size == 0 for extent, size in sizes):
         return -(-blocks // cores) / blocks
+    cores = min(cores, blocks)
     shares = [blocks * core // cores for core in range(cores + 1)]
     if blocks > MANY_BLOCKS * cores:  # one more or less makes no difference
         return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
-    free, last, following = [(0.0, core) for core in range(cores)], 0.0, shares[:-1]
-    while free:
+    free, following = [(0.0, core) for core in range(cores)], shares[:-1]
+    after = [*range(1, cores), 0]  # the share that is looked at next if this one is finished
+    for _ in range(blocks):
         now, core = heapq.heappop(free)
-        others = ((core + n) % cores for n in range(cores))
-        owner = next((o for o in others if following[o] < shares[o + 1]), None)
-        if owner is not None:
-            following[owner] += 1
-            taken = _of_first(following[owner], sizes) - _of_first(following[owner] - 1, sizes)
-            heapq.heappush(free, (now + taken / points, core))
-        last = max(last, now)
-    return last
+        owner = core
+        while following[owner] == shares[owner + 1]:
+            further = after[owner]
+            if following[further] == shares[further + 1]:  # finished for good
+                after[owner] = after[further]
+            owner = further
+        following[owner] += 1
+        taken = _of_first(following[owner], sizes) - _of_first(following[owner] - 1, sizes)
+        heapq.heappush(free, (now + taken / points, core))
+    return max(free)[0]
 
 
 def _of_first(blocks: int, sizes: tuple[tuple[int, int], ...]) -> int:

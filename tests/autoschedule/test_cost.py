@@ -1,16 +1,19 @@
 """Estimates: one rule for every schedule, parts that add up, the bound beside them."""
 
 import dataclasses
+import itertools
+import math
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 import tilelang as tl
 from tilelang.autoschedule.bodies import body_depth, piece_depth, stage_share
 from tilelang.autoschedule.construct import construct
 from tilelang.autoschedule.cores import cores_of
 from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import ended, exposed, leaf_cycles
+from tilelang.autoschedule.cost_cores import MANY_BLOCKS, _ended, ended, exposed, leaf_cycles
 from tilelang.autoschedule.growth import seeds
 from tilelang.autoschedule.loops import loops_of
 from tilelang.autoschedule.nest import nest_of
@@ -151,6 +154,26 @@ def test_a_core_that_is_done_takes_of_anothers_share() -> None:
     assert ended(loops, cores) == pytest.approx((8 + 8 + 4) / 52)
     (many,) = loops_of(tiled(product(m=1000, n=96), m=4, n=96))
     assert ended(many, cores) == pytest.approx(336 / 1000)
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 20)), min_size=1, max_size=3), st.integers(1, 40))
+def test_the_last_block_ends_as_when_each_core_looks_at_all_shares(sizes: list[tuple[int, int]], cores: int) -> None:
+    starts = [[(i, min(size, extent - i)) for i in range(0, extent, size)] for extent, size in sizes]
+    points = [math.prod(n for _, n in block) for block in itertools.product(*starts)]
+    assume(len(points) <= MANY_BLOCKS * cores)
+    shares = [points[len(points) * c // cores : len(points) * (c + 1) // cores] for c in range(cores)]
+    clocks = [0] * cores
+    while any(shares):
+        core = min(range(cores), key=lambda c: (clocks[c], c))
+        clocks[core] += next(share for n in range(cores) if (share := shares[(core + n) % cores])).pop(0)
+    if all(extent % size == 0 for extent, size in sizes):  # all blocks are alike: so many rounds of them
+        assert _ended(tuple(sizes), cores) * len(points) == -(-len(points) // cores)
+    else:
+        assert _ended(tuple(sizes), cores) == pytest.approx(max(clocks) / sum(points))
+
+
+def test_more_cores_than_blocks_take_no_longer_to_be_counted() -> None:
+    assert _ended(((1001, 10),), 10**9) == 10 / 1001
 
 
 @pytest.mark.parametrize("waits", [(3.0, 2.0), (2.0, 3.0), (2.0, 2.0), (0.0, 1.0)])
