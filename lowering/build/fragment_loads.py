@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
 from tilelang.expr import INDEX, Axis, Expr, Read, Var, free, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
@@ -21,9 +17,6 @@ from tilelang.simplify import simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Place, Vectorize
 from tilelang.tensor import evaluate
-
-if TYPE_CHECKING:
-    pass
 
 
 def slot_groups(build: Build, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
@@ -148,6 +141,7 @@ def _fetch_element(
 
 def _packed(region: Region, share: FragmentShare, count: int) -> bool:
     """Whether a layout has put what `count` neighbouring slots hold in a row, where the tile and every walk begin at 0."""
+    import numpy as np
 
     source = region.source
     if not isinstance(source, Box):

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tilelang.expr import Expr, Unary, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of

@@ -8,9 +8,6 @@ exist hold the fill of their load, so that an instruction, which cannot be guard
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Expr, Var, index
@@ -20,9 +17,6 @@ from tilelang.lowering.build.frame import Share
 from tilelang.simplify import interval, linear, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Step
-
-if TYPE_CHECKING:
-    pass
 
 MOST_TILES = 1 << 16  # whose beginnings are enumerated for a counterexample
 SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
@@ -84,6 +78,7 @@ class FragmentShare(Share):
 
 def runs(held: Fragment) -> tuple[int, int]:
     """(n, dimension): in how long runs, a power of two up to 16, a lane's slots are neighbours along one dimension of the tile."""
+    import numpy as np
 
     table = held.table
     for n in (16, 8, 4, 2):

@@ -12,9 +12,6 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 from tilelang.expr import Expr, Var, index
 from tilelang.instruction import Instruction
 from tilelang.lowering import ir

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from tilelang.expr import Const, index
 from tilelang.fragment import Fragment
@@ -17,9 +14,6 @@ from tilelang.lowering.build.results import boxes_for, stored_by_round
 from tilelang.lowering.build.spreads import numbers
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Split, Step
-
-if TYPE_CHECKING:
-    pass
 
 
 def in_pieces(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, stop: Place, walks: tuple[Step, ...],
@@ -57,6 +51,7 @@ def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Fram
 
     coordinates: the axis along which each coordinate of the map counts.
     """
+    import numpy as np
 
     inside = np.ones(held.table.shape[:2], bool)
     for piece in frame.pieces:
