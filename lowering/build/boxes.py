@@ -12,7 +12,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragments import open_bounds, unguardable
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, StatePlace
-from tilelang.lowering.build.instruction_match import checked
+from tilelang.lowering.build.instruct_match import checked
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.operands import first_points, index_value
 from tilelang.lowering.build.reads import residence_of, state_at, stored_at

@@ -8,9 +8,9 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.boxes import box_move, box_store, region_at, state_updated
 from tilelang.lowering.build.fragment_results import fragments_back
 from tilelang.lowering.build.frame import Build, Frame
+from tilelang.lowering.build.instruct_match import checked
 from tilelang.lowering.build.instruct_moves import move_instruction
 from tilelang.lowering.build.instruct_pointwise import stored_instruction, too_late
-from tilelang.lowering.build.instruction_match import checked
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.operands import instruction_guards, operand_at
 from tilelang.steps import Do

@@ -6,7 +6,7 @@ from tilelang.errors import Refusal
 from tilelang.instruction import Instruction, known
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import no_clusters
-from tilelang.lowering.build.instruction_match import record_of
+from tilelang.lowering.build.instruct_match import record_of
 from tilelang.machine import Profile
 from tilelang.meaning import UPDATE
 from tilelang.records import near

@@ -14,7 +14,7 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.copies import NotCopied, existing
 from tilelang.lowering.build.fragments import open_bounds, unguardable
 from tilelang.lowering.build.frame import Build, Frame
-from tilelang.lowering.build.instruction_match import checked
+from tilelang.lowering.build.instruct_match import checked
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.neighbours import check_neighbours
 from tilelang.lowering.build.operands import first_written, instruction_guards, operand_at

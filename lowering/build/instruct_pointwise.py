@@ -12,7 +12,7 @@ from tilelang.instruction import AT_ONCE, Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.frame import Build, Frame
-from tilelang.lowering.build.instruction_match import checked
+from tilelang.lowering.build.instruct_match import checked
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.matches import resident
 from tilelang.lowering.build.operands import first_written, instruction_guards, operand_at

@@ -47,14 +47,15 @@ def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | 
                      f"{uses[0].read} is one of those elements; its neighbours in the tensor are not staged")  # fmt: skip
     unread, ring = nobody_reads(frame, uses), build.ring(frame.key(i))
     residence: Residence
+    move = ir.seq()
     if step.memory == "register":
         residence = share_of(build, frame, i, step, region, uses)
-        move = redistributed(build, frame, step, region, residence)
+        fetch = redistributed(build, frame, step, region, residence)
+        move = move if unread else fetch
     else:
-        residence, move = box_for(build, frame, step, region, ring, slot), ir.seq()
+        residence = box_for(build, frame, step, region, ring, slot)
         if not unread:
             move = move_region(build, frame, step, region, Target((residence,), step.stream), Move(ring))
-    move = ir.seq() if unread else move
     if slot is None and completes_later(ring, step):
         move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
     return move, residence

@@ -20,7 +20,7 @@ from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.clusters import plan_clusters
 from tilelang.lowering.build.frame import Box, Build, Frame, Partial, Residence, Scalar, Target, Whole
 from tilelang.lowering.build.instruct_checks import check_lowered
-from tilelang.lowering.build.instruction_match import written_out
+from tilelang.lowering.build.instruct_match import written_out
 from tilelang.lowering.build.nest import chain
 from tilelang.lowering.build.role_loads import all_roles
 from tilelang.lowering.build.roles import Plan, plan_roles

@@ -11,7 +11,7 @@ from tilelang.expr import Axis, Binary, Expr, Read, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import check_chain, laid_out, refuse
 from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target
-from tilelang.lowering.build.instruction_match import written_out
+from tilelang.lowering.build.instruct_match import written_out
 from tilelang.lowering.build.moves import move_steps
 from tilelang.simplify import conjunction
 from tilelang.spec import point

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilelang.expr import index
 from tilelang.lowering.build.base import check_chain, refuse
 from tilelang.lowering.build.frame import Build, Frame, Target
-from tilelang.lowering.build.instruction_match import written_out
+from tilelang.lowering.build.instruct_match import written_out
 from tilelang.lowering.build.moves import move_steps
 from tilelang.lowering.build.regions import hull, uses_below
 from tilelang.lowering.needs import Range, conditions

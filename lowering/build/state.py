@@ -17,7 +17,7 @@ from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.fragments import SLOTS
 from tilelang.lowering.build.frame import Build, Frame, Partial, StatePlace, Target, Whole
-from tilelang.lowering.build.instruction_match import held_as
+from tilelang.lowering.build.instruct_match import held_as
 from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_below
 from tilelang.lowering.build.meet import Each, each, threads_meet
 from tilelang.lowering.build.moves import whole_version
