@@ -14,6 +14,7 @@ from tilelang.lowering.build.rounds import Rounds
 from tilelang.lowering.pipeline import lower
 from tilelang.machine import Profile
 from tilelang.schedule import Schedule
+from tilelang.steps import Place
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 from tilelang.testing.mutations import Tally, decided
@@ -50,6 +51,14 @@ def nested(c: tl.Tensor, ahead: int = 1) -> Schedule:
     )  # fmt: skip
 
 
+def twice(c: tl.Tensor) -> Schedule:
+    """Two walks over the reduction, each with the same step: a ring, and one that reads it."""
+    plan = blocked(c).accumulate(tl.register)
+    for k in (8, 2):
+        plan = plan.split(k=k).load("A", tl.shared, ahead=1)
+    return plan.tile(m=1, n=4).to(tl.thread)
+
+
 def both_memories(c: tl.Tensor, shared: int, register: int) -> Schedule:
     """Rings in shared memory, and rings in registers inside, which read them."""
     return (
@@ -75,6 +84,16 @@ def fills(found: ir.Kernel, name: str) -> list[int]:
 
 
 # ---------------------------------------------------------------- going on
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_equal_steps_in_one_chain_have_rings_of_their_own(size: tuple[int, int, int]) -> None:
+    plan = twice(matmul(*size))
+    outer, inner = (s for s in plan.steps if isinstance(s, Place) and s.verb == "load")
+    assert outer == inner
+    check(plan, SIMULATED)
+    rings = [b.shape for b in kernel(plan).buffers if b.memory == "shared"]
+    assert rings == [(2, 16, 8) if size[2] > 8 else (16, 8), (2, 16, 2)]
 
 
 @pytest.mark.parametrize("size", SIZES, ids=str)
