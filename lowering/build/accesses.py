@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tilelang.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.frame import Box, Build, Frame, NotOwner, Residence, Share, Whole
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.reads import residence_here, residence_of, value_at
 from tilelang.lowering.build.regions import mentions
-from tilelang.lowering.build.residences import within
+from tilelang.lowering.build.residences import Box, NotOwner, Residence, Share, Whole, within
 from tilelang.lowering.guards import Access, Effect, Settled, explained, leaves_as_it_was, settle
 from tilelang.simplify import conjunction, conjuncts, simplify
 from tilelang.spec import AxisState, Bound

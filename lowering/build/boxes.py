@@ -11,12 +11,12 @@ from tilelang.instruction import BARRIER_BY_BYTES, IN_ORDER_GROUP, ONE_LANE, Ins
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragments import open_bounds, unguardable
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, StatePlace
+from tilelang.lowering.build.frame import Build, Frame, StatePlace
 from tilelang.lowering.build.instruct_match import checked
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.operands import first_points, index_value
 from tilelang.lowering.build.reads import residence_of, state_at, stored_at
-from tilelang.lowering.build.residences import TENSOR_END
+from tilelang.lowering.build.residences import TENSOR_END, Box, Residence
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Do

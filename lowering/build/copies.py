@@ -13,10 +13,11 @@ import operator
 from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.fragments import open_bounds
-from tilelang.lowering.build.frame import Build, Frame, NotOwner, Ring
+from tilelang.lowering.build.frame import Build, Frame, Ring
 from tilelang.lowering.build.leaf import guarded
 from tilelang.lowering.build.place import make_resident
 from tilelang.lowering.build.reads import stored_at, value_at
+from tilelang.lowering.build.residences import NotOwner
 from tilelang.lowering.build.stops import by_registers
 from tilelang.simplify import conjunction, linear, simplify
 from tilelang.steps import Do, Place, Vectorize

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from tilelang.errors import Refusal
 from tilelang.expr import Const, Expr, Pad, Read, Var, const, index, substitute
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Share
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.reads import residence_of
 from tilelang.lowering.build.regions import Use, hull, is_plain_axis, uses_below
-from tilelang.lowering.build.residences import TENSOR_END
+from tilelang.lowering.build.residences import TENSOR_END, Box, Residence, Share
 from tilelang.lowering.guards import fold
 from tilelang.lowering.needs import NotABox
 from tilelang.simplify import interval, simplify

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tilelang.expr import Expr, Var, index
-from tilelang.lowering.build.frame import Share
+from tilelang.lowering.build.residences import Share
 from tilelang.simplify import interval, simplify
 from tilelang.tensor import evaluate
 

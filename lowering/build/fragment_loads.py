@@ -8,9 +8,10 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragment_moves import fragment_move
 from tilelang.lowering.build.fragments import FragmentShare, runs, shifted, tile_number
-from tilelang.lowering.build.frame import Box, Build, Fixed, Frame, Share, Target
+from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.regions import Use
+from tilelang.lowering.build.residences import Box, Fixed, Share
 from tilelang.lowering.build.share import declares_owners, dim_share, fetch_slots, plain_share, reader_indices
 from tilelang.matching import Match
 from tilelang.simplify import simplify

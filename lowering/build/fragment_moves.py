@@ -15,8 +15,9 @@ from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.cover import Region, sources
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds
-from tilelang.lowering.build.frame import Box, Build, Frame, Target
+from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.instruct_match import checked, leaf_match
+from tilelang.lowering.build.residences import Box
 from tilelang.lowering.guards import Effect, leaves_as_it_was
 from tilelang.matching import Match
 from tilelang.simplify import interval, simplify

@@ -10,11 +10,12 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.fragment_loads import slot_groups
 from tilelang.lowering.build.fragments import FragmentShare, runs, shifted, tile_number
-from tilelang.lowering.build.frame import Build, Fixed, Frame, Residence, Share
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.leaf import at_points
 from tilelang.lowering.build.lookahead import leaf_points, leaf_spec, owners_of
 from tilelang.lowering.build.pieces import slots_inside
 from tilelang.lowering.build.register_rings import ring_register
+from tilelang.lowering.build.residences import Fixed, Residence, Share
 from tilelang.lowering.build.share import declared_shares, dim_share
 from tilelang.simplify import simplify
 from tilelang.steps import Do, Place, Tile

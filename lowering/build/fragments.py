@@ -13,7 +13,7 @@ from tilelang.errors import Refusal
 from tilelang.expr import INDEX, Expr, Var, index
 from tilelang.fragment import Fragment
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Share
+from tilelang.lowering.build.residences import Share
 from tilelang.simplify import interval, linear, simplify
 from tilelang.spec import AxisState, Bound
 from tilelang.steps import Step

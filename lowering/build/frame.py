@@ -18,19 +18,7 @@ from tilelang.errors import Span
 from tilelang.explain import Chain
 from tilelang.expr import INDEX, Const, Expr, Var, free, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.residences import TENSOR_END as TENSOR_END
-from tilelang.lowering.build.residences import Box as Box
-from tilelang.lowering.build.residences import DimShare as DimShare
-from tilelang.lowering.build.residences import Fixed as Fixed
-from tilelang.lowering.build.residences import NotOwner as NotOwner
-from tilelang.lowering.build.residences import Owners as Owners
-from tilelang.lowering.build.residences import Partial as Partial
-from tilelang.lowering.build.residences import Residence as Residence
-from tilelang.lowering.build.residences import Scalar as Scalar
-from tilelang.lowering.build.residences import Share as Share
-from tilelang.lowering.build.residences import Staging as Staging
-from tilelang.lowering.build.residences import Whole as Whole
-from tilelang.lowering.build.residences import is_thread_part as is_thread_part
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
 from tilelang.spec import Spec

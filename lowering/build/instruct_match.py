@@ -14,9 +14,10 @@ from tilelang.errors import Refusal, at_step, counted
 from tilelang.expr import Axis, Pad, Read
 from tilelang.instruction import ONE_LANE, Instruction, known, use
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.matches import Matched, Resident, Seen, described, global_read, left, promised, resident, seen
 from tilelang.lowering.build.reads import residence_of
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.matching import Leaf as MatchedLeaf
 from tilelang.meaning import POINTWISE
 from tilelang.spec import Spec, complete

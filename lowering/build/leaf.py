@@ -14,9 +14,9 @@ from tilelang.expr import INDEX, Binary, Const, Expr, Read, Reduce, Select, Var,
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import effect_of, settled, stored_where
 from tilelang.lowering.build.combine import Combining, as_logical, elements, stored
-from tilelang.lowering.build.frame import Build, Frame, NotOwner, Staging
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.reads import state_at, state_indices, stored_at, value_at
-from tilelang.lowering.build.residences import within
+from tilelang.lowering.build.residences import NotOwner, Staging, within
 from tilelang.lowering.guards import Access, Effect
 from tilelang.simplify import conjunction, conjuncts, interval, simplify
 from tilelang.steps import Do, Step, Vectorize

@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 
 from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.lowering.build.frame import Build, Frame, Owners, is_move
+from tilelang.lowering.build.frame import Build, Frame, is_move
+from tilelang.lowering.build.residences import Owners
 from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
 from tilelang.machine import Profile
 from tilelang.simplify import simplify

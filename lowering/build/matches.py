@@ -14,7 +14,7 @@ from tilelang.check import advance
 from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute
-from tilelang.lowering.build.frame import Box, Residence
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.meaning import MOVE, POINTWISE, UPDATE, Means
 from tilelang.simplify import interval, simplify
 from tilelang.spec import Spec, point

@@ -15,9 +15,10 @@ from tilelang.instruction import ONE_LANE, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import check_chain, laid_out
 from tilelang.lowering.build.cover import Region, sources
-from tilelang.lowering.build.frame import Box, Build, Frame, Move, Ring, Staging, Target
+from tilelang.lowering.build.frame import Build, Frame, Move, Ring, Target
 from tilelang.lowering.build.instruct_match import leaf_match, written_out
 from tilelang.lowering.build.lookahead import slots_below
+from tilelang.lowering.build.residences import Box, Staging
 from tilelang.lowering.build.stops import by_registers, without_stops
 from tilelang.simplify import conjunction
 from tilelang.spec import Spec, names_below

@@ -16,8 +16,9 @@ from tilelang.lowering.build.accesses import accesses_of, depends, facts, settle
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.fragments import FragmentShare, open_bounds, unguardable
-from tilelang.lowering.build.frame import Build, Frame, NotOwner, Residence, Share
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.reads import residence_of, stored_at, value_at
+from tilelang.lowering.build.residences import NotOwner, Residence, Share
 from tilelang.lowering.build.runs import Run
 from tilelang.lowering.build.state import kept_beyond
 from tilelang.lowering.guards import Effect, fills, fold

@@ -14,7 +14,7 @@ import numpy as np
 from tilelang.errors import Refusal
 from tilelang.expr import Expr, Var
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import NotOwner, Share
+from tilelang.lowering.build.residences import NotOwner, Share
 from tilelang.simplify import interval
 from tilelang.spec import Bound, Spec
 from tilelang.steps import Step

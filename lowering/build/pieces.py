@@ -9,7 +9,8 @@ from tilelang.expr import Const, index
 from tilelang.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.frame import Box, Build, Frame, Piece, Target
+from tilelang.lowering.build.frame import Build, Frame, Piece, Target
+from tilelang.lowering.build.residences import Box
 from tilelang.lowering.build.results import boxes_for, stored_by_round
 from tilelang.lowering.build.spreads import numbers
 from tilelang.simplify import simplify

@@ -12,11 +12,12 @@ from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.cover import nobody_reads, region_of
 from tilelang.lowering.build.fragment_loads import share_of
 from tilelang.lowering.build.fragment_results import stage_share
-from tilelang.lowering.build.frame import Box, Build, Frame, Move, Residence, Target
+from tilelang.lowering.build.frame import Build, Frame, Move, Target
 from tilelang.lowering.build.lookahead import ahead_in, slots_below
 from tilelang.lowering.build.moves import box_for, move_frame, move_region, shared_buffer, through_registers
 from tilelang.lowering.build.prefetch import prefetch
 from tilelang.lowering.build.redistribute import redistributed
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.lowering.build.rounds import awaits_itself, completes_later
 from tilelang.lowering.build.stages import stage_frame
 from tilelang.lowering.build.stops import by_registers

@@ -18,10 +18,11 @@ from tilelang.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.clusters import plan_clusters
-from tilelang.lowering.build.frame import Box, Build, Frame, Partial, Residence, Scalar, Target, Whole
+from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.instruct_checks import check_lowered
 from tilelang.lowering.build.instruct_match import written_out
 from tilelang.lowering.build.nest import chain
+from tilelang.lowering.build.residences import Box, Partial, Residence, Scalar, Whole
 from tilelang.lowering.build.role_loads import all_roles
 from tilelang.lowering.build.roles import Plan, plan_roles
 from tilelang.lowering.build.spreads import check_level, following_owners, numbers, units_numbered

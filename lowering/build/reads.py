@@ -6,7 +6,8 @@ from tilelang.expr import Axis, Const, Expr, Pad, Read, Select, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.combine import as_logical
-from tilelang.lowering.build.frame import Build, Fixed, Frame, Residence, Share, Staging, StatePlace
+from tilelang.lowering.build.frame import Build, Frame, StatePlace
+from tilelang.lowering.build.residences import Fixed, Residence, Share, Staging
 from tilelang.simplify import FALSE, conjunction, conjuncts, interval, simplify
 from tilelang.steps import Place
 

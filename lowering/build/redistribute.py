@@ -17,10 +17,10 @@ from tilelang.instruction import Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.cover import Region
 from tilelang.lowering.build.fragment_loads import fetch_share
-from tilelang.lowering.build.frame import Box, Build, Frame, Share, own_copy
+from tilelang.lowering.build.frame import Build, Frame, own_copy
 from tilelang.lowering.build.lane_exchanges import gather, warp_lanes
 from tilelang.lowering.build.leaf import guarded
-from tilelang.lowering.build.residences import within
+from tilelang.lowering.build.residences import Box, Share, within
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Place

@@ -10,9 +10,10 @@ from tilelang.dtype import DType
 from tilelang.expr import Axis, Binary, Expr, Read, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import check_chain, laid_out, refuse
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Target
+from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.instruct_match import written_out
 from tilelang.lowering.build.moves import move_steps
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.simplify import conjunction
 from tilelang.spec import point
 from tilelang.steps import Fuse, Place, Step, Unfuse

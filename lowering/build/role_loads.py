@@ -18,9 +18,10 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.clusters import divided, is_multicast, shares
 from tilelang.lowering.build.cover import nobody_reads, region_of
-from tilelang.lowering.build.frame import Build, Frame, Move, Residence, StatePlace, Target
+from tilelang.lowering.build.frame import Build, Frame, Move, StatePlace, Target
 from tilelang.lowering.build.moves import box_for, move_region
 from tilelang.lowering.build.place import load
+from tilelang.lowering.build.residences import Residence
 from tilelang.lowering.build.roles import Plan, Role, Roles, Signals, by_role
 from tilelang.lowering.build.rounds import completes_later
 from tilelang.lowering.build.state import accumulate

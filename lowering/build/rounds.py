@@ -14,7 +14,8 @@ from typing import Any
 from tilelang.expr import Expr, Var, index, substitute
 from tilelang.instruction import IN_ORDER_GROUP, use
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Box, Build, Frame, Residence, Ring, Walk
+from tilelang.lowering.build.frame import Build, Frame, Ring, Walk
+from tilelang.lowering.build.residences import Box, Residence
 from tilelang.simplify import conjunction, simplify
 from tilelang.spec import Bound
 from tilelang.steps import Do, Place

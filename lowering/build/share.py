@@ -12,11 +12,11 @@ from tilelang.expr import Expr, Var, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.cover import Region, sources
-from tilelang.lowering.build.frame import Build, DimShare, Fixed, Frame, Share, Target
+from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
 from tilelang.lowering.build.moves import move_frame
 from tilelang.lowering.build.regions import Use
-from tilelang.lowering.build.residences import is_thread_part
+from tilelang.lowering.build.residences import DimShare, Fixed, Share, is_thread_part
 from tilelang.lowering.build.stages import stage_frame
 from tilelang.simplify import interval, simplify
 from tilelang.spec import AxisState, Bound, Spec, point

@@ -8,8 +8,9 @@ from tilelang.expr import index
 from tilelang.lowering import ir
 from tilelang.lowering.build.base import refuse
 from tilelang.lowering.build.combine import stored
-from tilelang.lowering.build.frame import Build, Frame, Residence, StatePlace, Target
+from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target
 from tilelang.lowering.build.reads import residence_of
+from tilelang.lowering.build.residences import Residence
 from tilelang.lowering.build.results import (
     boxes_for,
     by_round,

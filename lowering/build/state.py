@@ -16,13 +16,14 @@ from tilelang.lowering.build.base import check_chain, refuse
 from tilelang.lowering.build.combine import Combining, elements, stored
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.fragments import SLOTS
-from tilelang.lowering.build.frame import Build, Frame, Partial, StatePlace, Target, Whole
+from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target
 from tilelang.lowering.build.instruct_match import held_as
 from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_below
 from tilelang.lowering.build.meet import Each, each, threads_meet
 from tilelang.lowering.build.moves import whole_version
 from tilelang.lowering.build.pieces import in_pieces
 from tilelang.lowering.build.reads import residence_here
+from tilelang.lowering.build.residences import Partial, Whole
 from tilelang.lowering.build.results import boxes_for, by_round, check_stop, stored_by_round
 from tilelang.lowering.build.roles import on_roles
 from tilelang.lowering.build.shared_state import shared_accumulator
