@@ -16,12 +16,12 @@ from tilelang.computation import Tensor
 from tilelang.dtype import DType
 from tilelang.errors import Span
 from tilelang.explain import Chain
-from tilelang.expr import INDEX, Const, Expr, Var, free, index
+from tilelang.expr import INDEX, Const, Expr, Var, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.build.residences import Box, Residence
 from tilelang.machine import Profile
 from tilelang.simplify import simplify
-from tilelang.spec import Spec
+from tilelang.spec import Spec, point
 from tilelang.steps import Place, Split, Step
 from tilelang.task import State, Task
 
@@ -272,9 +272,6 @@ class Frame:
 
     def coordinates(self, points: Mapping[str, Expr]) -> dict[Expr, Expr]:
         """Axis -> its value, for the task's axes; points: the value of each axis of the spec."""
-        from tilelang.expr import substitute
-        from tilelang.spec import point
-
         mapping = {point(name): value for name, value in points.items()}
         named = {n: simplify(substitute(e, mapping)) for n, e in self.spec.coordinates}
         axes: dict[Expr, Expr] = {a: named[a.name] for a in (*self.task.axes, *self.task.reduction_axes)}

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.errors import Refusal
-from tilelang.expr import Expr, Var
+from tilelang.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.residences import NotOwner, Share
 from tilelang.simplify import interval
@@ -72,7 +72,7 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], condition
 
 def offsets_within(offset: Expr, bounds: Sequence[Bound], threads: int) -> tuple[tuple[int, ...], ...]:
     """The values of an offset that each thread has: over all rounds of the walks in it where the bounds hold."""
-    found = coordinates([offset, *(b.holds(_number(0)) for b in bounds)], threads)
+    found = coordinates([offset, *(b.holds(index(0)) for b in bounds)], threads)
     assert found is not None, "a walk has numbers"
     own = np.logical_and.reduce(found[2:])
     of, offsets = found[0][own], found[1][own]
@@ -141,7 +141,7 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
     for d, dim in enumerate(share.dims):
         first = np.zeros(threads, np.int64)
         first[units[0][::-1]] = units[1 + d][::-1]  # in round 0 of what else the unit depends on
-        own = [int(evaluate(dim.offset(_number(slot)), {})) for slot in range(dim.size)] if dim.own is None else dim.own
+        own = [int(evaluate(dim.offset(index(slot)), {})) for slot in range(dim.size)] if dim.own is None else dim.own
         mine = np.array([[o in offsets for o in own] for offsets in dim.by_thread or (own,)], bool)
         owned.append(np.where(mine, first[:, None] + np.array(own, np.int64), -1))  # elements count from 0
     has = np.ones(points[0].shape, bool)
@@ -156,12 +156,6 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
     for d, x in enumerate(element):
         owners &= (owned[d] == x).any(axis=1)
     return f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} but is in {_registers(owners)}"
-
-
-def _number(n: int) -> Expr:
-    from tilelang.expr import index
-
-    return index(n)
 
 
 def _element(name: str, dims: Sequence[str], element: Sequence[int]) -> str:
