@@ -304,7 +304,6 @@ def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) 
 
 def st_read(frame: Frame, tensor: Tensor) -> Expr:
     """How a value reads a state's tensor."""
-
     return Read(tensor, frame.task.axes)
 
 
