@@ -18,11 +18,12 @@ from tests.instructions import kernels
 from tilelang import bound, expr, numeric, profile_files
 from tilelang import dtype as dt
 from tilelang.lowering import ir, printer, threads
+from tilelang.lowering.build.nest import VERBS
 from tilelang.lowering.drivers import extensions
 from tilelang.lowering.role_threads import RoleThreads
 from tilelang.lowering.targets import c_expressions, c_family, opencl
 from tilelang.schedule import Builder
-from tilelang.steps import Step
+from tilelang.steps import Open, Place, Step, When
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.glob("tests/**/*.py") if p != Path(__file__).resolve())
@@ -147,6 +148,11 @@ def test_every_step_has_a_method_and_a_test() -> None:
     for method in METHODS.values():
         assert hasattr(Builder, method)
         assert f".{method}(" in TESTS or f".{method}(" in EXAMPLES, f"no test writes .{method}(...)"
+
+
+def test_every_step_that_is_left_in_a_schedule_is_lowered() -> None:
+    assert set(subclasses(Step)) - set(VERBS) == {Place, Open, When}  # conditions are decided before, holes refused
+    assert {verb for verb in VERBS if isinstance(verb, str)} == {"load", "compute", "accumulate", "via"}  # a place's
 
 
 KERNEL_EXPRESSIONS = [c for c in subclasses(expr.Expr) if c not in (expr.Axis, expr.Read, expr.Pad, expr.Reduce)]
