@@ -107,7 +107,8 @@ def test_what_does_not_change_is_copied_whole(again: Callable[[Any], Any]) -> No
     m, k = tl.axes(m=4, k=5)
     A = tl.input("A", tl.float32, m, k)
     made = tl.schedule(tl.define("Y", tl.sum(A[m, k], over=k), m)).tile(m=2).to(tl.block)
-    for whole in (A, made, made.computation, made.computation.definitions[0]):
+    unchanging: tuple[Any, ...] = (A, made, made.computation, made.computation.definitions[0])
+    for whole in unchanging:
         with pytest.raises(AttributeError, match="does not change once it is made"):
             whole.name = "other"
         assert str(again(whole)) == str(whole) and type(again(whole)) is type(whole)
