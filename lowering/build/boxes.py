@@ -75,6 +75,11 @@ def _region(frame: Frame, step: Do, name: str, variables: tuple[Var, ...], resid
                          f" {len(operand.dims)} dimensions, whose rows begin at multiples of {operand.alignment_bytes} bytes",
                          "use a tensor of that form, or remove the `do` to use plain loops",
                          f"{residence.tensor.name} has shape {list(residence.buffer.shape)}, rows of {pitch} bytes")  # fmt: skip
+        width = ((interval(variables[-1])[1] or 0) + 1) * residence.buffer.dtype.bytes
+        if width % max(1, operand.alignment_bytes):
+            raise refuse(step, "instruction-mismatch", f"`{step}`: operand {operand.name} needs rows of a multiple of"
+                         f" {operand.alignment_bytes} bytes", "move tiles with wider rows, or remove the `do` to use plain loops",
+                         f"the rows of the tile are {width} bytes")  # fmt: skip
         return ir.Region(name, variables)
     assert isinstance(residence, Box) and residence.placement is not None
     dims = {d: (interval(v)[1] or 0) + 1 for d, v in zip(residence.placement.dims, residence.placement.variables, strict=True)}

@@ -68,10 +68,10 @@ def copied_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt |
 
 def _copy(build: Build, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.Stmt:
     """The elements of a leaf in as few copies as the device and their addresses allow."""
+    if frame.is_empty:
+        return ir.seq()
     moving = step.axis if step is not None and frame.spec.axis(step.axis).extent != 1 else None
     elements = frame.spec.axis(moving).extent if moving is not None else 1
-    if elements == 0:
-        return ir.seq()
     of = frame.target.places[0].buffer.dtype.bytes
     sizes = [n for n in build.profile.async_copy_bytes if n % of == 0 and elements % (n // of) == 0]
     if not sizes:

@@ -262,6 +262,11 @@ class Frame:
         return self.matched.match
 
     @property
+    def is_empty(self) -> bool:
+        """Whether there is no point to compute, to store or to move: an axis has none; of reductions while they are summed up."""
+        return any(a.extent == 0 and not (self.finishing and a.reduction) for a in self.spec.axes)
+
+    @property
     def unrolled(self) -> frozenset[Expr]:
         """The variables that number registers, so that their loops are unrolled."""
         return frozenset(v for e in self.slots for v in free(e))

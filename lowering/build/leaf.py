@@ -24,14 +24,14 @@ from tilelang.steps import Do, Step, Vectorize
 
 def plain_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt:
     """The statement at the end of a chain without an instruction."""
+    if frame.is_empty:
+        return ir.seq()
     points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
     if step is None or frame.spec.axis(step.axis).extent == 1:
         return at_points(build, frame, points, None, step)
     axis = frame.spec.axis(step.axis)
     if frame.finishing and axis.reduction:
         return at_points(build, frame, points, None, step)
-    if axis.extent == 0:
-        return ir.seq()
     lane = build.variable("lane", axis.extent)
     points[axis.name] = simplify(axis.base + lane)
     bounds = tuple(b.replace(offset=simplify(b.offset + lane)) for b in axis.bounds)

@@ -64,3 +64,15 @@ def test_other_drivers_have_no_tensor_maps(driver: Any) -> None:
     with pytest.raises(DeviceError) as caught:
         driver.Connection.tensor_map(None, TensorMap(tl.float16, (64, 64), (128, 2), (64, 64)), 0)
     assert caught.value.code == "tensor-map"
+
+
+def test_rows_of_a_box_are_whole_pieces_of_memory() -> None:
+    """Rows of 4 float16 are 8 bytes, of which a tensor map cannot make a box: told when it is compiled, not at the launch."""
+    m, n, k = tl.axes(m=64, n=64, k=64)
+    A, B = tl.input("A", tl.float16, m, k), tl.input("B", tl.float16, n, k)
+    product = tl.define("C", tl.sum(tl.cast(A[m, k], tl.float32) * tl.cast(B[n, k], tl.float32), over=k), m, n)
+    blocks = tl.schedule(product).units(block=tl.warps(1).as_role("p") + tl.warps(1).as_role("q")).tile(m=16, n=16).to(tl.block)
+    chunks = blocks.accumulate(tl.register).split(k=4).load("A", tl.shared, ahead=1, on="p", steps=tl.move().do("tma_load_2d"))
+    with pytest.raises(tl.Refusal) as caught:
+        tl.compile(chunks.tile(m=16).to("q").tile(m=2, n=4).to(tl.thread), target=tl.target("cuda", profile="hopper"))
+    assert caught.value.code == "instruction-mismatch" and caught.value.counterexample == "the rows of the tile are 8 bytes"

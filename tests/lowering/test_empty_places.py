@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
+
 import tilelang as tl
 from tests.lowering.test_shares import faults
 from tilelang import testing
@@ -50,3 +52,28 @@ def test_a_reduction_without_points_is_its_identity_by_one_block() -> None:
         made = tl.schedule(y).tile(**sizes).to(tl.block)
         assert not faults(made)
         assert [kernel.grid[0] for kernel in testing.lowered(made).kernels] == [3 if "i" in sizes else 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("profile", "dialect", "tiles", "load"),
+    [
+        ("avx2", "cpu", "tile i=1 -> block", "load X in shared"),
+        ("ampere", "cuda", "tile i=2 -> block\n  split i=1", "load X in shared ahead 1"),
+    ],
+)
+def test_a_load_of_a_tensor_without_elements_moves_none(profile: str, dialect: str, tiles: str, load: str) -> None:
+    """A stage reads it, though at no point; no step walks the axis without points."""
+    text = f"""computation a {{
+  input X: float32[i: 2, k: 0]
+  C[i, k] = X[i, k]
+  output Z[i] = sum[k] C[i, k]
+}}
+schedule for a {{
+  {tiles}
+  {load}
+  compute C in register
+}}"""
+    kernel = tl.compile(tl.parse(text).schedule(), tl.target(dialect, profile=profile))
+    simulated = tl.simulate(kernel)
+    assert simulated.findings == () and simulated.outputs["Z"].tolist() == [0, 0]
+    assert "X_shared" not in str(kernel.program.kernels[0].body)
