@@ -4,9 +4,10 @@ Those that were timed stand under the key of their timing; one that was only con
 of its own.
 
 It only saves time. What cannot be read or written is a warning, and the work goes on without it; a damaged file is set aside and begun
-anew, but a file that a person named and that never was a database of schedules is left as it is. Schedules stand in it as text, which is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but
-not run code. A process opens the file for one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file
-aside has the lock alone, for SQLite must not lose a file that it has open.
+anew, but a file that a person named and that never was a database of schedules is left as it is. Schedules stand in it as text, which
+is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but not run code. A process opens the file for
+one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file aside has the lock alone, for SQLite must not
+lose a file that it has open.
 """
 
 from __future__ import annotations
