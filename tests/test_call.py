@@ -180,3 +180,19 @@ def test_a_signals_handler_may_call_the_kernel_that_it_interrupts() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert not wrong
+
+
+def test_what_a_kernel_has_is_named_where_it_is_asked_of_a_kernel_function() -> None:
+    @tl.kernel
+    def doubled(x: Any) -> Any:
+        i = tl.axes(i=x.shape[0])
+        return tl.define("y", 2 * x[i], i)
+
+    for name in ("source", "schedule", "explain", "refinements"):
+        with pytest.raises(AttributeError) as caught:
+            getattr(doubled, name)
+        told = f"doubled has a kernel for each kind of arguments: doubled.compile(x).{name}, or doubled.kernels[0].{name}"
+        assert str(caught.value) == told
+        assert getattr(doubled.compile(np.arange(4, dtype=np.int32)), name)
+    with pytest.raises(AttributeError, match="has no attribute 'sauce'"):
+        _ = doubled.sauce

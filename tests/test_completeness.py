@@ -114,6 +114,29 @@ def test_every_keyword_of_a_verb_is_named_and_typed() -> None:
             assert all(p.annotation != "Any" for p in parameters if p.kind == p.VAR_KEYWORD), (cls, name)
 
 
+OWN_NAMES = {"arrays", "named", "changes"}  # of inputs, of fields
+
+
+def test_every_keyword_of_a_public_function_is_named_and_typed() -> None:
+    """What takes any name takes names of the caller's: axes, inputs; or the fields of a value, to change them."""
+    for name in tl.__all__:
+        public = getattr(tl, name)
+        methods = [m for m in vars(public) if not m.startswith("_") or m == "__call__"] if inspect.isclass(public) else []
+        for function in [getattr(public, m) for m in methods] or [public]:
+            if not inspect.isfunction(function):
+                continue
+            for p in [*inspect.signature(function).parameters.values()]:
+                assert p.name in ("self", "cls") or p.annotation is not p.empty, (name, p)
+                assert p.kind != p.VAR_KEYWORD or p.name in OWN_NAMES or p.annotation != "Any", (name, p)
+
+
+def test_python_suggests_the_nearest_verb() -> None:
+    """In a traceback: the message itself is Python's."""
+    code = "import tilelang as tl; tl.move().acumulate(tl.register)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert "Did you mean: 'accumulate'?" in told
+
+
 @pytest.mark.parametrize(("misspelled", "meant"), [("defin", "define"), ("compil", "compile"), ("imput", "input")])
 def test_python_suggests_the_nearest_public_name(misspelled: str, meant: str) -> None:
     code = f"import tilelang as tl; tl.{misspelled}"  # a fresh process: what loads on first use is not loaded yet

@@ -11,7 +11,7 @@ import itertools
 import keyword
 import math
 import re
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 from unicodedata import normalize
 
 from tilelang import dtype as dt
@@ -212,7 +212,7 @@ def check_name(name: Any) -> None:
         raise ComputationError("name", f"{name!r} cannot name a tensor or an axis", span=caller_span(), mend=mend)
 
 
-def axes(**extents: Any) -> Any:
+def axes(**extents: SupportsIndex | Symbol) -> Any:
     """Axes by name and extent, in the order given; one alone comes by itself.
 
     Tensors know their axes by name and extent. In one definition, axes of one name must be from one call: `sum(X[a, b], over=b)` with
@@ -227,7 +227,7 @@ def axes(**extents: Any) -> Any:
     return made[0] if len(made) == 1 else made
 
 
-def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = None, **dims: Any) -> Tensor:
+def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = None, **dims: SupportsIndex | Symbol) -> Tensor:
     """An input: its dimensions are axes, or are named with their extents, as in input("X", float32, n=16, c=64).
 
     range: for a tensor of integers that will index another: its values v keep range[0] <= v < range[1].

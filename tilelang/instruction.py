@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang.errors import ComputationError, Refusal, Span, TileLangError, brief, caller_span, counted
 from tilelang.expr import Axis, Pad, Read, rewrite
 from tilelang.fragment import Fragment, fragment, row_major
+from tilelang.machine import Level
 from tilelang.meaning import MOVE, UPDATE, Means, check_bounds, computes, evaluate, moves, undefined, updates
 from tilelang.node import Node, node
 from tilelang.operand import Operand, Queue, name_of
@@ -246,7 +247,7 @@ def instruction(
     *,
     means: Means,
     operands: Iterable[Operand],
-    level: Any,
+    level: Level | str,
     shape: Mapping[str, int] | None = None,
     lanes: int | None = None,
     completes: str = AT_ONCE,

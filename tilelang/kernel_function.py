@@ -85,6 +85,16 @@ class KernelFunction:
             found = self._kernels[key] = compile(made, dialect, trials=self._trials)
         return found, given
 
+    def __getattr__(self, name: str) -> Any:
+        """What one kernel has is looked for at the wrong place: there may be several."""
+        if name.startswith("_") or name not in {*dir(Kernel), *Kernel.__annotations__}:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        called, taken = self._function.__name__, ", ".join(self._taken.parameters)
+        message = (
+            f"{called} has a kernel for each kind of arguments: {called}.compile({taken}).{name}, or {called}.kernels[0].{name}"
+        )
+        raise AttributeError(message, name=name, obj=self)
+
     def __reduce__(self) -> str:
         return self.__qualname__  # as a function: by its name
 
