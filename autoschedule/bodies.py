@@ -13,7 +13,8 @@ from tilelang.autoschedule.nest import Tile
 
 def passes(loops: Loops, depth: int) -> int:
     """How often what stands inside the first `depth` loops runs: pieces outside of the tensors are passed over."""
-    return math.prod(-(-n // loops.tiles[depth][a]) for a, n in loops.nest.extents.items())
+    tile = loops.tiles[depth]
+    return math.prod([-(-n // tile[a]) for a, n in loops.nest.extents.items()])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Body:
 
     def vectors(self, axes: Iterator[str] | list[str] | frozenset[str]) -> int:
         """Vectors of the points along some axes."""
-        return math.prod(-(-self.tile[a] // self.lanes) if a == self.axis else self.tile[a] for a in axes)
+        return math.prod([-(-self.tile[a] // self.lanes) if a == self.axis else self.tile[a] for a in axes])
 
 
 def piece_depth(loops: Loops) -> int:

@@ -96,7 +96,7 @@ class Access:
     store: bool = False
     padded: bool = False
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return self.tensor.name
 

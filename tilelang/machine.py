@@ -7,9 +7,11 @@ learns at run time is merged by `with_queried`, which gives a new one. A number'
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from tilelang.dtype import DType
 from tilelang.errors import Refusal
@@ -17,9 +19,6 @@ from tilelang.lazy import cached_property
 from tilelang.node import Node, node
 from tilelang.records import near
 from tilelang.renamed import moved
-
-if TYPE_CHECKING:
-    pass
 
 SHIPPED = "shipped: "  # how the source of a number begins that a measured profile has from a shipped one
 QUERIED = "queried from the device"
@@ -107,9 +106,6 @@ class Curve:
         >>> Curve("reads", "footprint_bytes", "gb_per_s", ((1024.0, 100.0), (4096.0, 50.0))).at(2048)
         75.0
         """
-        import bisect
-        import math
-
         after = bisect.bisect_left(self.points, (x, -math.inf))
         if after == 0 or after == len(self.points):
             return self.points[min(after, len(self.points) - 1)][1]
