@@ -86,8 +86,8 @@ def no_collection() -> Iterator[None]:
 
 def planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None = None
-) -> tuple[Schedule, ir.Program]:
-    """The schedule for what is given, and its program.
+) -> tuple[Schedule, ir.Program, bool]:
+    """The schedule for what is given, its program, and whether it was constructed now.
 
     trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. progress: is told how far
     that is. Raises Refusal for a schedule that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can
@@ -99,10 +99,10 @@ def planned(
 
 def _planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None
-) -> tuple[Schedule, ir.Program]:
+) -> tuple[Schedule, ir.Program, bool]:
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
     if isinstance(given, Schedule) and not has_holes(given.steps):
-        return given, lower(given.computation, given.steps, here, options, target.needs)
+        return given, lower(given.computation, given.steps, here, options, target.needs), False
     if options.without_rules:
         options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
     if target.origin in UNMEASURED:
@@ -123,7 +123,9 @@ def _planned(
     plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
-    return (plan, program) if near is None else _or_neighbour(near, plan, program, here, options, target.needs)
+    if near is not None:
+        plan, program = _or_neighbour(near, plan, program, here, options, target.needs)
+    return plan, program, known is None
 
 
 def check(given: Schedule, profile: Profile) -> None:

@@ -7,6 +7,7 @@ its program and its binary: arguments are checked before the launch, nothing is 
 from __future__ import annotations
 
 import collections
+import contextlib
 import dataclasses
 import logging
 import math
@@ -36,6 +37,7 @@ from tilelang.node import Unchanging, fill
 from tilelang.options import Options
 from tilelang.profile_files import load_profile
 from tilelang.schedule import Builder, Schedule
+from tilelang.steps import Place
 from tilelang.targets import DIALECTS, Target, devices, target
 
 if TYPE_CHECKING:
@@ -80,10 +82,10 @@ def compile(
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
-    plan, program = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
+    plan, program, new = planning.planned(planning.asked(what, schedule), chosen, trials, options, progress)
     if options.check == "simulate":
         _check_simulated(plan, chosen, options.check_seconds)
-    return Kernel(plan, chosen, program, options)
+    return Kernel(plan, chosen, program, options, new)
 
 
 def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
@@ -167,8 +169,10 @@ class Kernel(Unchanging):
     options: Options
     computation: Computation
 
-    def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options) -> None:
+    def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options, new: bool = False) -> None:
+        """new: the schedule was just constructed, so that the kernel is hardly in a cache."""
         fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
+        self._new = new
         self._spare: list[tuple[dict[str, Any], Any]] = []  # workspaces that no call uses, each with the queue that used it last
         self._direct: Direct | None = None  # after the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
@@ -303,7 +307,9 @@ class Kernel(Unchanging):
 
     @cached_property
     def _launches(self) -> list[tuple[Function, tuple[str, ...], tuple[tuple[str, TensorMap], ...]]]:
-        module = self._connection.build(self.source, (), BinaryCache(self.options.cache_dir))
+        connection = self._connection
+        with self._compiler_begun():
+            module = connection.build(self.source, (), BinaryCache(self.options.cache_dir))
         names = kernel_names(self.program, DIALECTS[self.target.dialect])
         return [
             (
@@ -313,6 +319,14 @@ class Kernel(Unchanging):
             )
             for k in self.program.kernels
         ]
+
+    def _compiler_begun(self) -> contextlib.AbstractContextManager[None]:
+        """In the `with` the text is written and compiled: the compiler starts now, unless the text may have been compiled before."""
+        device, dialect = self.target.device, self.target.dialect
+        if device is None or not self._new:
+            return contextlib.nullcontext()
+        sums = any(step.verb == "accumulate" for step in self.schedule.steps if isinstance(step, Place))
+        return compilers.begun(dialect, device.architecture, DIALECTS[dialect].summing if sums else ())
 
     @cached_property
     def _workspace(self) -> tuple[ir.Buffer, ...]:

@@ -6,6 +6,7 @@ compiled by its driver alone.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib
 from collections.abc import Sequence
@@ -61,6 +62,16 @@ def load(dialect: str) -> Compiler:
             mend="read kernel.source, or use a target that has a compiler: " + ", ".join(sorted(COMPILERS)),
         )
     return cast(Compiler, importlib.import_module(f"tilelang.lowering.compilers.{COMPILERS[dialect]}"))
+
+
+def begun(dialect: str, architecture: str, options: Sequence[str]) -> contextlib.AbstractContextManager[None]:
+    """In the `with` a text of a dialect is written and compiled: a compiler that is a program, and takes a while to start, does so
+    meanwhile. options: those that the text will name."""
+    if dialect != "cpu":
+        return contextlib.nullcontext()
+    from tilelang.lowering.compilers import native
+
+    return native.begun(architecture, options)
 
 
 def tools() -> tuple[Tool, ...]:

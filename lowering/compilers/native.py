@@ -1,9 +1,9 @@
 """C for processors to a shared library, by clang and lld: those inside the `ziglang` wheel, or a system's clang of version 17 or newer.
 
-Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it. On Linux both read and
-write pipes and memory files, so that no folder needs to be writable. An architecture is a processor as LLVM names it, with the system
-after an `@` where that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`,
-`apple-m1@aarch64-macos`.
+Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it; `clang` may start while
+the text is written (`begun`). On Linux both read and write pipes and memory files, so that no folder needs to be writable. An
+architecture is a processor as LLVM names it, with the system after an `@` where that is not this one: `native`, `znver4`,
+`neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -261,9 +262,50 @@ def own_options(source: str) -> tuple[str, ...]:
 
 def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
     """An object file, or assembly. Raises DeviceError with the compiler's words."""
-    command = [*toolchain().clang, *FLAGS, *system.flags, *own_options(source), *options]
-    command += ["-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
-    return invoke(command, system, source.encode())
+    command, process = _command(system, (*own_options(source), *options), as_text), _AHEAD.process
+    if process is not None and process.args == command:
+        _AHEAD.process = None
+    else:
+        process = _started(command, reads=True)
+    return _output(_ended(process, source.encode()), system)
+
+
+def _command(system: System, options: Sequence[str], as_text: bool = False) -> list[str]:
+    """What compiles a text that comes through a pipe."""
+    return [*toolchain().clang, *FLAGS, *system.flags, *options, "-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
+
+
+class _Ahead(threading.local):
+    """The compiler that a thread has started before its text was written."""
+
+    process: subprocess.Popen[bytes] | None = None
+
+
+_AHEAD = _Ahead()
+
+
+@contextlib.contextmanager
+def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
+    """In the `with` a text is written and compiled: the compiler, which takes some milliseconds until it reads, starts now.
+
+    options: those that the text will name; where it names others, the compiler starts again.
+    """
+    outer, _AHEAD.process = _AHEAD.process, None
+    try:
+        with contextlib.suppress(DeviceError):  # whoever compiles says so
+            _AHEAD.process = _started(_command(system_of(architecture), options), reads=True)
+        yield
+    finally:
+        unused, _AHEAD.process = _AHEAD.process, outer
+        if unused is not None:
+            _end(unused)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Ends a program whose output nobody needs."""
+    process.kill()
+    with process:
+        pass
 
 
 def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
@@ -312,9 +354,7 @@ class Linker:
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.returncode is None:  # nothing was compiled
-            self._process.kill()
-            with self._process:
-                pass
+            _end(self._process)
 
     def link(self, code: bytes) -> bytes:
         """The library of an object file, once. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""

@@ -143,6 +143,8 @@ class Dialect:
     # Texts that stand first in a source in which a pattern occurs, once for each way in which the pattern's groups $1, $2 match. A
     # pattern without a space is about one word and the character behind it, or about which words there are, in no order.
     headers: tuple[tuple[str, str], ...] = ()
+    # The compiler's options that a text with sums in registers names.
+    summing: tuple[str, ...] = ()
     # The last text of a source.
     closing: str = ""
     restrict: str = "restrict"

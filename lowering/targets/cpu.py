@@ -34,6 +34,7 @@ typedef __SIZE_TYPE__ size_t;
 
 # A vector that begins as one value in every lane: a text with such accumulators spells its vectors out. clang's search for vectors
 # among scalars then joins the operands of different rows, and the registers that it needs for them spill.
+_SUMMING = "-fno-slp-vectorize"
 _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 
 # A call of a function over vectors, where no vector adds up: each call is a long row of operations that wait for each other. clang
@@ -102,8 +103,9 @@ EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
     }}
 }}
 """,
+    summing=(_SUMMING,),
     headers=(
-        (_ACCUMULATOR, "// clang: -fno-slp-vectorize\n"),
+        (_ACCUMULATOR, f"// clang: {_SUMMING}\n"),
         (_INDEPENDENT_CALLS, "// clang: -mllvm -pre-RA-sched=list-ilp\n"),
         (r"\A", _TYPES),
         (rf"\b({_SCALARS})(2|4|8|16|32|64)\b", "typedef $1 $1$2 __attribute__((ext_vector_type($2)));\n"),

@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import runtime
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import native
+from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.targets import c_family
 
 TWICE = """\
 __attribute__((visibility("default"))) void twice(void* const* arguments, char* scratch, long long first, long long last)
@@ -91,6 +95,67 @@ def test_a_text_that_does_not_compile_gives_the_compilers_words() -> None:
     with pytest.raises(DeviceError, match="undeclared") as raised:
         native.compile_source("void f(void) { g = 1; }", "native")
     assert raised.value.code == "compile-failed"
+
+
+@pytest.fixture
+def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """The compilers that are started; at the end of a test all of them have ended."""
+    started, start = list[Any](), native._started
+    native.resolved("native")
+
+    def noted(command: list[str], *given: Any, **named: Any) -> Any:
+        process = start(command, *given, **named)
+        started.extend([process] if "-c" in command else [])
+        return process
+
+    monkeypatch.setattr(native, "_started", noted)
+    yield started
+    assert all(p.returncode is not None and p.stdin.closed and p.stdout.closed for p in started)
+
+
+def test_a_compiler_starts_before_its_text_is_there(compilers: list[Any]) -> None:
+    with native.begun("native", ()):
+        assert len(compilers) == 1
+        assert native.compile_source(TWICE, "native").code and len(compilers) == 1
+        assert native.compile_source(TWICE + "// 2", "native").code and len(compilers) == 2  # one text is all that it reads
+
+
+def test_a_compiler_starts_again_for_other_options(compilers: list[Any]) -> None:
+    with native.begun("native", ("-O1",)):
+        assert native.compile_source(TWICE, "native").code
+    assert [p.returncode == 0 for p in compilers] == [False, True]
+
+
+def test_a_compiler_ends_where_no_text_comes(compilers: list[Any]) -> None:
+    with pytest.raises(RuntimeError), native.begun("native", ()):
+        raise RuntimeError
+    assert len(compilers) == 1
+
+
+@pytest.mark.parametrize("sums", [True, False])
+def test_a_kernel_is_written_while_its_compiler_starts(
+    compilers: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sums: bool
+) -> None:
+    """Where the schedule is constructed; for one that is given, as for one that is remembered, the text may be in a cache."""
+    i, k = tl.axes(i=64, k=48)
+    X = tl.input("X", tl.float32, i, k)
+    Y = tl.define("Y", tl.sum(X[i, k], over=k), i) if sums else tl.define("Y", X[i, k] * 2, i, k)
+    options = tl.Options(database="", cache_dir=str(tmp_path))
+    begun = list[int]()
+
+    def noted(*given: Any) -> str:
+        begun.append(len(compilers))
+        return c_family.emit(*given)
+
+    monkeypatch.setattr(runtime, "emit", noted)
+    constructed = tl.compile(Y, "cpu", options=options)
+    host.connect(host.devices()[0])._pool_code()
+    compilers.clear()
+    assert constructed(np.ones((64, 48), np.float32)).max() == (48 if sums else 2)
+    assert begun == [1] and len(compilers) == 1  # the text names the options that it was started with
+    given = tl.compile(constructed.schedule, "cpu", options=options)
+    given(np.ones((64, 48), np.float32))
+    assert begun == [1, 1]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the linker starts behind the compiler")
