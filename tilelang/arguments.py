@@ -225,6 +225,5 @@ def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
             tensor.name, f"has shape {tuple(array.shape)}, but the {role} has {tensor.shape}", "pass an array of that shape"
         )
     if array.dtype != type:
-        raise wrong(
-            tensor.name, f"has type {array.dtype}, but the {role} has {tensor.dtype}", f"convert it: .astype({type.name!r})"
-        )
+        mend = f"convert it: .astype({type.name!r})" if role == "input" else "pass an array of that type"
+        raise wrong(tensor.name, f"has type {array.dtype}, but the {role} has {tensor.dtype}", mend)

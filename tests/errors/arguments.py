@@ -40,6 +40,10 @@ def output_of_the_wrong_shape() -> None:
     _product()(A, B, out=np.empty((8, 4), np.float32))
 
 
+def output_of_the_wrong_type() -> None:
+    _product()(A, B, out=np.empty((8, 8)))
+
+
 def output_that_cannot_be_written() -> None:
     out = np.empty((8, 8), np.float32)
     out.flags.writeable = False
