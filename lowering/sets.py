@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from tilelang.expr import INDEX, Binary, Const, Expr, Unary, Var, free, index
-from tilelang.simplify import Linear, conjuncts, interval, interval_of, linear, simplify, weighted_sum
+from tilelang.simplify import Linear, conjuncts, exact, interval, interval_of, linear, simplify, weighted_sum
 
 MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
 MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into
@@ -155,7 +155,9 @@ def _cases(condition: Expr, holds: bool) -> tuple[Case, ...] | None:
     return None
 
 
-def _compared(op: str, left: Expr, right: Expr, holds: bool) -> tuple[Case, ...]:
+def _compared(op: str, left: Expr, right: Expr, holds: bool) -> tuple[Case, ...] | None:
+    if not exact(left, right):
+        return None
     up, down = linear(right - left), linear(left - right)
     match op:
         case "<":

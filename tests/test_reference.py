@@ -335,6 +335,17 @@ def test_blocks_cover_every_point_once() -> None:
             assert (seen == 1).all()
 
 
+def test_an_empty_tensor_takes_no_memory_however_long_it_is() -> None:
+    i, j, k = axes(i=2**22, j=2**24, k=0)
+    whole = as_computation(define("y", tl.input("x", dt.int8, k)[k], i, j, k))
+    tracemalloc.start()
+    try:
+        assert whole.evaluate(x=np.zeros(0, np.int8)).shape == (2**22, 2**24, 0)
+        assert tracemalloc.get_traced_memory()[1] < 2**24
+    finally:
+        tracemalloc.stop()
+
+
 def test_contract_is_einsum() -> None:
     generator = np.random.default_rng(0)
     for shape_a, shape_b, labels in [

@@ -228,6 +228,8 @@ def state_rounding(definition: Definition, reduce: Reduce, slack: float) -> Roun
 
 def blocks(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
     """The ranges of blocks of at most `limit` points that cover a shape; none for an empty shape, one () for a point."""
+    if 0 in shape:  # `product` would write out the corners along the other dimensions
+        return
     steps, room = [], limit
     for extent in reversed(shape):
         steps.append(max(1, min(extent, room)))

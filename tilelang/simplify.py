@@ -315,6 +315,22 @@ def magnitude(e: Expr) -> float:
     return abs(constant) + sum(abs(c) * _size_of(atom) for atom, c in terms)
 
 
+def exact(*sides: Expr) -> bool:
+    """Whether index expressions surely have the values of their linear forms, as integers: what leaves 64 bits wraps.
+
+    >>> from tilelang.expr import Axis
+    >>> i = Axis("i", 4)
+    >>> exact(i * 2**61 + 5), exact(i * 2**62)
+    (True, False)
+    """
+    return all(linear(e) == _atom(e) or magnitude(e) < LARGEST for e in sides)
+
+
+def difference(left: Expr, right: Expr) -> Linear | None:
+    """The linear form of left - right, where that can be solved for each of its terms within 64 bits; None where that might wrap."""
+    return linear(left - right) if magnitude(left) + magnitude(right) < LARGEST // 2 else None
+
+
 def _size_of(atom: Expr) -> float:
     """The greatest magnitude that an atom can have; infinite where nothing is known."""
     found = _size.get(atom)

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from tilelang.expr import INDEX, Binary, Const, Expr, Select, Var, binary, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.passes.turn import LEAST_LANES
-from tilelang.simplify import conjunction, conjuncts, interval, linear, simplify, weighted_sum
+from tilelang.simplify import conjunction, conjuncts, difference, interval, simplify, weighted_sum
 
 MOST_DIGITS = 4  # into how many loops one is taken apart whose index is divided
 
@@ -433,7 +433,10 @@ def _at_worst(condition: Expr, variables: list[Var]) -> Expr:
     """A comparison in the round in which it holds last; itself where it is something else."""
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
         return condition
-    steps = dict(linear(condition.left - condition.right)[0])
+    form = difference(condition.left, condition.right)
+    if form is None:
+        return condition
+    steps = dict(form[0])
     last = {v: index(v.upper if steps.get(v, 0) > 0 else 0) for v in variables if v.upper is not None}
     return simplify(substitute(condition, last))
 
@@ -449,7 +452,10 @@ def _ranges(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, lis
             continue
         if not isinstance(part, Binary) or part.op not in ("<", "<=") or part.left.dtype is not INDEX:
             return None, None
-        v, (terms, constant) = mine[-1], linear(part.left - part.right)
+        form = difference(part.left, part.right)
+        if form is None:
+            return None, None
+        v, (terms, constant) = mine[-1], form
         step = dict(terms).get(v, 0)
         others: Expr = index(constant - (part.op == "<="))  # step * v + others < 0
         for atom, c in terms:

@@ -20,7 +20,7 @@ import itertools
 
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import conjunction, conjuncts, linear, simplify, weighted_sum
+from tilelang.simplify import conjunction, conjuncts, exact, linear, simplify, weighted_sum
 
 LEAST_LANES = 4  # below them elements are as good
 
@@ -208,7 +208,7 @@ def _beside(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var, across: Va
 def _whole(condition: Expr, extents: dict[Var, int]) -> Expr | None:
     """Whether a square exists as a whole, by its last point; None where a part of the condition does not say so."""
     for part in conjuncts(condition):
-        if not isinstance(part, Binary) or part.op not in ("<", "<="):
+        if not isinstance(part, Binary) or part.op not in ("<", "<=") or not exact(part.left, part.right):
             return None
         terms, _ = linear(part.left - part.right)
         if any(step < 0 if atom in extents else bool(extents.keys() & set(atom.walk())) for atom, step in terms):

@@ -17,7 +17,7 @@ from math import gcd
 from tilelang.dtype import DType
 from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import FALSE, conjunction, conjuncts, linear, simplify, weighted_sum
+from tilelang.simplify import FALSE, conjunction, conjuncts, difference, exact, linear, simplify, weighted_sum
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 
@@ -177,7 +177,12 @@ class _Widening:
         for part in conjuncts(condition):
             if not self.depends(part):
                 uniform.append(part)
-            elif isinstance(part, Binary) and part.op in ("<", "<=") and self.slope(part) == 1:
+            elif (
+                isinstance(part, Binary)
+                and part.op in ("<", "<=")
+                and self.slope(part) == 1
+                and difference(part.left, part.right)
+            ):
                 counts.append(part)
             else:
                 rest.append(part)
@@ -185,7 +190,7 @@ class _Widening:
 
     def slope(self, comparison: Binary) -> int | None:
         """How much left - right grows from lane to lane; None where that is not constant."""
-        if comparison.left.dtype is not index(0).dtype:
+        if comparison.left.dtype is not index(0).dtype or not exact(comparison.left, comparison.right):
             return None
         terms, _ = linear(comparison.left - comparison.right)
         own = 0
@@ -355,9 +360,8 @@ class _Widening:
                 return loaded if outer is None else Select(outer, loaded, ir.Pack((otherwise,) * self.width))
         if self.is_interval((*counts, *rest)) and not _touches(otherwise):
             ends = [substitute(c, {self.lane: index(j)}) for c in (*counts, *rest) for j in (0, self.width - 1)]
-            whole = conjunction([*uniform, *ends])
-            if whole is not None:
-                return Select(whole, self.broadcast(self.widen(then)), self.pack(e))
+            whole, all_lanes = conjunction([*uniform, *ends]), self.broadcast(self.widen(then))
+            return all_lanes if whole is None else Select(whole, all_lanes, self.pack(e))
         return self.pack(e)
 
 

@@ -1,0 +1,43 @@
+"""Conditions whose terms nearly fill, or leave, 64 bits: index arithmetic wraps, so that no term may change sides."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from tilelang.schedule import Schedule
+from tilelang.testing.checking import check_schedule
+
+NEAR = 2**63 - 11  # 12 + NEAR wraps, 15 - NEAR does not
+HALF = 2**62  # twice as much wraps: it is the least number of all
+
+
+def rows(plan: Schedule, **given: np.ndarray) -> np.ndarray:
+    """The output, which the simulator and the processor give as well."""
+    assert check_schedule(plan, given, profile=tl.load_profile("zen4"), opencl=True, exactly=True) == []
+    return np.asarray(plan.computation.evaluate(**given))
+
+
+@pytest.mark.parametrize("factor, count, whole", [(-NEAR, 2, [1]), (HALF, 4, [2, 3])], ids=["nearly", "wraps"])
+def test_a_vector_takes_the_lanes_for_which_a_condition_holds(factor: int, count: int, whole: list[int]) -> None:
+    c, i = tl.axes(c=count, i=16)
+    X = tl.input("X", tl.int32, i)
+    Y = tl.define("Y", tl.where(i + c * factor < 12, X[i], 0), c, i)
+    x = np.arange(1, 17, dtype=np.int32)
+    expected = np.zeros((count, 16), np.int32)
+    expected[0, :12], expected[whole] = x[:12], x
+    assert (rows(tl.schedule(Y).tile(c=1).to(tl.block).vectorize(i=16), X=x) == expected).all()
+
+
+@pytest.mark.parametrize("factor, count, whole", [(-NEAR, 2, [1]), (HALF, 4, [2, 3])], ids=["nearly", "wraps"])
+def test_a_square_is_moved_as_far_as_a_condition_holds(factor: int, count: int, whole: list[int]) -> None:
+    c, i, j = tl.axes(c=count, i=16, j=16)
+    X = tl.input("X", tl.int32, j, i)
+    C = tl.define("C", tl.where(i + c * factor < 12, X[j, i], 0), c, i, j)
+    Y = tl.define("Y", C[c, i, j], c, i, j)
+    x = np.arange(1, 257, dtype=np.int32).reshape(16, 16)
+    expected = np.zeros((count, 16, 16), np.int32)
+    expected[0, :12], expected[whole] = x.T[:12], x.T
+    plan = tl.schedule(Y).tile(c=count, i=16, j=16).to(tl.block).split(c=1).compute(C, tl.shared)
+    assert (rows(plan, X=x) == expected).all()
