@@ -96,7 +96,7 @@ class Access:
     store: bool = False
     padded: bool = False
 
-    @functools.cached_property
+    @cached_property
     def name(self) -> str:
         return self.tensor.name
 

@@ -22,6 +22,7 @@ from tilelang.computation import Tensor
 from tilelang.dtype import DType, int32
 from tilelang.expr import INDEX, Axis, Binary, Cast, Expr, Pad, Read, Var, substitute
 from tilelang.instruction import Instruction
+from tilelang.lazy import cached_property
 from tilelang.machine import Profile
 from tilelang.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.tensor import Layout
@@ -96,7 +97,7 @@ class Words:
     lane: Access
     reduced: str
 
-    @functools.cached_property
+    @cached_property
     def depth(self) -> int:
         return next(iter(self.dots.values())).depth
 
@@ -111,7 +112,7 @@ class Words:
             return axis
         return next((d.name for d, i in zip(access.tensor.dims, access.indices, strict=True) if _is_axis(i, axis)), axis)
 
-    @functools.cached_property
+    @cached_property
     def counted(self) -> Nest:
         """The nest in words."""
         axes = tuple(
@@ -120,7 +121,7 @@ class Words:
         operation = {max(self.dots.items())[1].made.name: 1}
         return dataclasses.replace(self.nest, axes=axes, accesses=tuple(map(self.access, self.nest.accesses)), inner=operation)
 
-    @functools.cached_property
+    @cached_property
     def _accesses(self) -> dict[Access, Access]:
         return {access: self._in_words(access) for access in (self.row, self.lane)}
 
@@ -133,7 +134,7 @@ class Words:
         dims = tuple(Axis(d.name, -(-d.extent // self.depth)) if d.name == along else d for d in access.tensor.dims)
         return dataclasses.replace(access, tensor=Tensor(access.name, int32, dims))
 
-    @functools.cached_property
+    @cached_property
     def staged(self) -> frozenset[str]:
         """What cannot be read where it lies: the lanes' operand, and a row that is padded, or whose neighbours lie apart."""
         apart = self.row.padded or self.row.stride(self.reduced) != 1

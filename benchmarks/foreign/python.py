@@ -35,8 +35,8 @@ class _Builder:
         self.tensors: dict[str, Any] = {}
         for i in program["inputs"]:
             dtype = tl.bool if i["dtype"] == "bool" else getattr(tl, i["dtype"])
-            within = {"range": tuple(i["range"])} if i.get("range") else {}
-            self.tensors[i["name"]] = tl.input(i["name"], dtype, **dict(i["dims"]), **within)
+            named: dict[str, Any] = dict(i["dims"]) | ({"range": tuple(i["range"])} if i.get("range") else {})
+            self.tensors[i["name"]] = tl.input(i["name"], dtype, **named)
 
     def computation(self) -> Any:
         for d in self.program["definitions"]:

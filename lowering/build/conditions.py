@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from tilelang.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
 from tilelang.lowering.build.frame import Frame
 from tilelang.lowering.guards import fold
-from tilelang.simplify import conjunction, conjuncts, interval, linear, simplify
+from tilelang.simplify import conjunction, conjuncts, difference, interval, linear, simplify
 from tilelang.task import State, reads
 
 
@@ -72,7 +72,8 @@ def _inside(pad: Pad) -> list[Expr]:
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
-    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine.
+    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine, or where a
+    term that changes sides might wrap.
 
     A condition on data is not: a length that a tensor holds is tested at each point.
     """
@@ -84,7 +85,11 @@ def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
     ):
         return []
     points = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
-    d = simplify(substitute(condition.left - condition.right, frame.coordinates(points)))
+    there = frame.coordinates(points)
+    left, right = substitute(condition.left, there), substitute(condition.right, there)
+    if difference(left, right) is None:
+        return []
+    d = simplify(left - right)
     return {"<": [simplify(d + 1)], "<=": [d], "==": [d, simplify(index(0) - d)]}.get(condition.op, [])
 
 

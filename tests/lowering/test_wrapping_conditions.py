@@ -41,3 +41,13 @@ def test_a_square_is_moved_as_far_as_a_condition_holds(factor: int, count: int, 
     expected[0, :12], expected[whole] = x.T[:12], x.T
     plan = tl.schedule(Y).tile(c=count, i=16, j=16).to(tl.block).split(c=1).compute(C, tl.shared)
     assert (rows(plan, X=x) == expected).all()
+
+
+def test_a_walk_ends_where_a_condition_says_so_only_if_it_can_be_solved() -> None:
+    """`k - c * K < 20` stays within 64 bits, `k < 20 + c * K` does not."""
+    c, k = tl.axes(c=2, k=64)
+    X = tl.input("X", tl.int32, k)
+    Y = tl.define("Y", tl.sum(X[k], over=k, where=k - c * NEAR < 20), c)
+    x = np.arange(1, 65, dtype=np.int32)
+    plan = tl.schedule(Y).tile(c=1).to(tl.block).accumulate(tl.register).split(k=4).vectorize(k=4)
+    assert rows(plan, X=x).tolist() == [x[:20].sum(), x.sum()]
