@@ -97,7 +97,9 @@ def test_texts_refuse_a_reduction_that_hides_an_axis(value: str) -> None:
 
 
 def test_texts_may_use_a_reduced_axis_beside_its_reduction() -> None:
-    tl.parse(f"{HEAD} output Y[i] = V[i] + (sum[k] X[i, k] * (max[k] X[i, k]) * (sum[i] V[i])) }}").computation("t")
+    made = tl.parse(f"{HEAD} output Y[i] = V[i] + (sum[k] X[i, k] * (max[k] X[i, k]) * (sum[i] V[i])) }}").computation("t")
+    X, V = np.arange(64, dtype=np.float32).reshape(8, 8), np.arange(8, dtype=np.float32)
+    assert np.array_equal(made.evaluate(X=X, V=V), V + X.sum(1) * X.max(1) * V.sum())
 
 
 def test_texts_refuse_an_axis_that_hides_another() -> None:

@@ -110,6 +110,12 @@ def test_ampere_is_refused_where_nothing_copies_by_itself() -> None:
 
 def test_ampere_is_lowered_for_its_own_device() -> None:
     AMPERE.check("ampere")
+    (kernel,) = lower(AMPERE.computation, AMPERE.steps, load_profile("ampere")).kernels
+    assert (kernel.grid, kernel.threads, kernel.shared_bytes) == (
+        (64, 1, 1),
+        128,
+        64 * 1024,
+    )  # four buffers of A and B, of 8 KiB each
 
 
 def test_hopper_is_refused_for_its_roles_where_no_barrier_has_phases() -> None:

@@ -135,7 +135,10 @@ def test_maps_that_do_not_fit_are_refused(map: Fragment, written: bool, code: st
 
 
 def test_replicated_operands_may_be_read() -> None:
-    fragment(2, 4, lambda lane, slot: slot).check("X", (4,), written=False)
+    """By all lanes, which each hold the whole."""
+    both = fragment(2, 4, lambda lane, slot: slot)
+    both.check("X", (4,), written=False)
+    assert both.table.tolist() == [[[0], [1], [2], [3]]] * 2
 
 
 def test_the_map_of_one_thread_is_row_major() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -20,40 +21,48 @@ def test_order_extents() -> None:
     assert order_extents(tl.layout(lambda m, n: (n // 8, m, n % 8)), {"m": 3, "n": 20}) == [3, 3, 8]
 
 
+MANY = {"m": 5, "n": 20}
+
+
 @pytest.mark.parametrize(
-    "order",
+    ("order", "rounds"),
     [
-        tl.layout("n", "m"),
-        tl.layout(lambda m, n: (n // 8, m, n % 8)),
-        tl.layout(lambda m, n: (m // 2, n // 3, m % 2, n % 3)),
-        tl.layout(lambda m, n: (m, n % 4, n // 4)),
-        tl.layout(lambda m, n: (m, n ^ (m % 2))),
-        tl.layout(lambda m, n: (m, n // 4, (n % 4) ^ (m % 4))),
-        tl.layout(lambda m, n: (n // 8, m, n // 2 % 4, n % 2)),
-        tl.layout(lambda m, n: ((n + m) % 20, m)),
-        tl.layout(lambda m, n: (m, (n - 3 * m) % 20)),
-        tl.layout(lambda m, n: (m + 5 * n,)),
-        tl.layout(lambda m, n: (m + 8 * n,)),
-        tl.layout(lambda m, n: (4 - m, 19 - n)),
+        (tl.layout("n", "m"), MANY),
+        (tl.layout(lambda m, n: (n // 8, m, n % 8)), MANY),
+        (tl.layout(lambda m, n: (m // 2, n // 3, m % 2, n % 3)), MANY),
+        (tl.layout(lambda m, n: (m, n % 4, n // 4)), MANY),
+        (tl.layout(lambda m, n: (m, n ^ (m % 2))), MANY),
+        (tl.layout(lambda m, n: (m, n // 4, (n % 4) ^ (m % 4))), MANY),
+        (tl.layout(lambda m, n: (n // 8, m, n // 2 % 4, n % 2)), MANY),
+        (tl.layout(lambda m, n: ((n + m) % 20, m)), MANY),
+        (tl.layout(lambda m, n: (m, (n - 3 * m) % 20)), MANY),
+        (tl.layout(lambda m, n: (m + 5 * n,)), MANY),
+        (tl.layout(lambda m, n: (m + 8 * n,)), MANY),
+        (tl.layout(lambda m, n: (4 - m, 19 - n)), MANY),
+        (tl.layout(lambda m, n: (n // 8, m, n % 8)), {"m": 2, "n": 1}),  # of one tile: it has units without one
+        (tl.layout("m"), {"m": 2, "n": 1}),
+        (tl.layout(lambda n: (n % 4, n // 4)), {"n": 3}),  # n % 4 says all, the other term is 0
+        (tl.layout(lambda m, n: (n % 4, m, n // 4)), {"m": 1, "n": 4}),  # a term of one tile's axis may stand anywhere
+        (tl.layout(lambda k, i: (k, i ^ (k % 2))), {"k": 1, "i": 2}),  # where k has one tile, no term tells k
+        (tl.layout(lambda k, i: (k, (i + k) % 2)), {"k": 1, "i": 2}),
+        (tl.layout("m", "n"), {"m": 0, "n": 4}),  # no tiles: as good as any
     ],
 )
-def test_orders_that_take_every_tile_once(order: Layout) -> None:
-    rounds = {"m": 5, "n": 20}
+def test_orders_that_take_every_tile_once(order: Layout, rounds: dict[str, int]) -> None:
     check_order(order, rounds)
-    unit = Var("unit", INDEX, 0, math.prod(order_extents(order, rounds)) - 1)
+    extents = order_extents(order, rounds)
+    unit = Var("unit", INDEX, 0, math.prod(extents) - 1)
     found = tile_of(order, rounds, unit)
-    assert found is not None and unit.upper is not None
-    numbers = np.arange(unit.upper + 1)
+    assert found is not None
+    numbers = np.arange(math.prod(extents) if all(rounds.values()) else 0)
     tiles = list(
         zip(*(np.broadcast_to(evaluate(found[a], {unit: numbers}), numbers.shape).tolist() for a in rounds), strict=True)
     )
-    assert sorted(t for t in tiles if t[0] < 5 and t[1] < 20) == [(m, n) for m in range(5) for n in range(20)]
-    terms = [np.broadcast_to(evaluate(t, {Var("m", INDEX): np.array(m), Var("n", INDEX): np.array(n)}), ())
-             for m, n in tiles if m < 5 and n < 20 for t in order.terms]  # fmt: skip
-    numbered = [int(unit) for unit, (m, n) in enumerate(tiles) if m < 5 and n < 20]
-    extents = order_extents(order, rounds)
-    digits = np.array(terms).reshape(-1, len(extents))
-    assert [int(np.ravel_multi_index(tuple(d), extents)) for d in digits] == numbered
+    taken = {n: t for n, t in enumerate(tiles) if all(x < most for x, most in zip(t, rounds.values(), strict=True))}
+    assert sorted(taken.values()) == list(itertools.product(*map(range, rounds.values())))
+    for number, tile in taken.items():
+        at = {Var(a, INDEX): np.array(x) for a, x in zip(rounds, tile, strict=True)}
+        assert int(np.ravel_multi_index(tuple(int(evaluate(t, at)) for t in order.terms), tuple(extents))) == number
 
 
 @pytest.mark.parametrize("order", [
@@ -90,35 +99,10 @@ def test_orders_that_do_not(order: Layout, code: str) -> None:
     assert caught.value.code == code
 
 
-def test_an_order_of_one_tile_has_units_without_one() -> None:
-    check_order(tl.layout(lambda m, n: (n // 8, m, n % 8)), {"m": 2, "n": 1})
-    check_order(tl.layout("m"), {"m": 2, "n": 1})
-
-
-def test_a_term_that_is_0_for_all_tiles_says_nothing() -> None:
-    """Of three tiles, n%4 says all; a term of one tile's axis may stand anywhere."""
-    check_order(tl.layout(lambda n: (n % 4, n // 4)), {"n": 3})
-    check_order(tl.layout(lambda m, n: (n % 4, m, n // 4)), {"m": 1, "n": 4})
-
-
-def test_a_term_may_name_an_axis_of_one_tile() -> None:
-    """Where k has one tile, no term tells k, and `i ^ (k % 2)` is i."""
-    for turned in (tl.layout(lambda k, i: (k, i ^ (k % 2))), tl.layout(lambda k, i: (k, (i + k) % 2))):
-        check_order(turned, {"k": 1, "i": 2})
-        unit = Var("unit", INDEX, 0, 1)
-        found = tile_of(turned, {"k": 1, "i": 2}, unit)
-        assert found is not None
-        assert [[int(evaluate(found[a], {unit: u})) for a in ("k", "i")] for u in range(2)] == [[0, 0], [0, 1]]
-
-
 def test_a_term_that_is_0_for_all_tiles_is_not_blamed() -> None:
     with pytest.raises(Refusal) as caught:  # 8 is not the number of tiles along i
         check_order(tl.layout(lambda k, i: (k, (i + k) % 8)), {"k": 1, "i": 2})
     assert caught.value.code == "order-term"
-
-
-def test_an_order_of_no_tiles_is_as_good_as_any() -> None:
-    check_order(tl.layout("m", "n"), {"m": 0, "n": 4})
 
 
 @pytest.mark.parametrize("order", [tl.layout(lambda m, n: (m, n // 4)), tl.layout(lambda m, n: (n, m, n))])

@@ -1,5 +1,6 @@
 """The parser and what it says of broken texts: the table of messages is its own test."""
 
+import numpy as np
 import pytest
 
 from tilelang.errors import Findings, ParseError, TileLangError
@@ -111,7 +112,8 @@ def test_what_other_languages_write_has_a_mend(text: str, code: str, column: int
 
 
 def test_numbers_keep_their_forms() -> None:
-    parse_tree("computation f(N = 8) { input A: int8[i: 16] in 0..4 output Y[i] = 1e5 + 2.5e-3 + 1E+2 + A1[i] + 3 }")
+    text = "computation f(N = 8) { input A1: int8[i: 16] in 0..4 output Y[i] = 1e5 + 2.5e-3 + 1E+2 + A1[i] + 3 }"
+    assert np.allclose(parse(text).computation().evaluate(A1=np.full(16, 2, np.int8)), 100105.0025, rtol=1e-6)
 
 
 def test_declarations_may_be_parted_by_semicolons() -> None:
@@ -150,10 +152,11 @@ def test_what_is_refused_before_it_is_parsed(text: str, code: str) -> None:
 
 
 def test_the_limits_themselves_are_accepted() -> None:
-    parse_tree("#" * MOST_BYTES)
-    parse_tree("#" * (MOST_BYTES + 1), limit_bytes=MOST_BYTES + 1)
+    assert parse_tree("#" * MOST_BYTES).children == []
+    assert parse_tree("#" * (MOST_BYTES + 1), limit_bytes=MOST_BYTES + 1).children == []
     deep = DEEPEST - 1
-    parse_tree(f"computation f {{ output Y[] = {'(' * deep}1.0{')' * deep} }}")
+    made = parse(f"computation f {{ output Y[] = {'(' * deep}1.5{')' * deep} }}").computation()
+    assert made.evaluate() == 1.5
 
 
 def test_keywords_are_reserved_words() -> None:
