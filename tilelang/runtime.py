@@ -177,7 +177,6 @@ class Kernel(Unchanging):
         self._direct: Direct | None = None  # after the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
-        self._result = collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles as what it was compiled from: whoever loads it compiles it again, for the device of that name there."""
@@ -288,6 +287,11 @@ class Kernel(Unchanging):
         return f"<kernel {self.computation.name} ({self.target})>"
 
     # ------------------------------------------------------------ running
+
+    @cached_property
+    def _result(self) -> Any:
+        """The named tuple of several outputs."""
+        return collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
 
     @cached_property
     def _driver(self) -> Driver:
