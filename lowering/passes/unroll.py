@@ -142,6 +142,8 @@ class _Unrolling:
         """An expression with loop variables replaced, simplified."""
         if not values:
             return e
+        if type(e) is Const:
+            return e
         names = self.mentioned.get(e)
         if names is None:
             names = self.mentioned[e] = tuple(free(e))
