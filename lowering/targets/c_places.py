@@ -34,10 +34,9 @@ def bracket(text: str, own: int, wanted: int) -> str:
     return f"({text})" if own < wanted else text
 
 
-def _is_wide(form: Linear) -> bool:
-    """Whether a number in a linear form does not fit 32 bits."""
-    terms, constant = form
-    return abs(constant) >= 2**31 or any(abs(c) >= 2**31 for _, c in terms)
+def _whole(value: int) -> str:
+    """A number in C, where one of 32 bits is an int."""
+    return f"{value}L" if abs(value) >= 2**31 else str(value)
 
 
 class Places:
@@ -78,22 +77,28 @@ class Places:
     def index(self, e: Expr, level: int = ANY) -> str:
         """An integer in the kernel's index type."""
         form = linear(e)
-        return self._index_atom(e, level) if _is_wide(form) else self._sum(form, level)
+        return self._sum(form, level) if self._holds(form) else self._index_atom(e, level)
+
+    def _holds(self, form: Linear) -> bool:
+        """Whether the index type holds the numbers in a linear form."""
+        terms, constant = form
+        limit = 2 ** (self.index_bits - 1)
+        return abs(constant) < limit and all(abs(c) < limit for _, c in terms)
 
     def _sum(self, form: Linear, level: int) -> str:
         terms, constant = form
         parts = sorted(terms, key=lambda t: (t[1] < 0, -abs(t[1])))
         if not parts:
-            return bracket(str(constant), UNARY if constant < 0 else POSTFIX, level)
+            return bracket(_whole(constant), UNARY if constant < 0 else POSTFIX, level)
         if len(parts) == 1 and parts[0][1] == 1 and not constant:
             return self._index_atom(parts[0][0], level)
-        texts = [str(constant)] if constant > 0 and parts[0][1] < 0 else []  # nothing begins with a minus that need not
+        texts = [_whole(constant)] if constant > 0 and parts[0][1] < 0 else []  # nothing begins with a minus that need not
         for atom, c in parts:
             text = self._index_atom(atom, 11)
-            text = text if abs(c) == 1 else f"{text} * {abs(c)}"
+            text = text if abs(c) == 1 else f"{text} * {_whole(abs(c))}"
             texts.append(f" {'-' if c < 0 else '+'} {text}" if texts else f"-{text}" if c < 0 else text)
         if constant and (constant < 0 or parts[0][1] > 0):
-            texts.append(f" {'-' if constant < 0 else '+'} {abs(constant)}")
+            texts.append(f" {'-' if constant < 0 else '+'} {_whole(abs(constant))}")
         own = 10 if len(texts) > 1 else UNARY if parts[0][1] == -1 else 11
         return bracket("".join(texts), own, level)
 
@@ -102,8 +107,7 @@ class Places:
             return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
         match e:
             case Const(value=value):
-                suffix = "L" if abs(int(value)) >= 2**31 else ""
-                return bracket(f"{int(value)}{suffix}", UNARY if value < 0 else POSTFIX, level)
+                return bracket(_whole(int(value)), UNARY if value < 0 else POSTFIX, level)
             case Var():
                 cast = "" if self._variable_type(e) == self.index_type else f"({self.index_type})"
                 return bracket(f"{cast}{self.variable(e)}", UNARY if cast else POSTFIX, level)
@@ -123,6 +127,8 @@ class Places:
                 return bracket(f"{op}{self.index(operand, POSTFIX)}", UNARY, level)
             case Select(condition, then, otherwise):
                 text = f"{self.condition(condition, 2)} ? {self.index(then, 2)} : {self.index(otherwise, TERNARY)}"
+                if self.index_bits == 64:  # of two numbers it is an int
+                    return bracket(f"(long)({text})", UNARY, level)
                 return bracket(text, TERNARY, level)
             case Cast(operand, _) if operand.dtype.is_integer:
                 same = value_type(operand.dtype) == self.index_type
@@ -222,7 +228,7 @@ class Places:
         """The element's number in its buffer."""
         indices = tuple(i if self._computed(i) else Cast(Cast(i, dt.int32), dt.int64) for i in indices)
         form = weighted_sum(indices, buffer.strides)
-        if not _is_wide(form):
+        if self._holds(form):
             return self._sum(form, level)
         total: Expr = index(0)
         for i, stride in zip(indices, buffer.strides, strict=True):

@@ -348,3 +348,16 @@ def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect:
     for pattern, _ in dialect.headers:
         if " " not in pattern:
             assert c_family._matches(pattern, c_family._words(text)) == c_family._matches(pattern, text)
+
+
+def test_places_of_numbers_alone_may_take_64_bits() -> None:
+    """Three gigabytes are reserved, and only the pages at the end of each row are touched."""
+    n = 2**30
+    a, j = tl.axes(a=3, j=5)
+    z, chosen = np.zeros((3, n), np.uint8), np.array([1, 0, 1, 0, 1], np.int8)
+    z[:, -5:] = np.arange(15).reshape(3, 5)
+    Z, C = tl.input("Z", tl.uint8, a=3, b=n), tl.input("C", tl.int8, j)
+    total = tl.define("total", tl.sum(Z[a, j + (n - 5)], over=a), j)
+    rows = tl.define("rows", Z[tl.where(C[j] > 0, 2, 0), j + (n - 5)], j)
+    assert tl.compile(tl.schedule(total).split(a=1, unroll=True), target="cpu")(z).tolist() == [15, 18, 21, 24, 27]
+    assert tl.compile(tl.schedule(rows), target="cpu")(Z=z, C=chosen).tolist() == [10, 1, 12, 3, 14]
