@@ -291,7 +291,7 @@ class Kernel(Unchanging):
     @cached_property
     def _result(self) -> Any:
         """The named tuple of several outputs."""
-        return collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)  # type: ignore[misc]
+        return collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)
 
     @cached_property
     def _driver(self) -> Driver:
