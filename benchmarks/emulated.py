@@ -60,7 +60,8 @@ def kernels(sizes: dict[str, tuple[int, ...]]) -> Iterator[tuple[str, Kernel]]:
             for key, schedule in schedules_for(name, sizes[name], target.profile).items():
                 if for_threads(schedule):
                     yield f"{name}.{key} {dialect} {profile}", tl.compile(schedule, target)
-    for name, (schedule, target) in matrix_units().items():
+    for name, make in matrix_units().items():
+        schedule, target = make()
         yield f"15_matrix_units.{name}", tl.compile(schedule, target)
     for size in PRODUCTS if sizes is LARGE else [(128, 128, 160)]:
         yield f"01_matmul.gemm_ampere {size}", ampere(*size)

@@ -30,8 +30,9 @@ def stencil(steps: int) -> tl.Tensor:
     return u
 
 
-@pytest.mark.parametrize("value", [doubled(40), stencil(6)], ids=["doubled", "stencil"])
-def test_construction_keeps_some_of_them_as_steps_that_it_prints(value: tl.Tensor) -> None:
+@pytest.mark.parametrize("make", [lambda: doubled(40), lambda: stencil(6)], ids=["doubled", "stencil"])
+def test_construction_keeps_some_of_them_as_steps_that_it_prints(make: Callable[[], tl.Tensor]) -> None:
+    value = make()
     kept = kept_in_memory(tl.computation("c", value))
     assert kept
     for target in (tl.target("cpu"), tl.target("cuda", profile="ampere")):
@@ -43,8 +44,11 @@ def test_construction_keeps_some_of_them_as_steps_that_it_prints(value: tl.Tenso
         assert np.array_equal(report.outputs[value.name], kernel.computation.evaluate(X=x))
 
 
-@pytest.mark.parametrize("value", [doubled(40), doubled(300), stencil(6)])
-def test_a_given_schedule_is_refused_with_the_size_and_what_mends_it(value: tl.Tensor) -> None:
+@pytest.mark.parametrize(
+    "make", [lambda: doubled(40), lambda: doubled(300), lambda: stencil(6)], ids=["doubled", "more", "stencil"]
+)
+def test_a_given_schedule_is_refused_with_the_size_and_what_mends_it(make: Callable[[], tl.Tensor]) -> None:
+    value = make()
     made = tl.schedule(value)
     with pytest.raises(tl.Refusal) as refused:
         tl.compile(made, TARGET)

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import random
 import signal
@@ -214,12 +215,14 @@ def test_a_writer_that_dies_half_way_leaves_all_or_nothing(database: Database) -
     assert database.entries() == [entry()] and database.record([entry(key(80))]) and len(database.entries()) == 2
 
 
-WRITTEN = [entry(key(n), size=s) for n in range(40, 70) for s in (2, 4)]
+@functools.cache
+def written() -> list[Entry]:
+    return [entry(key(n), size=s) for n in range(40, 70) for s in (2, 4)]
 
 
 def filled(database: Database) -> bytes:
     """A database of many entries, and its bytes."""
-    database.record(WRITTEN)
+    database.record(written())
     return database.path.read_bytes()
 
 
@@ -238,7 +241,7 @@ def test_a_truncated_file_is_survived(database: Database, part: float) -> None:
     whole = filled(database)
     database.path.write_bytes(whole[: int(len(whole) * part)])
     found = after_damage(database)
-    assert entry(key(500)) in found and all(e in WRITTEN for e in found if e != entry(key(500)))
+    assert entry(key(500)) in found and all(e in written() for e in found if e != entry(key(500)))
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -292,7 +295,7 @@ def test_a_file_that_a_person_named_and_that_is_something_else_is_left_as_it_is(
 @pytest.mark.parametrize("damage", ["cut", "garbage behind"])
 def test_a_damaged_database_that_a_person_named_is_set_aside(damage: str, tmp_path: Path) -> None:
     named = Database.of(Options(database=str(tmp_path / "mine")))
-    assert named is not None and named.record(WRITTEN)
+    assert named is not None and named.record(written())
     whole = named.path.read_bytes()
     damaged = whole[: len(whole) // 2] if damage == "cut" else whole[:8192] + bytes(len(whole) - 8192)
     named.path.write_bytes(damaged)
