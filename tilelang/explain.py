@@ -73,7 +73,14 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, pro
 
 
 def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | None = None) -> list[str]:
-    """What a schedule does that its author may not expect, in sentences. found: its refinements. profile: of the device, if known."""
+    """What a schedule does that its author may not expect, in sentences. found: its refinements. profile: of the device, if known.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=8).load("X", tl.shared, ahead=1)
+    >>> print(*notes(made, refinements(made)))
+    `load X in shared ahead 1`: `ahead` has no effect, for `split i=8` has one iteration
+    """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
     return remarks(found, tasks_of(schedule.computation, steps, unfinished=True)[-1], profile)
 
