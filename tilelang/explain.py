@@ -77,9 +77,10 @@ def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | No
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
-    >>> made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=8).load("X", tl.shared, ahead=1)
+    >>> tiles = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
+    >>> made = tiles.split(i=4).load("X", tl.shared, ahead=1)
     >>> print(*notes(made, refinements(made)))
-    `load X in shared ahead 1`: `ahead` has no effect, for `split i=8` has one iteration
+    `load X in shared ahead 1`: `ahead` has no effect, for `split i=4` has one iteration
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
     return remarks(found, tasks_of(schedule.computation, steps, unfinished=True)[-1], profile)
