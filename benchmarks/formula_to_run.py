@@ -4,8 +4,9 @@
 
 A warm process with an empty cache of kernels compiles and runs one operator after another, as `benchmarks/operators.py` does for its
 `kernel_ms`. `construct` is choosing a schedule, `build` and `passes` are the lowering, `emit` writes C, `clang` and `lld` are the
-compiler's processes, `load` takes the library into the process, `run` is the first launch, `other` the rest: reading the formula,
-caches, looking up what was timed before. --every N: take every Nth operator; --passes: print the time of each pass.
+compiler's processes, clang's from when the text is there, `load` takes the library into the process, `run` is the first launch, `other`
+the rest: reading the formula, caches, looking up what was timed before. --every N: take every Nth operator; --passes: print the time of
+each pass.
 """
 
 from __future__ import annotations
