@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from tilelang.expr import INDEX, Binary, Const, Expr, Select, Var, binary, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.passes.turn import LEAST_LANES
-from tilelang.simplify import conjunction, conjuncts, difference, interval, simplify, weighted_sum
+from tilelang.simplify import Linear, conjunction, conjuncts, difference, interval, simplify, weighted_sum
 
 MOST_DIGITS = 4  # into how many loops one is taken apart whose index is divided
 
@@ -429,11 +429,16 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
     return known is conjunction([stmt.condition])
 
 
+def _sides(condition: Expr) -> Linear | None:
+    """left - right of a comparison of indices; None of another condition, or where that might wrap."""
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
+        return None
+    return difference(condition.left, condition.right)
+
+
 def _at_worst(condition: Expr, variables: list[Var]) -> Expr:
     """A comparison in the round in which it holds last; itself where it is something else."""
-    if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
-        return condition
-    form = difference(condition.left, condition.right)
+    form = _sides(condition)
     if form is None:
         return condition
     steps = dict(form[0])
@@ -450,9 +455,7 @@ def _ranges(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, lis
         if not mine:
             rest.append(part)
             continue
-        if not isinstance(part, Binary) or part.op not in ("<", "<=") or part.left.dtype is not INDEX:
-            return None, None
-        form = difference(part.left, part.right)
+        form = _sides(part)
         if form is None:
             return None, None
         v, (terms, constant) = mine[-1], form

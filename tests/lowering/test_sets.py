@@ -137,3 +137,12 @@ def test_threads_ask_at_the_same_time() -> None:
     for t in threads:
         t.join()
     assert answers == dict.fromkeys(range(4), True)
+
+
+@pytest.mark.parametrize(
+    "factor, never", [(2**60, True), (2**61, False), (2**62, False)], ids=["fits", "wraps at 4", "wraps at 2"]
+)
+def test_a_sum_that_may_wrap_is_taken_for_no_number(factor: int, never: bool) -> None:
+    """x + c * 2**62 is negative for c = 2."""
+    x, c = Var("x", INDEX, 0, 15), Var("c", INDEX, 0, 4)
+    assert sets.impossible([x + c * factor < 12, Binary("<", index(1), c)]) is never
