@@ -429,16 +429,17 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
     return known is conjunction([stmt.condition])
 
 
-def _sides(condition: Expr) -> Linear | None:
-    """left - right of a comparison of indices; None of another condition, or where that might wrap."""
+def _below_zero(condition: Expr) -> Linear | None:
+    """d of a comparison of indices, written as `d < 0`; None of another condition, or where a term might wrap that changes sides."""
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
         return None
-    return difference(condition.left, condition.right)
+    form = difference(condition.left, condition.right)
+    return None if form is None else (form[0], form[1] - (condition.op == "<="))
 
 
 def _at_worst(condition: Expr, variables: list[Var]) -> Expr:
     """A comparison in the round in which it holds last; itself where it is something else."""
-    form = _sides(condition)
+    form = _below_zero(condition)
     if form is None:
         return condition
     steps = dict(form[0])
@@ -455,12 +456,12 @@ def _ranges(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, lis
         if not mine:
             rest.append(part)
             continue
-        form = _sides(part)
+        form = _below_zero(part)
         if form is None:
             return None, None
         v, (terms, constant) = mine[-1], form
         step = dict(terms).get(v, 0)
-        others: Expr = index(constant - (part.op == "<="))  # step * v + others < 0
+        others: Expr = index(constant)  # step * v + others < 0
         for atom, c in terms:
             if atom is not v:
                 others = others + atom * c
