@@ -430,7 +430,7 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
 
 
 def _below_zero(condition: Expr) -> Linear | None:
-    """d of a comparison of indices, written as `d < 0`; None of another condition, or where a term might wrap that changes sides."""
+    """What is less than 0 where a comparison of indices holds; None for another condition, or where that might wrap."""
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
         return None
     form = difference(condition.left, condition.right)
