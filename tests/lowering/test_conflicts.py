@@ -155,3 +155,18 @@ def test_guards_that_exclude_all_points_of_a_sparse_table() -> None:
     a, b = (Access(far, (T * (1 << 22) + n,), 1, True, never) for n in (0, 1 << 22))
     assert not Prover(4).conflict(a, b)
     assert Prover(4).conflict(dataclasses.replace(a, guards=()), dataclasses.replace(b, guards=()))
+
+
+def test_the_digits_of_a_number_are_compared_as_the_number() -> None:
+    """One by one, the digits repeat after a million rounds, too many to look at; of the number, the rounds' part is the same."""
+    buffer, i = ir.Buffer("F", dt.float32, (64, 1021, 1031), "global", "output"), Var("i", INDEX, 0, (1 << 20) - 1)
+    a, b = (Access(buffer, (x // (1021 * 1031), x // 1031 % 1021, x % 1031), 1, True) for x in (i * 64 + T, i * 64 + T + 1))
+    assert not Prover(64).conflict(a, a)
+    assert Prover(64).conflict(a, b)
+
+
+def test_a_finished_loop_is_looked_at_until_it_repeats() -> None:
+    buffer, k = ir.Buffer("F", dt.float32, (128,), "shared"), Var("k", INDEX, 0, 1 << 21)
+    a, b = (Access(buffer, (k % 2 * 64 + (T + n) % 64,), 1, True, bound=frozenset({k})) for n in (0, 1))
+    assert not Prover(64).conflict(a, a)
+    assert Prover(64).conflict(a, b)
