@@ -15,14 +15,14 @@ from benchmarks.peers import Array, Operation
 OPSET, IR_VERSION = 20, 10  # in which Gelu has both forms
 
 
-def node(operation: Operation, names: Sequence[str]) -> tuple[Any, list[Any]]:
-    """The node of an operation from inputs to `result`, and the constants that it needs besides."""
+def node(operation: Operation, names: Sequence[str], integers: bool = False) -> tuple[Any, list[Any]]:
+    """The node of an operation from inputs to `result`, and the constants that it needs besides. integers: bytes, summed in int32."""
     o, constants = operation, list[Any]()
     attributes: dict[str, Any]
     pads, window = [o.padding] * 4, {"kernel_shape": [o.window] * 2, "strides": [o.stride] * 2}
     match o.kind:
         case "matmul":
-            kind, attributes = "MatMul", {}
+            kind, attributes = "MatMulInteger" if integers else "MatMul", {}
         case "row_sum":
             constants = [helper.make_tensor("axes", onnx.TensorProto.INT64, [1], [1])]
             kind, attributes = "ReduceSum", {"keepdims": 0}
@@ -49,7 +49,7 @@ def call(operation: Operation, inputs: Sequence[Array], out: Array, threads: int
     if operation.kind == "depthwise":
         given[1] = given[1][:, None]  # a view: filters have a dimension for the channels of a group
     names = [f"input{n}" for n in range(len(given))]
-    made, constants = node(operation, names)
+    made, constants = node(operation, names, out.dtype == np.int32)
     if operation.kind == "depthwise":
         made.attribute.append(helper.make_attribute("group", given[0].shape[1]))
     infos = [helper.make_tensor_value_info(n, type_of(a), a.shape) for n, a in zip(names, given, strict=True)]

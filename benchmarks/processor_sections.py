@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import statistics
 import sys
@@ -39,6 +38,7 @@ OPERATORS = Path(__file__).parent / "results" / "operators.jsonl"
 SIZES = {size_of(s): s for s in ((1024,) * 3, (2048,) * 3, (3072,) * 3, (1000, 1111, 777))}
 HARDER = {"M1": 0.95, "M2": 0.95}
 BFLOAT16, BFLOAT16_SIZES = ("x86_tdpbf16ps_m32n32k128", "x86_vdpbf16ps"), (1024, 2048)  # the first that the processor has
+INT8_SIZES = (512, 1024, 2048)
 SHORT = 12  # operators below the best peer that are named
 OURS = ("ours", "hand", "copy", "constructed")
 
@@ -134,7 +134,7 @@ def checked(kernel: tl.Kernel, arrays: dict[str, Array], out: Array, who: str) -
     """A launch of ours, after a check against the reference's bound. SystemExit: it is wrong."""
     (output,) = kernel.computation.outputs
     given = {t.name: arrays[t.name] for t in kernel.computation.inputs}
-    out.fill(np.nan)
+    out.fill(np.nan if out.dtype.kind == "f" else -1)
     call = launched(kernel, given, output.name, out, who)
     call.begin()
     call.finish()
@@ -179,21 +179,36 @@ def bfloat16(asked: Asked) -> Iterator[Row]:
         if asked.case not in name:
             continue
         kernel = tl.compile(processor_products.by_instruction((edge, edge, edge), by), target)
-        arrays, out = ready(kernel)
-        calls = [checked(kernel, arrays, out, "ours")]
-        made = functools.partial(processor_products.product, (edge,) * 3, by)
-        case = Case(name, Operation("matmul"), made, relative=2.0**-7)
-        like = np.empty(out.shape, tl.bfloat16.numpy)
-        inputs = [arrays["A"], arrays["B"]]
-        calls += right(case, inputs, out, like, processor_cases.peers_of(case.operation, inputs, like, threads(target)))
-        found = in_turns(calls, asked.rounds)
-        us, theirs = found["ours"], {who: t for who, t in found.items() if who != "ours"}
-        best = min(theirs, key=lambda who: theirs[who], default="")
         note = f"a schedule by hand, {by}; ours writes sums of float32, peers write bfloat16"
-        if not best:
-            yield Row(name, us, wanted=0.95, peer="none", note=note)
-        else:
-            yield Row(name, us, "us", best, theirs[best], theirs[best] / us, 0.95, True, tuple(found.items()), note)
+        yield narrow_product(name, kernel, tl.bfloat16, asked, 0.95, 2.0**-7, note)
+
+
+def int8(asked: Asked) -> Iterator[Row]:
+    """Products of uint8 and int8 summed in int32, by generated schedules."""
+    for edge in INT8_SIZES:
+        name = f"product uint8 x int8 {size_of((edge,) * 3)}"
+        if asked.case not in name:
+            continue
+        kernel = tl.compile(processor_products.product((edge,) * 3, "x86_vpdpbusd"), tl.target("cpu"))
+        used = next((line for line in str(kernel.schedule).splitlines() if "do " in line), "no instruction").split(" (")[0]
+        yield narrow_product(name, kernel, tl.int32, asked, 1.0, 0.0, f"a generated schedule, {used.strip()}")
+
+
+def narrow_product(
+    name: str, kernel: tl.Kernel, result: tl.DType, asked: Asked, wanted: float, relative: float, note: str
+) -> Row:
+    """A product of narrow types beside every peer that has it. result: the type that peers write; relative: how far it may be off."""
+    arrays, out = ready(kernel)
+    calls = [checked(kernel, arrays, out, "ours")]
+    case = Case(name, Operation("matmul"), lambda: kernel.schedule, relative=relative)
+    like, inputs = np.empty(out.shape, result.numpy), [arrays["A"], arrays["B"]]
+    calls += right(case, inputs, out, like, processor_cases.peers_of(case.operation, inputs, like, threads(kernel.target)))
+    found = in_turns(calls, asked.rounds)
+    us, theirs = found["ours"], {who: t for who, t in found.items() if who != "ours"}
+    best = min(theirs, key=lambda who: theirs[who], default="")
+    if not best:
+        return Row(name, us, wanted=wanted, peer="none", note=note)
+    return Row(name, us, "us", best, theirs[best], theirs[best] / us, wanted, True, tuple(found.items()), note)
 
 
 def simt(asked: Asked, side: int = 1024) -> Iterator[Row]:
