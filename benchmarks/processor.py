@@ -3,10 +3,10 @@
     python benchmarks/processor.py [--only products,rows] [--case softmax] [--rounds 7] [--record] [--markdown]
 
 Sections: products, bfloat16, int8, operators (summed up from the results of `benchmarks/operators.py`, as is `compiling`), pointwise,
-rows, transpose, calls, simt, cold. All contestants of a row take turns in one run, with 0.25 s at each change of sides; each gets the same
-arrays, one number of threads and the same types, and is checked first. Ours are constructed schedules, launched over arrays that were
-placed before, as peers' are; every result begins at a line of the caches. `hand` is a schedule written by hand. Times are medians of
-calls in a row. A peer that is missing or fails is named and left out. --record appends the rows to results/processor.jsonl, with the
+rows, transpose, calls, simt, cold. All contestants of a row take turns in one run, with 0.25 s at each change of sides; each gets the
+same arrays, one number of threads and the same types, and is checked first. Ours are constructed schedules, launched over arrays that
+were placed before, as peers' are; every result begins at a line of the caches. `hand` is a schedule written by hand. Times are medians
+of calls in a row. A peer that is missing or fails is named and left out. --record appends the rows to results/processor.jsonl, with the
 machine and the commit.
 """
 
