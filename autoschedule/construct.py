@@ -104,9 +104,9 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
     found: dict[tuple[Step, ...], Counted] = {}
     begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
     every = list(fused(root))
-    in_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
-    in_words = in_words or [((), root, made) for made in words(root, device)]  # fused axes are in several indices
-    nests = [*((fusions, nest, None) for fusions, nest in every), *in_words]
+    by_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
+    by_words = by_words or [((), root, made) for made in words(root, device)]  # a fused axis is in several indices
+    nests = [*((fusions, nest, None) for fusions, nest in every), *by_words]
     for fusions, nest, made in nests:
         search = _Search(nest, device, VISITS // len(nests), found, made)
         grown = {t.key: t for t in seeds(search.nest, fusions, device)}

@@ -252,9 +252,7 @@ class _Spelling:
     def steps(self, above: list[Step]) -> Iterator[Step]:
         made = self.made
         walks = [n for n, s in enumerate(above) if isinstance(s, Split) and not s.unroll and made.reduced in dict(s.sizes)]
-        if (
-            made.nest.extents[made.reduced] % made.depth and walks
-        ):  # the last word is not whole: only the last round looks for its end
+        if walks and made.nest.extents[made.reduced] % made.depth:  # the last word is not whole: only its round looks for the end
             above[walks[-1]] = above[walks[-1]].replace(peel=True)
         for step in above:
             yield self.step(step)
