@@ -9,7 +9,6 @@ The final IR has no vector loops, and every index into a promoted buffer is a co
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -43,6 +42,7 @@ from tilelang.lowering.targets.c_dialect import (
     vector,
 )
 from tilelang.lowering.targets.c_expressions import Expressions
+from tilelang.lowering.targets.c_headers import with_headers
 from tilelang.lowering.targets.c_instructions import Instructions
 from tilelang.lowering.targets.c_library import Library
 from tilelang.lowering.targets.c_loops import pragma
@@ -52,7 +52,7 @@ from tilelang.lowering.targets.c_roles import RoleWriter, texts_of
 from tilelang.lowering.targets.c_stores import INDENT, Stores, copied_by_instruction
 from tilelang.template import functions_defined
 
-__all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps", "with_headers"]
+__all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
 
 ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
 
@@ -83,37 +83,6 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
         places.append(emitter.places_in_text(text.count("\n", 0, end - len(body))))
         end -= len(body) + 1
     return text + dialect.closing, tuple(reversed(places))
-
-
-def with_headers(text: str, dialect: Dialect) -> str:
-    """A text behind the dialect's headers that it needs."""
-    words = _words(text)
-    for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
-        before = "".join(_filled(header, match) for match in _matches(pattern, text if " " in pattern else words))
-        if before:
-            text, words = before + text, f"{_words(before)}\n{words}"
-    return text
-
-
-def _words(text: str) -> str:
-    """The different words of a text, each with the character behind it: all that a pattern without spaces can tell."""
-    chunks = "\n".join(dict.fromkeys(text.split()))
-    return "\n".join(dict.fromkeys(re.findall(r"\w+[^\w\s]?", chunks)))
-
-
-def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:
-    """The different ways in which a pattern's groups match a text, in order."""
-    compiled = re.compile(pattern)
-    if not compiled.groups:
-        found = compiled.match(text) if pattern.startswith(r"\A") else compiled.search(text)  # a search would try all positions
-        return [()] if found else []
-    return sorted({match.groups() for match in compiled.finditer(text)})
-
-
-def _filled(header: str, groups: tuple[str, ...]) -> str:
-    for number, group in enumerate(groups, 1):
-        header = header.replace(f"${number}", group)
-    return header
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Const, E
 from tilelang.grammar import parse
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, For, If, Kernel, Let, Load, Pack, Prefetch, Program, Seq, Store, seq
-from tilelang.lowering.targets import c_family, opencl
+from tilelang.lowering.targets import c_family, c_headers, opencl
 from tilelang.lowering.targets.c_family import emit
 from tilelang.lowering.targets.c_functions import ULPS
 
@@ -347,7 +347,7 @@ def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect:
     )
     for pattern, _ in dialect.headers:
         if " " not in pattern:
-            assert c_family._matches(pattern, c_family._words(text)) == c_family._matches(pattern, text)
+            assert c_headers._matches(pattern, c_headers._words(text)) == c_headers._matches(pattern, text)
 
 
 def test_places_of_numbers_alone_may_take_64_bits() -> None:

@@ -1,0 +1,77 @@
+"""Forked children run kernels, whatever their parent was doing when it forked."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+FORKED = """
+import multiprocessing, sys
+import numpy as np, tilelang as tl
+i = tl.axes(i=4)
+doubled = tl.define("Y", 2 * tl.input("X", tl.float32, i)[i], i)
+kernel = tl.compile(doubled) if sys.argv[1] == "after" else None
+if kernel: kernel(np.ones(4, np.float32))
+def child():
+    for make in (lambda: kernel or tl.compile(doubled), lambda: tl.compile(doubled)):
+        try:
+            print(make()(np.ones(4, np.float32)))
+        except tl.DeviceError as error:
+            print(error.code if "spawn" in error.mend else error)
+forked = multiprocessing.get_context("fork").Process(target=child)
+forked.start()
+forked.join()
+"""
+
+
+@pytest.mark.parametrize("when", ["after", "before"])
+def test_a_forked_child_runs_kernels(when: str) -> None:
+    command = [sys.executable, "-c", FORKED, when]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
+    assert done.stdout.splitlines() == ["[2. 2. 2. 2.]"] * 2, done.stderr
+
+
+FORKED_AMID = """
+import os, signal, sys, threading, time
+import numpy as np
+import tilelang as tl
+options = tl.Options(cache_dir="", database="")
+i = tl.axes(i=64)
+X = tl.input("X", tl.float32, i)
+x, doubled = np.ones(64, np.float32), tl.schedule(tl.define("Y", X[i] * 2, i))
+kernel = tl.compile(doubled, target="cpu", options=options)
+kernel(x)
+done = False
+def work():
+    while not done:
+        (kernel if sys.argv[1] == "calls" else tl.compile(doubled, target="cpu", options=options))(X=x)
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads: thread.start()
+codes = []
+for _ in range(8):
+    time.sleep(0.003)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        right = (kernel(X=x) == 2).all() and (tl.compile(doubled, target="cpu", options=options)(x) == 2).all()
+        os._exit(0 if right else 1)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    if codes[-1]: break
+done = True
+for thread in threads: thread.join()
+print(codes)
+"""
+
+
+@pytest.mark.parametrize("what", ["calls", "builds"])
+def test_a_fork_while_other_threads_call_and_build_kernels(what: str) -> None:
+    command = [sys.executable, "-c", FORKED_AMID, what]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.stdout == f"{[0] * 8}\n", done.stderr
