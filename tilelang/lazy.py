@@ -12,7 +12,8 @@ class cached_property(Generic[T]):
     """A property that keeps its value, as functools.cached_property does from Python 3.12 on: without a lock.
 
     That of Python 3.11 has one lock for all instances of a class. A child that is forked while another thread holds it hangs, and
-    threads that compile different kernels wait for each other. Here two threads that read a new value at once both compute it.
+    threads that compile different kernels wait for each other. Here two threads that read a new value at once both compute it, and both
+    get the one that was computed first.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -28,5 +29,5 @@ class cached_property(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        value = instance.__dict__[self.name] = self.function(instance)
+        value: T = instance.__dict__.setdefault(self.name, self.function(instance))
         return value
