@@ -161,10 +161,12 @@ def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int
 
 
 class _Process(subprocess.Popen[bytes]):
-    """A process whose end is noticed at once: the standard library looks for it between pauses that become longer and longer."""
+    """A process whose end is noticed at once: the standard library looks for it between pauses that become longer and longer.
+
+    `os.pidfd_open` is missing from Pythons that were built for an old Linux, as conda's are."""
 
     def wait(self, timeout: float | None = None) -> int:
-        if timeout is not None and self.returncode is None and sys.platform == "linux":
+        if timeout is not None and self.returncode is None and sys.platform == "linux" and hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError), open(os.pidfd_open(self.pid), "rb", buffering=0) as end:
                 watch = select.poll()
                 watch.register(end, select.POLLIN)

@@ -237,6 +237,12 @@ def test_the_end_of_a_compiler_is_awaited_without_pauses(monkeypatch: pytest.Mon
     assert all(native.compile_source(TWICE + f"// {n}", "native").code for n in range(5))
 
 
+def test_without_the_call_that_awaits_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pythons that were built for an old Linux have none."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert native.compile_source(TWICE + "// without", "native").code
+
+
 @posix
 def test_a_compiler_that_never_ends(use: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     use(KNOWN + "echo 'still at it' >&2; exec sleep 1000")
