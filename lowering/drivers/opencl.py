@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilelang.errors import DeviceError, brief
-from tilelang.lazy import cached_property
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
@@ -341,12 +340,7 @@ class Function:
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
         self.local_size = (threads, *(1 for _ in grid[1:]))
-        self._lock = threading.Lock()  # arguments stay in the kernel between setting and launching
-
-    @cached_property
-    def kernel(self) -> Any:
-        """OpenCL's kernel."""
-        return _cl().Kernel(self._module.program, self.name)
+        self._spare: list[Any] = []  # OpenCL's kernels that no call uses: arguments stay in one between setting and launching
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
         """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
@@ -354,14 +348,19 @@ class Function:
         if self.empty:
             return None
         cl = _cl()
-        with self._lock:
-            try:
-                self.kernel.set_args(*buffers)
-                return cl.enqueue_nd_range_kernel(queue or self.queue, self.kernel, self.global_size, self.local_size)
-            except (cl.Error, TypeError) as error:
-                said = str(error).splitlines()[0].split(" - ")[0]
-                mend = "pass device buffers and a queue of kernel.queue's context"
-                raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", mend=mend) from None
+        try:
+            kernel = self._spare.pop()
+        except IndexError:
+            kernel = cl.Kernel(self._module.program, self.name)
+        try:
+            kernel.set_args(*buffers)
+            return cl.enqueue_nd_range_kernel(queue or self.queue, kernel, self.global_size, self.local_size)
+        except (cl.Error, TypeError) as error:
+            said = str(error).splitlines()[0].split(" - ")[0]
+            mend = "pass device buffers and a queue of kernel.queue's context"
+            raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", mend=mend) from None
+        finally:
+            self._spare.append(kernel)
 
     timed = __call__  # every launch has an event
 

@@ -349,6 +349,30 @@ def test_events_give_times(connection: driver.Connection) -> None:
     assert 0 < driver.seconds(event) < 5
 
 
+def test_a_launch_in_the_middle_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from a signal's handler: each has its own arguments, and neither waits for the other."""
+    launched: list[tuple[str, ...]] = []
+
+    class Kernel:
+        def __init__(self, *_: Any) -> None:
+            self.given: tuple[str, ...] = ()
+
+        def set_args(self, *given: str) -> None:
+            self.given = given
+            if given == ("outer",):
+                function(["inner"])
+
+    def enqueue(queue: Any, kernel: Kernel, *_: Any) -> None:
+        launched.append(kernel.given)
+
+    library = SimpleNamespace(Kernel=Kernel, enqueue_nd_range_kernel=enqueue, Error=RuntimeError)
+    monkeypatch.setattr(driver, "_cl", lambda: library)
+    module = SimpleNamespace(connection=SimpleNamespace(queue=None), program=None)
+    function = driver.Function(module, "add", (1,), 1)  # type: ignore[arg-type]
+    function(["outer"])
+    assert launched == [("inner",), ("outer",)]
+
+
 def test_launches_from_several_threads(connection: driver.Connection) -> None:
     function = connection.build(ADD).function("add", (256,), 1, 0)
     wrong: list[int] = []
