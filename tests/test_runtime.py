@@ -252,7 +252,7 @@ def test_a_function_may_give_a_schedule_or_several_outputs() -> None:
 
 def test_one_kernel_called_by_many_threads() -> None:
     """With a workspace of its own (the peak and the total are kernels before the last), which two calls must not mix."""
-    kernel = tl.compile(softmax(16, 64))
+    kernel = tl.compile(tl.schedule(softmax(16, 64)))
     inputs = [small(16, 64, seed=s) / 4 for s in range(16)]
 
     def run(x: Any) -> Any:
@@ -262,9 +262,29 @@ def test_one_kernel_called_by_many_threads() -> None:
 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(run, inputs))
+    assert 1 <= len(kernel._spare) <= 8  # one for each call at the same time, at most
     for x, y in zip(inputs, results, strict=True):
         e = np.exp(x - x.max(axis=1, keepdims=True))
         np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-4)
+
+
+def test_a_workspace_stays_with_its_queue_when_waiting_for_that_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed, it would be somebody else's memory while kernels on the other queue still write to it."""
+    kernel = tl.compile(tl.schedule(softmax(16, 64)), "cpu")
+    kernel(small(16, 64))
+    ((workspace, _),) = kernel._spare
+    kernel._spare[:] = [(workspace, "another queue")]
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(kernel._connection), "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kernel(small(16, 64))
+    assert kernel._spare == [(workspace, "another queue")]
+    np.testing.assert_allclose(kernel(small(16, 64)).sum(axis=1), 1, rtol=1e-5)
+    assert kernel._spare == [(workspace, None)]
 
 
 def test_many_threads_compile_at_the_same_time() -> None:

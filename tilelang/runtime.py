@@ -361,8 +361,14 @@ class Kernel(Unchanging):
             workspace, last = self._spare.pop()
         except IndexError:
             return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
-        if queue != last:
-            self._connection.finish(None if isinstance(last, int) else last)  # a handle's stream may be gone: all are waited for
+        try:
+            if queue != last:
+                self._connection.finish(
+                    None if isinstance(last, int) else last
+                )  # a handle's stream may be gone: all are waited for
+        except BaseException:  # Ctrl-C: those kernels still use it, so it must not be freed
+            self._spare.append((workspace, last))
+            raise
         return workspace
 
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
