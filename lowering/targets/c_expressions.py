@@ -61,7 +61,7 @@ class Expressions(Places):
                 return f"({self.condition(Binary('<', index(0), load.count), 2)} ? {self.element(buffer, load.indices)} : {fill})"
             helper = self.library.load_first(scalar, n, buffer.memory, self.known_alignment(buffer, load.indices))
             place = self.place_of_first(buffer, load.indices, load.count)
-            return f"{helper}({place}, {self.index(load.count)}, {fill})"
+            return f"{helper}({place}, {self.amount(load.count)}, {fill})"
         return self.element(buffer, load.indices) if n == 1 else self.vector_place(buffer, load.indices, n, True)
 
     def _literal(self, e: Const, bits: bool = False) -> str:

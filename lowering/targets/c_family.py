@@ -409,7 +409,7 @@ class _KernelEmitter(Stores, Instructions):
     def _loop(self, loop: For) -> None:
         x = self.expressions
         assert loop.kind in ("serial", "do", "unroll", "threads"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
-        extent = x.index(loop.extent, 9)
+        extent = x.amount(loop.extent, 9)
         saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
         name = self.bind(loop.var, x.index_type)
         differs = self._differs(loop.extent)

@@ -79,6 +79,10 @@ class Places:
         form = linear(e)
         return self._sum(form, level) if self._holds(form) else self._index_atom(e, level)
 
+    def amount(self, e: Expr, level: int = ANY) -> str:
+        """How many elements or iterations there are: a condition solved for them may give any number of 64 bits."""
+        return (self.value if self.exceeds(e) else self.index)(e, level)
+
     def _holds(self, form: Linear) -> bool:
         """Whether the index type holds the numbers in a linear form."""
         terms, constant = form

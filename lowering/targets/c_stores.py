@@ -51,7 +51,7 @@ class Stores:
             else:
                 place = x.place_of_first(buffer, store.indices, store.kept_from)
                 helper = self.library.store_first(scalar, n, buffer.memory, x.known_alignment(buffer, store.indices))
-                self.put(f"{helper}({place}, {text}, {x.index(store.kept_from)});")
+                self.put(f"{helper}({place}, {text}, {x.amount(store.kept_from)});")
         elif store.streaming and buffer.memory == "global" and n > 1 and n * memory_bytes(buffer.dtype) >= STREAMED_BYTES:
             self._store_streaming(store, text)
         elif n == 1:

@@ -16,7 +16,9 @@ HALF = 2**62  # twice as much wraps: it is the least number of all
 def rows(plan: Schedule, **given: np.ndarray) -> np.ndarray:
     """The output, which the simulator and the processor give as well."""
     assert check_schedule(plan, given, profile=tl.load_profile("zen4"), opencl=True, exactly=True) == []
-    return np.asarray(plan.computation.evaluate(**given))
+    found = np.asarray(plan.computation.evaluate(**given))
+    np.testing.assert_array_equal(tl.compile(plan, "cpu")(**given), found)
+    return found
 
 
 @pytest.mark.parametrize("factor, count, whole", [(-NEAR, 2, [1]), (HALF, 4, [2, 3])], ids=["nearly", "wraps"])
@@ -51,3 +53,21 @@ def test_a_walk_ends_where_a_condition_says_so_only_if_it_can_be_solved() -> Non
     x = np.arange(1, 65, dtype=np.int32)
     plan = tl.schedule(Y).tile(c=1).to(tl.block).accumulate(tl.register).split(k=4).vectorize(k=4)
     assert rows(plan, X=x).tolist() == [x[:20].sum(), x.sum()]
+
+
+@pytest.mark.parametrize("vectors", [False, True], ids=["loop", "vector"])
+@pytest.mark.parametrize("sign", [1, -1], ids=["none", "all"])
+def test_iterations_and_lanes_are_counted_in_64_bits(sign: int, vectors: bool) -> None:
+    """How many there are is solved from the condition: 5 in the first row, -4294967287 or 4294967297 in the third."""
+    i, k = tl.axes(i=6, k=16)
+    X = tl.input("X", tl.int32, i, k)
+    holds = k + i * (sign * (2**31 - 2)) < 5
+    x = np.arange(1, 97, dtype=np.int32).reshape(6, 16)
+    expected = np.zeros_like(x) if sign > 0 else x.copy()
+    expected[0] = np.where(np.arange(16) < 5, x[0], 0)
+    if vectors:
+        Y = tl.define("Y", tl.where(holds, X[i, k], 0), i, k)
+        assert (rows(tl.schedule(Y).tile(i=1).to(tl.block).vectorize(k=16), X=x) == expected).all()
+    else:
+        Y = tl.define("Y", tl.sum(X[i, k], over=k, where=holds), i)
+        assert (rows(tl.schedule(Y), X=x) == expected.sum(axis=1)).all()
