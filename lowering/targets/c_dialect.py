@@ -150,6 +150,9 @@ class Dialect:
     restrict: str = "restrict"
     # Whether pointers through which a kernel writes are restricted, too.
     restrict_written: bool = True
+    # A function that gives a {type}, half of a wider vector added to the other half, as it is, so that the compiler knows no more of how
+    # it was made; empty: no compiler mistakes such sums.
+    halved: str = ""
     # What a helper function begins with.
     inline: str = "static inline"
     vectors: Vectors = Vectors()

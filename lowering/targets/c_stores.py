@@ -7,9 +7,10 @@ as early as it may.
 
 from __future__ import annotations
 
-from tilelang.expr import Binary, Select, index
+from tilelang import dtype as dt
+from tilelang.expr import Binary, Expr, Select, index
 from tilelang.lowering import ir
-from tilelang.lowering.ir import Copy, Load, Ramp, Store
+from tilelang.lowering.ir import Buffer, Copy, Load, Ramp, Store
 from tilelang.lowering.targets.c_dialect import STREAMED_BYTES, Dialect, memory_bytes, memory_type, vector
 from tilelang.lowering.targets.c_expressions import Expressions
 from tilelang.lowering.targets.c_library import Library
@@ -43,7 +44,7 @@ class Stores:
         if buffer.vector:
             self._register_store(store, n, declared)
             return
-        text = x.stored(value, buffer.dtype, n)
+        text = self._stored(value, buffer, n)
         if store.kept_from is not None:
             if n == 1:
                 inside = x.condition(Binary("<", index(0), store.kept_from))
@@ -58,6 +59,16 @@ class Stores:
             self.put(f"{x.element(buffer, store.indices)} = {text};")
         else:
             self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
+
+    def _stored(self, value: Expr, buffer: Buffer, n: int) -> str:
+        """A value as a buffer has it."""
+        text = self.expressions.stored(value, buffer.dtype, n)
+        match value:
+            case Binary("+", Load(first, _, 4), Load(second, _, 4)) if (
+                self.dialect.halved and first is second and first.memory == "register" and value.dtype in (dt.int32, dt.uint32)
+            ):
+                return f"{self.dialect.halved.format(type=vector(memory_type(value.dtype), n))}({text})"
+        return text
 
     def _store_streaming(self, store: Store, text: str) -> None:
         """A store past the caches, by the dialect's own function where the place is aligned, else by a helper that looks."""
@@ -104,7 +115,7 @@ class Stores:
             value = Select(inside, value, Load(buffer, store.indices, n))
         pieces = x.pieces(buffer, store.indices, n)
         scalar = memory_type(buffer.dtype)
-        text = x.stored(value, buffer.dtype, n)
+        text = self._stored(value, buffer, n)
         if len(pieces) == 1:
             name, lane, count = pieces[0]
             type = f"{vector(scalar, buffer.vector)} " if name in declared else ""

@@ -42,6 +42,16 @@ _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 _CALLS = "|".join(dict.fromkeys((*cpu_float32.FUNCTIONS, *cpu_float64.FUNCTIONS)))
 _INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
 
+# clang 22 knows sums of |a - b| and of products of uint8 by int8 as `psadbw` and `vpdpbusd`. Where a vector is added up by halves, it
+# counts the halves by the narrowest vector, and leaves partial sums out. An empty instruction hides how the last whole register was made.
+_HALVED = """\
+#if defined(__x86_64__)
+#define halved_$1(...) ({ $1 halved = (__VA_ARGS__); __asm__("" : "+x"(halved)); halved; })
+#else
+#define halved_$1(...) (__VA_ARGS__)
+#endif
+"""
+
 _EXPORT = """\
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
@@ -58,7 +68,7 @@ def _function_fields(type: str) -> dict[str, str]:
 
 _RESERVED = frozenset(
     """uchar ushort uint ulong size_t any any_of_one min max floor ceil rint sqrt fabs copysign block arguments scratch first last
-    EXPORT defined sigmoid memcpy memmove memset memcmp""".split()
+    EXPORT defined halved sigmoid memcpy memmove memset memcmp""".split()
 )
 
 DIALECT = Dialect(
@@ -103,6 +113,7 @@ EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
     }}
 }}
 """,
+    halved="halved_{type}",
     summing=(_SUMMING,),
     headers=(
         (_ACCUMULATOR, f"// clang: {_SUMMING}\n"),
@@ -120,6 +131,7 @@ EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
             "#define convert_$1(...) __builtin_convertvector((__VA_ARGS__), $1)\n",
         ),
         (r"\b(min|max|floor|ceil|rint|sqrt|copysign)\(", "#define $1(...) __builtin_elementwise_$1(__VA_ARGS__)\n"),
+        (r"\bhalved_(u?int4)\(", _HALVED),
         (r"\bfabs\(", "#define fabs(...) __builtin_elementwise_abs(__VA_ARGS__)\n"),
         (r"\bINFINITY\b", "#define INFINITY __builtin_inff()\n"),
         (r"\bNAN\b", '#define NAN __builtin_nanf("")\n'),
