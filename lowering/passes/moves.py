@@ -22,8 +22,9 @@ from collections.abc import Sequence
 
 from tilelang.expr import INDEX, Binary, Const, Expr, Select, Var, binary, free, index, substitute
 from tilelang.lowering import ir
+from tilelang.lowering.passes.ranges import Range, at_worst, clamped, ranges_of
 from tilelang.lowering.passes.turn import LEAST_LANES
-from tilelang.simplify import Linear, conjunction, conjuncts, difference, interval, simplify, weighted_sum
+from tilelang.simplify import conjunction, conjuncts, interval, simplify, weighted_sum
 
 MOST_DIGITS = 4  # into how many loops one is taken apart whose index is divided
 
@@ -38,26 +39,6 @@ def move_in_vectors(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Range:
-    """low <= variable < high, within what a loop runs over."""
-
-    low: Expr
-    high: Expr
-
-    def times(self, n: int) -> _Range:
-        """The range of n * q + r where q has this one, and r is one of n."""
-        return _Range(simplify(self.low * n), simplify(self.high * n))
-
-    def shifted(self, digit: int, of: int) -> _Range:
-        """The range of q where of * q + digit has this one."""
-        return _Range(*(simplify((end + (of - 1 - digit)) // of) for end in (self.low, self.high)))
-
-    def at(self, known: dict[Expr, Expr]) -> _Range:
-        """The range where outer loops are at certain points."""
-        return _Range(*(simplify(substitute(end, known)) for end in (self.low, self.high)))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
 class _Loop:
     """A loop of a move. most: rounds at most; source, target: elements that one round lies after the other; stored: the rounds that
     store anything; read: those that read, where they are fewer: the others store the constant. digits: if not 0,
@@ -67,8 +48,8 @@ class _Loop:
     most: int
     source: int
     target: int
-    stored: _Range
-    read: _Range | None = None
+    stored: Range
+    read: Range | None = None
     digits: int = 0
     inner: _Loop | None = None
 
@@ -161,8 +142,8 @@ class _Moving:
         variables = [loop.var for loop in around]
         source, _ = weighted_sum(move.load.indices, move.load.buffer.strides)
         target, _ = weighted_sum(move.store.indices, move.store.buffer.strides)
-        ranges, stored = _ranges(conditions, variables)
-        read_ranges, read = _ranges(inside, variables)
+        ranges, stored = ranges_of(conditions, variables)
+        read_ranges, read = ranges_of(inside, variables)
         if ranges is None or read_ranges is None:
             return None
         loops = list[_Loop]()
@@ -171,8 +152,8 @@ class _Moving:
             if v.upper is None or free(loop.extent) & set(variables):
                 return None
             most, zero = v.upper + 1, index(0)
-            whole = _clamped(ranges.get(v, []), _Range(zero, loop.extent))
-            within = _clamped(read_ranges[v], whole) if v in read_ranges else None
+            whole = clamped(ranges.get(v, []), Range(zero, loop.extent))
+            within = clamped(read_ranges[v], whole) if v in read_ranges else None
             made = self.loop(v, most, dict(source), dict(target), whole, within)
             if made is None:
                 return None
@@ -180,7 +161,7 @@ class _Moving:
         return (loops, stored, read) if _apart(loops) else None
 
     def loop(
-        self, v: Var, most: int, source: dict[Expr, int], target: dict[Expr, int], stored: _Range, read: _Range | None
+        self, v: Var, most: int, source: dict[Expr, int], target: dict[Expr, int], stored: Range, read: Range | None
     ) -> _Loop | None:
         """One loop; None where an index is not affine in it, or takes it apart otherwise than by one small number."""
         mine = {atom for atom in (*source, *target) if v in free(atom)} - {v}
@@ -197,7 +178,7 @@ class _Moving:
         (s, d), (s1, d1) = [(n * own + q) for own, q, _ in strides], [own + r for own, _, r in strides]
         count = -(-most // n)
         inner = _Loop(self.variable(v, count), count, s, d, stored, read)
-        return _Loop(v, n, s1, d1, _Range(index(0), index(n)), None, n, inner)
+        return _Loop(v, n, s1, d1, Range(index(0), index(n)), None, n, inner)
 
     def variable(self, like: Var, count: int) -> Var:
         """A fresh loop variable named after another one. count: the most rounds of its loop."""
@@ -425,62 +406,8 @@ def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
     ]
     if any(simplify(substitute(p, names)) is not simplify(q) for p, q in alike):
         return False
-    known = conjunction([stmt.condition, *(_at_worst(c, [loop.var for loop in b]) for c in conditions)])
+    known = conjunction([stmt.condition, *(at_worst(c, [loop.var for loop in b]) for c in conditions)])
     return known is conjunction([stmt.condition])
-
-
-def _below_zero(condition: Expr) -> Linear | None:
-    """What is less than 0 where a comparison of indices holds; None for another condition, or where that might wrap."""
-    if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
-        return None
-    form = difference(condition.left, condition.right)
-    return None if form is None else (form[0], form[1] - (condition.op == "<="))
-
-
-def _at_worst(condition: Expr, variables: list[Var]) -> Expr:
-    """A comparison in the round in which it holds last; itself where it is something else."""
-    form = _below_zero(condition)
-    if form is None:
-        return condition
-    steps = dict(form[0])
-    last = {v: index(v.upper if steps.get(v, 0) > 0 else 0) for v in variables if v.upper is not None}
-    return simplify(substitute(condition, last))
-
-
-def _ranges(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, list[tuple[Expr, bool]]] | None, Expr | None]:
-    """The ends of each variable by the conditions, those of outer ones in them, and the conditions on none; no dict where one is of
-    another form. An end is a variable's first number (or, where the second is False, the number after its last)."""
-    ends, rest = dict[Var, list[tuple[Expr, bool]]](), list[Expr]()
-    for part in dict.fromkeys(part for c in conditions for part in conjuncts(simplify(c))):
-        mine = [v for v in variables if v in free(part)]
-        if not mine:
-            rest.append(part)
-            continue
-        form = _below_zero(part)
-        if form is None:
-            return None, None
-        v, (terms, constant) = mine[-1], form
-        step = dict(terms).get(v, 0)
-        others: Expr = index(constant)  # step * v + others < 0
-        for atom, c in terms:
-            if atom is not v:
-                others = others + atom * c
-        if abs(step) != 1 or v in free(others):
-            return None, None
-        ends.setdefault(v, []).append((simplify(others + 1), True) if step < 0 else (simplify(-others), False))
-    return ends, conjunction(rest)
-
-
-def _clamped(ends: list[tuple[Expr, bool]], whole: _Range) -> _Range:
-    """What the ends leave of a range; its low end is never above its high one."""
-    low, high = whole.low, whole.high
-    for end, first in ends:
-        if first:
-            low = simplify(binary("max", low, end))
-        else:
-            high = simplify(binary("min", high, end))
-    low = simplify(binary("min", low, whole.high))
-    return _Range(low, simplify(binary("max", high, low)))
 
 
 def _before(point: Expr, high: Expr | None) -> list[Expr]:

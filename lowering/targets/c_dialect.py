@@ -150,8 +150,8 @@ class Dialect:
     restrict: str = "restrict"
     # Whether pointers through which a kernel writes are restricted, too.
     restrict_written: bool = True
-    # A function that gives a {type}, half of a wider vector added to the other half, as it is, so that the compiler knows no more of how
-    # it was made; empty: no compiler mistakes such sums.
+    # A function that gives back a {type}, one half of a wider vector added to the other, and hides from the compiler how it was made;
+    # empty: not needed.
     halved: str = ""
     # What a helper function begins with.
     inline: str = "static inline"

@@ -42,8 +42,8 @@ _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 _CALLS = "|".join(dict.fromkeys((*cpu_float32.FUNCTIONS, *cpu_float64.FUNCTIONS)))
 _INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
 
-# clang 22 knows sums of |a - b| and of products of uint8 by int8 as `psadbw` and `vpdpbusd`. Where a vector is added up by halves, it
-# counts the halves by the narrowest vector, and leaves partial sums out. An empty instruction hides how the last whole register was made.
+# clang 22 makes `psadbw` and `vpdpbusd` of sums of |a - b| and of products of uint8 by int8. Where a vector is added up by halves, it
+# counts the halves by the narrowest vector, and leaves partial sums out. An empty instruction hides how the last full register came.
 _HALVED = """\
 #if defined(__x86_64__)
 #define halved_$1(...) ({ $1 halved = (__VA_ARGS__); __asm__("" : "+x"(halved)); halved; })
