@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from tilelang.lowering.compilers import native
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -75,3 +79,18 @@ def test_a_fork_while_other_threads_call_and_build_kernels(what: str) -> None:
     command = [sys.executable, "-c", FORKED_AMID, what]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert done.stdout == f"{[0] * 8}\n", done.stderr
+
+
+def test_a_compiler_does_not_wait_for_a_child_that_was_forked_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The compiler reads a pipe to its end, and the child has a copy of it."""
+    monkeypatch.setattr(native, "TIMEOUT_S", 20.0)
+    with native.begun(native.NATIVE, ()):
+        child = os.fork()
+        if child == 0:
+            time.sleep(60)
+            os._exit(0)
+        try:
+            assert native.compile_source('__attribute__((visibility("default"))) int one(void) { return 1; }', native.NATIVE).code
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)

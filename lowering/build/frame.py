@@ -263,7 +263,7 @@ class Frame:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is no point to compute, to store or to move: an axis has none; of reductions while they are summed up."""
+        """Whether an axis without points leaves nothing to compute, store or move. A sum over no points still stores a result."""
         return any(a.extent == 0 and not (self.finishing and a.reduction) for a in self.spec.axes)
 
     @property

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import io
 import os
 import platform
 import re
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -165,6 +167,10 @@ class _Process(subprocess.Popen[bytes]):
 
     `os.pidfd_open` is missing from Pythons that were built for an old Linux, as conda's are."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        _PROCESSES.add(self)
+
     def wait(self, timeout: float | None = None) -> int:
         if timeout is not None and self.returncode is None and sys.platform == "linux" and hasattr(os, "pidfd_open"):
             with contextlib.suppress(OSError), open(os.pidfd_open(self.pid), "rb", buffering=0) as end:
@@ -173,6 +179,9 @@ class _Process(subprocess.Popen[bytes]):
                 watch.poll(timeout * 1e3)
                 timeout = 0.0
         return super().wait(timeout)
+
+
+_PROCESSES: weakref.WeakSet[_Process] = weakref.WeakSet()
 
 
 def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] = ()) -> subprocess.Popen[bytes]:
@@ -284,6 +293,18 @@ class _Ahead(threading.local):
 
 
 _AHEAD = _Ahead()
+
+
+def _after_fork() -> None:
+    """Closes a forked child's copies of the pipes to compilers: a text ends where every copy is closed."""
+    for process in list(_PROCESSES):
+        if process.stdin is not None:
+            cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the buffer, which is empty
+    _AHEAD.process = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @contextlib.contextmanager
