@@ -360,7 +360,7 @@ def test_a_launch_in_the_middle_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> 
         def set_args(self, *given: str) -> None:
             self.given = given
             if given == ("outer",):
-                function(["inner"])
+                launch(["inner"])
 
     def enqueue(queue: Any, kernel: Kernel, *_: Any) -> None:
         launched.append(kernel.given)
@@ -368,8 +368,8 @@ def test_a_launch_in_the_middle_of_a_launch(monkeypatch: pytest.MonkeyPatch) -> 
     library = SimpleNamespace(Kernel=Kernel, enqueue_nd_range_kernel=enqueue, Error=RuntimeError)
     monkeypatch.setattr(driver, "_cl", lambda: library)
     module = SimpleNamespace(connection=SimpleNamespace(queue=None), program=None)
-    function = driver.Function(module, "add", (1,), 1)  # type: ignore[arg-type]
-    function(["outer"])
+    launch = driver.Function(module, "add", (1,), 1)  # type: ignore[arg-type]
+    launch(["outer"])
     assert launched == [("inner",), ("outer",)]
 
 
