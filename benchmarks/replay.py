@@ -328,14 +328,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     what.add_argument("--against", metavar="REVISION|FILE", default="baseline", help="a revision of git, or a recorded file")
     what.add_argument("--record", metavar="FILE", type=Path, help="record this version")
     what.add_argument("--baseline", action="store_true", help="write the baseline, once")
-    what.add_argument("--explain", metavar="REASON", help="accept what differs from the baseline")
+    parser.add_argument("--explain", metavar="REASON", help="accept what differs from the baseline")
     parser.add_argument("--only", default="", help="programs whose names contain this")
     parser.add_argument("--named", metavar="FILE", type=Path, help="programs whose names are lines of this file")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth program")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--lines", type=int, default=40, help="of each diff (default %(default)s)")
     given = parser.parse_args(arguments)
-    beside_baseline = given.explain is not None or given.record is None and not given.baseline and given.against == "baseline"
+    beside_baseline = given.record is None and not given.baseline and given.against == "baseline"
+    if given.explain is not None and not beside_baseline:
+        parser.error("--explain is for differences from the baseline")
     if beside_baseline and not BASELINE.exists():
         parser.error(f"{BASELINE.name} is not written yet: use --baseline, or --against REVISION")
     named = None if given.named is None else set(given.named.read_text(encoding="utf-8").splitlines())

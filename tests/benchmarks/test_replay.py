@@ -85,9 +85,16 @@ def test_without_the_commit_of_the_baseline_a_difference_is_still_told(
 
 def test_an_explained_difference_is_accepted_with_its_reason(baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change(baseline)
-    assert replay.main(["--explain", "rows are summed in turns", "--only", ONLY, "--processes", "1"]) == 0
+    explained = ["--against", "baseline", "--explain", "rows are summed in turns"]  # as `make replay` says it
+    assert replay.main([*explained, "--only", ONLY, "--processes", "1"]) == 0
     assert replay.main(["--only", ONLY, "--processes", "1"]) == 0
     assert "explained before: 1 programs: rows are summed in turns" in capsys.readouterr().out
+
+
+def test_only_differences_from_the_baseline_are_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        replay.main(["--against", "HEAD", "--explain", "rows are summed in turns", "--only", ONLY])
+    assert "--explain is for differences from the baseline" in capsys.readouterr().err
 
 
 def test_the_baseline_is_written_once(baseline: Path, capsys: pytest.CaptureFixture[str]) -> None:
