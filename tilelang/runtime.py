@@ -36,6 +36,7 @@ from tilelang.machine import Profile
 from tilelang.node import Unchanging, fill
 from tilelang.options import Options
 from tilelang.profile_files import load_profile
+from tilelang.resources import Resources
 from tilelang.schedule import Builder, Schedule
 from tilelang.steps import Place
 from tilelang.targets import DIALECTS, Target, devices, target
@@ -121,43 +122,6 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
     planning.check(
         schedule, profile if isinstance(profile, Profile) else load_profile("sapphire_rapids" if profile is None else profile)
     )
-
-
-@dataclasses.dataclass(frozen=True)
-class Resources:
-    """What one kernel of a program uses: blocks, threads of a block, shared bytes of a block, register elements of a thread.
-
-    The others are what a compiler reports of the machine code (see CompiledKernel), None where none can tell: registers of a thread,
-    bytes of its stack, bytes that spilled registers are stored and loaded with, and AMD's scalar and accumulation registers.
-    unknown: why they are None; empty where they are not.
-    """
-
-    kernel: str
-    grid: tuple[int, int, int]
-    threads: int
-    shared_bytes: int
-    register_elements: int
-    registers: int | None = None
-    stack_bytes: int | None = None
-    spill_store_bytes: int | None = None
-    spill_load_bytes: int | None = None
-    scalar_registers: int | None = None
-    accumulation_registers: int | None = None
-    unknown: str = ""
-
-    def __str__(self) -> str:
-        """What a compiler reports, in words, or why none does."""
-        if self.registers is None:
-            return f"registers unknown: {self.unknown}"
-        kinds = [(self.registers, "registers"), (self.accumulation_registers, "accumulation registers")]
-        kinds += [(self.scalar_registers, "scalar registers")]
-        spilled = f"spilled {self.spill_store_bytes} bytes stored, {self.spill_load_bytes} loaded" if self.spills else "no spills"
-        return ", ".join([*(f"{count} {kind}" for count, kind in kinds if count), f"stack {self.stack_bytes} bytes", spilled])
-
-    @property
-    def spills(self) -> bool:
-        """Whether a compiler reports that registers are kept in memory for want of room."""
-        return bool(self.spill_store_bytes or self.spill_load_bytes)
 
 
 class Kernel(Unchanging):

@@ -19,7 +19,7 @@ from tilelang.lowering import ir
 
 if TYPE_CHECKING:
     from tilelang.machine import Profile
-    from tilelang.runtime import Resources
+    from tilelang.resources import Resources
 
 # What is simulated for the counts: threads, and bytes of tensors.
 MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
