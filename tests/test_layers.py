@@ -19,7 +19,7 @@ ROWS = [
     "inlining steps schedule task",
     "spec check remarks explain resize",
     "grammar lowering autoschedule",
-    "call nearest targets",
+    "call nearest resources targets",
     "planning simulated",
     "runtime",
     "kernel_function",
