@@ -367,3 +367,20 @@ schedule for Z {
         )
         == []
     )
+
+
+def test_an_empty_axis_beside_ones_too_long_for_an_array_has_no_points() -> None:
+    text = """computation Y {
+  input X: int8[m: 0]
+  axis b: 65537
+  axis c: 65537
+  axis d: 131074
+  output Y[b, c, d, m] = X[m]
+}
+schedule for Y {
+  tile m=1 -> block
+  split b=2
+  tile b=1 c=65536 d=65536 -> thread
+}"""
+    schedule = tl.parse(text).schedule()
+    assert not testing.check_schedule(schedule, {"X": np.zeros(0, np.int8)}, profile=tl.load_profile("hopper"))

@@ -79,7 +79,8 @@ class Table:
         many = pieces.block.size
         if count * many > MOST_POINTS:
             raise NotRead("too many points to list")
-        columns = iter(np.indices(tuple(radices)).reshape(len(radices), count))
+        every_digit = np.indices(tuple(radices)) if count else np.zeros(0, np.int64)  # NumPy multiplies the others' extents
+        columns = iter(every_digit.reshape(len(radices), count))
         self.digits: dict[str, list[tuple[Array, int]]] = {}
         self.exists: Array = np.ones(count * many, bool)
         self.kept: Array = np.ones(count * many, bool)  # whether it exists along the axes that are not reduced
