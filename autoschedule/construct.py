@@ -158,8 +158,8 @@ def _kind(tile: RTile) -> tuple[object, ...]:
 
 
 class _Search:
-    """Estimates tiles of one nest, each once, as are those that come to the same steps, and not more than so many. made: the nest by
-    dot products of words, whose tiles are those of the nest in words."""
+    """Estimates tiles of one nest, at most `visits` of them. Each tile is estimated once, and tiles that give the same steps share one
+    estimate. made: the nest counted in words, if dot products compute it; the tiles are then of that nest."""
 
     def __init__(
         self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None

@@ -41,9 +41,8 @@ class Cores:
 
     lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
     as caches, each with the cycles that another one takes; latency: of memory, in ns over the bytes in use. multiply_adds, loads: of
-    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. profile: what
-    it was made of. pruning: what drops
-    candidates for it.
+    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. profile: what it
+    was made of. pruning: what drops candidates for it.
     """
 
     cores: int

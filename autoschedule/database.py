@@ -3,11 +3,11 @@
 Those that were timed stand under the key of their timing; one that was only constructed, which saves constructing it again, under a key
 of its own.
 
-It only saves time. What cannot be read or written is a warning, and the work goes on without it; a damaged file is set aside and begun
-anew, but a file that a person named and that never was a database of schedules is left as it is. Schedules stand in it as text, which
-is parsed and checked like any other: a file of someone else's can be slow, or nonsense, but not run code. A process opens the file for
-one operation at a time, under a shared lock of `<file>.lock`; whoever sets a damaged file aside has the lock alone, for SQLite must not
-lose a file that it has open.
+It only saves time. If the file cannot be read or written, a warning says so and the work goes on without it. A damaged file is set
+aside and a new one begun; a file that a person named and that never was a database of schedules is left as it is. Schedules are stored
+as text, which is parsed and checked like any other: a file from somebody else can be slow, or nonsense, but it cannot run code. A
+process opens the file for one operation at a time, under a shared lock of `<file>.lock`. To set a damaged file aside, it takes the lock
+exclusively, because SQLite must not lose a file that it has open.
 """
 
 from __future__ import annotations

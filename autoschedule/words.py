@@ -115,9 +115,8 @@ class Words:
     @cached_property
     def counted(self) -> Nest:
         """The nest in words."""
-        axes = tuple(
-            dataclasses.replace(a, extent=-(-a.extent // self.depth)) if a.name == self.reduced else a for a in self.nest.axes
-        )
+        extents = self.count(self.nest.extents)
+        axes = tuple(dataclasses.replace(a, extent=extents[a.name]) for a in self.nest.axes)
         operation = {max(self.dots.items())[1].made.name: 1}
         return dataclasses.replace(self.nest, axes=axes, accesses=tuple(map(self.access, self.nest.accesses)), inner=operation)
 

@@ -326,10 +326,8 @@ class Kernel(Unchanging):
         except IndexError:
             return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
         try:
-            if queue != last:
-                self._connection.finish(
-                    None if isinstance(last, int) else last
-                )  # a handle's stream may be gone: all are waited for
+            if queue != last:  # a handle's stream may be gone: all are waited for
+                self._connection.finish(None if isinstance(last, int) else last)
         except BaseException:  # Ctrl-C: those kernels still use it, so it must not be freed
             self._spare.append((workspace, last))
             raise
