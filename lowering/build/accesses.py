@@ -42,7 +42,7 @@ def settled(build: Build, frame: Frame, conditions: Mapping[Expr, AxisState | No
 
 
 def stored_where(build: Build, frame: Frame, conditions: Sequence[Expr]) -> None:
-    """Tells, where somebody asks, that conditions guard a store whatever it reads."""
+    """Notes for `TILELANG_DEBUG` that these conditions guard a store, whatever it reads."""
     _tell(build, frame, Settled(tuple((c, "only elements that exist are stored") for c in conditions), ()), frame.within)
 
 

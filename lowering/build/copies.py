@@ -122,7 +122,7 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
 
 
 def _source(build: Build, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Load, Expr | None]:
-    """The element that a leaf begins with, as it stands in global memory, and the condition of a padded read."""
+    """The first element that a leaf copies, in global memory, and the condition under which a padded read is inside its tensor."""
     value: Expr = value_at(build, frame, frame.task.values[0], points)
     condition: Expr | None = None
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and _is_zero(value.otherwise):

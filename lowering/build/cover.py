@@ -61,7 +61,7 @@ def region_of(build: Build, frame: Frame, i: int, step: Place) -> tuple[Region, 
 
 
 def _unread(build: Build, frame: Frame, step: Place) -> Refusal:
-    """That a load brings what nobody reads."""
+    """The refusal of a load that no read uses."""
     name = step.tensor_name
     tensor = build.tensors.get(name)
     if any(t is tensor for t in frame.task.outputs):
@@ -96,8 +96,8 @@ def _wanted(use: Use, step: Place) -> bool:
 
 
 def _by_access(frame: Frame, step: Place, uses: list[Use]) -> bool:
-    """Whether the buffer holds one element per point: the layout or a step of the move says so by what it names, the tensor stands
-    like that already, or the read goes through a fused axis or a gather."""
+    """Whether the buffer holds one element per point: the layout or a step of the move names axes, the tensor is already laid out so,
+    or the read goes through a fused axis or a gather."""
     dims = {d.name for d in uses[0].read.tensor.dims}
     if step.layout is not None and step.layout.terms:
         return not set(step.layout.dims) <= dims

@@ -154,8 +154,9 @@ Key = tuple[Any, ...]  # of a step of a kernel, as `Frame.key` gives it
 class Ring:
     """What is known of a load or a stage wherever it is lowered, so that two versions of what is around it share its buffers.
 
-    buffers: of each tensor, in registers one for every round ahead. refused: why the device does not copy the load; empty: it does,
-    as far as is known; None: nobody has decided. obstacles: why leaves of it cannot be copied; sizes: of the copies of those that can.
+    buffers: of each tensor, in registers one for every round ahead. refused: why the device does not copy the load asynchronously;
+    empty if it does, None if that is not decided yet. obstacles: why some of its leaves cannot be copied; sizes: in bytes, of the
+    copies of the others.
     """
 
     buffers: dict[str, list[ir.Buffer]] = dataclasses.field(default_factory=dict)

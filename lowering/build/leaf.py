@@ -102,7 +102,7 @@ def _results(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | N
     fills = {b.key for a in frame.spec.axes for b in a.bounds} if whole else frame.fill_keys
     bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
     exists = [b.holds(index(0)) for _, b in bounds]
-    if in_registers and exists:  # what does not exist may be made in registers, where nobody reads it
+    if in_registers and exists:  # elements that do not exist may be computed in registers: nobody reads them
         asked = {b.holds(index(0)): a for a, b in bounds}
         written = _written(frame, points)
         kept = settled(build, frame, asked, (), points, frame.task.values, Effect(tuple(exists)), written)

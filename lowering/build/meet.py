@@ -191,7 +191,8 @@ def _issued(
 def _meet_in_shared(
     build: Build, state: State, members: tuple[ir.Buffer, ...], digits: tuple[Digit, ...], step: Place, few: bool
 ) -> list[ir.Stmt]:
-    """Each thread's part in a place of its own. few: parts of warps, of which every thread combines all; else they go by halves."""
+    """Partial results combined through shared memory, where each thread has its own place. few: every thread combines the parts of all
+    warps; otherwise they are combined by halves."""
     thread, count = build.thread, build.threads
     scratch = tuple(build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
     out = [each(build, b, _offering(b, sc, thread, step), False) for b, sc in zip(members, scratch, strict=True)]
