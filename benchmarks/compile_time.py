@@ -44,7 +44,7 @@ def measure(name: str) -> list[tuple[float, float]]:
     import tilelang as tl
     from tilelang.lowering.pipeline import lower
     from tilelang.lowering.targets import cpu
-    from tilelang.lowering.targets.c_family import emit
+    from tilelang.lowering.targets.c.emitter import emit
 
     make = {"gemm_cpu": gemm_cpu, "gemm_simt": gemm_simt}[name]
     profile = tl.load_profile("sapphire_rapids")

@@ -50,7 +50,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from benchmarks.forked_tests import read
 
 ROOT = Path(__file__).resolve().parent.parent
-MUTATED = ("lowering/build/*.py", "lowering/passes/*.py", "lowering/needs.py")
+MUTATED = ("lowering/build/**/*.py", "lowering/passes/*.py", "lowering/needs.py")
 EQUIVALENT = Path(__file__).resolve().parent / "results" / "equivalent_mutants.json"
 NOT_DRAWN = (
     "VariableReplacer",

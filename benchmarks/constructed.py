@@ -21,11 +21,11 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.harness import record, recorded, table
 from benchmarks.machine import revision
-from tilelang.autoschedule.construct import Candidate, construct
-from tilelang.computation import Computation, as_computation
+from tilelang.autoschedule.cpu.construct import Candidate, construct
+from tilelang.computations.computation import Computation, as_computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
+from tilelang.profiles.profile import Profile
 
 RESULTS = Path(__file__).parent / "results" / "constructed.jsonl"
 WRONG = ("refused", "too large", "too fast")
@@ -97,7 +97,7 @@ def kept(path: Path) -> list[dict[str, object]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument(
-        "--devices", nargs="*", default=tl.profile_files.shipped_profiles(), help="profiles (default: all that are shipped)"
+        "--devices", nargs="*", default=tl.profiles.files.shipped_profiles(), help="profiles (default: all that are shipped)"
     )
     parser.add_argument("--operators", nargs="*", help="names in roller.csv (default: all)")
     parser.add_argument("--top", type=int, default=8, help="schedules of each operator (default %(default)s)")

@@ -89,7 +89,7 @@ def launcher(schedule: tl.Schedule | tl.Tensor, inputs: dict[str, FloatArray], o
 
     output[...] = np.nan
     run()
-    from tilelang.reference import compare as compare_with_reference
+    from tilelang.semantics.reference import compare as compare_with_reference
 
     report = compare_with_reference(kernel.computation, inputs, {name: output})
     if not report:

@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from string import Template
 
-from tilelang.lowering.targets import cpu_float32
+from tilelang.lowering.targets.cpu_functions import float32
 
 TWO_ARGUMENTS = ("pow", "fmod")
 FLAGS = ("-O2", "-mprefer-vector-width=512", "-fno-math-errno", "-fPIC", "-Wall", "-Werror", "-x", "c")
@@ -142,7 +142,7 @@ def prelude() -> str:
     return "\n".join(lines) + "\n"
 
 
-TABLE = cpu_float32.FUNCTIONS | {f"fast_{n}": f for n, f in cpu_float32.FAST.items()}
+TABLE = float32.FUNCTIONS | {f"fast_{n}": f for n, f in float32.FAST.items()}
 
 
 def source(lanes: int) -> str:
@@ -154,12 +154,10 @@ def source(lanes: int) -> str:
     for name, function in TABLE.items():
         names = ("x", "y") if name in TWO_ARGUMENTS else ("x",)
         arguments = ", ".join(f"*(const packed*)({n} + i)" for n in names)
-        text += Template(function.text).substitute(
-            cpu_float32.fields(type), inline="static inline __attribute__((always_inline))"
-        )
+        text += Template(function.text).substitute(float32.fields(type), inline="static inline __attribute__((always_inline))")
         second = "const float* y, " if len(names) == 2 else ""
         text += Template(_RUN).substitute(name=name, T=type, lanes=lanes, second=second, arguments=arguments)
-    text += Template(cpu_float32.QUOTIENTS.text).substitute(cpu_float32.fields(type), inline="OVERLOADED")
+    text += Template(float32.QUOTIENTS.text).substitute(float32.fields(type), inline="OVERLOADED")
     arguments = "*(const packed*)(x + i), y[i]"  # one divisor for all lanes
     return text + Template(_RUN).substitute(name="quotients", T=type, lanes=lanes, second="const float* y, ", arguments=arguments)
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.lowering.targets.cpu_float64 import FUNCTIONS
+from tilelang.lowering.targets.cpu_functions.float64 import FUNCTIONS
 
 Array = np.ndarray[Any, Any]
 

@@ -1,4 +1,4 @@
-"""The tables of `lowering/targets/cpu_float32_pieces.py`, polynomials in pieces, and the roots of two of `exp`, found here.
+"""The tables of `lowering/targets/cpu_functions/float32_pieces.py`, polynomials in pieces, and the roots of two of `exp`, found here.
 
     python -m benchmarks.cpu_functions_tables [--degree 5]
 

@@ -27,8 +27,8 @@ from tests.emulation.test_examples import HOW, WAITS, ampere, hopper, matrix_uni
 from tests.test_examples import NAMES, SIZES, for_threads, schedules_for
 from tilelang import testing
 from tilelang.errors import DeviceError, Refusal
-from tilelang.reference import compare, random_arrays
-from tilelang.runtime import Kernel
+from tilelang.runtime.kernel import Kernel
+from tilelang.semantics.reference import compare, random_arrays
 from tilelang.testing import emulation
 
 PARTS = ("examples", "waits", "random")

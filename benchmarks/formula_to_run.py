@@ -33,11 +33,11 @@ from benchmarks import operators_cases
 from benchmarks.harness import launcher, table
 from benchmarks.operators import warm_up
 from benchmarks.operators_peers import random_arrays
-from tilelang import runtime
-from tilelang.autoschedule import fill
+from tilelang.autoschedule.common import complete
 from tilelang.lowering import pipeline
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import host
+from tilelang.runtime import kernel as runtime_kernel
 
 STAGES = ("construct", "build", "passes", "emit", "clang", "lld", "load", "run", "other")
 
@@ -93,7 +93,7 @@ def watched(watch: Watch) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for where, name, stage in (
-            (fill, "in_order", "construct"), (runtime, "emit", "emit"), (native, "object_code", "clang"),
+            (complete, "in_order", "construct"), (runtime_kernel, "emit", "emit"), (native, "object_code", "clang"),
             (native.Linker, "link", "lld"), (host, "load_library", "load"),
         ):  # fmt: skip
             stack.enter_context(mock.patch.object(where, name, watch.within(stage, getattr(where, name))))

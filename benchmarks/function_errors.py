@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import bound
+from tilelang.semantics import error_bound
 
 Array = np.ndarray[Any, Any]
 
@@ -70,9 +70,9 @@ def errors(name: str, arguments: tuple[Array, ...], found: Array) -> Array:
         finite = np.isfinite(rounded)
         ulp = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny)).astype(np.longdouble)
         off = np.abs(found.astype(np.longdouble) - exact) / ulp
-        if name in bound.EARLY:
+        if name in error_bound.EARLY:
             early = (
-                np.abs(exact) * (1 + bound.EARLY_ULPS * np.finfo(found.dtype).eps * np.abs(arguments[0]))
+                np.abs(exact) * (1 + error_bound.EARLY_ULPS * np.finfo(found.dtype).eps * np.abs(arguments[0]))
                 > np.finfo(found.dtype).max
             )
             off = np.where(early & (np.abs(found) == np.inf), 0.0, off)
@@ -94,16 +94,16 @@ def rounds_to(name: str, x: Array, found: Array, ulps: float) -> Array:
 
 def stated(type: str = "float32") -> Mapping[str, float]:
     """The error of each function that kernels for the device here state, of float32 or float64."""
-    from tilelang.lowering.targets import c_family
-    from tilelang.targets import DIALECTS, local_target
+    from tilelang.lowering.targets.c import emitter
+    from tilelang.runtime.targets import DIALECTS, local_target
 
-    return c_family.ulps(DIALECTS[local_target().dialect], {"float32": "float", "float64": "double"}[type])
+    return emitter.ulps(DIALECTS[local_target().dialect], {"float32": "float", "float64": "double"}[type])
 
 
 def measure(name: str, arguments: tuple[Array, ...], lanes: int) -> Array:
     """The function by a kernel of its own, `lanes` elements at a time."""
     import tilelang as tl
-    from tilelang.expr import Binary, Call
+    from tilelang.core.expr import Binary, Call
 
     i = tl.axes(i=len(arguments[0]))
     reads = [tl.input(n, arguments[0].dtype.name, i)[i] for n, _ in zip("XY", arguments, strict=False)]

@@ -24,12 +24,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.grammar import format_text, parse
 from tilelang.grammar.parser import lark
-from tilelang.profile_files import load_profile
-from tilelang.steps import Step
+from tilelang.profiles.files import load_profile
+from tilelang.schedules.steps import Step
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
 from tilelang.testing.language import draw_program, draw_text, program_text

@@ -28,7 +28,7 @@ from benchmarks.gpu_cases import GROUPS, Case
 from benchmarks.gpu_session import Lost, Session
 from benchmarks.gpu_watch import LOST, Watch, supervise
 from tilelang.errors import TileLangError
-from tilelang.targets import DIALECTS, devices_of, local_target
+from tilelang.runtime.targets import DIALECTS, devices_of, local_target
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "gpu.jsonl"

@@ -19,8 +19,8 @@ from types import ModuleType
 from typing import Any
 
 import tilelang as tl
-from tilelang.computation import as_computation
-from tilelang.machine import Profile
+from tilelang.computations.computation import as_computation
+from tilelang.profiles.profile import Profile
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = ("products", "convolutions", "memory")

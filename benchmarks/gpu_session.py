@@ -27,11 +27,11 @@ import tilelang as tl
 from benchmarks import gpu_peers
 from benchmarks.gpu_cases import Case, by_fours, moved_bytes, part
 from benchmarks.gpu_watch import DEAD
-from tilelang.arguments import as_array
-from tilelang.computation import as_computation
+from tilelang.computations.arguments import as_array
+from tilelang.computations.computation import as_computation
 from tilelang.errors import Refusal, TileLangError
 from tilelang.lowering.drivers import interface as drivers
-from tilelang.reference import compare
+from tilelang.semantics.reference import compare
 
 CACHE_BYTES = 64 << 20
 MOST_SETS = 64

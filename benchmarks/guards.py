@@ -49,7 +49,7 @@ def _count(stmt: ir.Stmt, inside: bool, found: Counts) -> None:
 
 def guards(stmt: ir.Stmt) -> int:
     """The guards of one statement, without those of the statements inside it."""
-    from tilelang.expr import Expr, Select
+    from tilelang.core.expr import Expr, Select
     from tilelang.lowering import ir
 
     count = int(getattr(stmt, "count", None) is not None)
@@ -64,7 +64,7 @@ def guards(stmt: ir.Stmt) -> int:
 
 
 def _indices_compared(condition: Any) -> int:
-    from tilelang.expr import COMPARISONS, INDEX, Binary
+    from tilelang.core.expr import COMPARISONS, INDEX, Binary
 
     found = (e for e in condition.walk() if isinstance(e, Binary) and e.op in COMPARISONS)
     return sum(e.left.dtype is INDEX for e in found)

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 if TYPE_CHECKING:
-    from tilelang.runtime import Kernel
+    from tilelang.runtime.kernel import Kernel
 
 # Whose versions a result is kept with.
 PACKAGES = (

@@ -21,11 +21,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # `python benchmarks/micro_kernel.py` from anywhere
 
 from benchmarks.harness import HostBench
-from tilelang import dtype as dt
-from tilelang.expr import Binary, Const, Expr, Var, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Binary, Const, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, For, If, Kernel, Load, Pack, Program, Store, seq
-from tilelang.lowering.targets import c_family, cpu
+from tilelang.lowering.targets import cpu
+from tilelang.lowering.targets.c import emitter
 
 ROWS, VECTORS, LANES = 8, 3, 16  # register tile: 8 rows of three vectors
 COLUMNS = VECTORS * LANES
@@ -146,7 +147,7 @@ def measure(m: int, n: int, k: int, repeats: int) -> str:
     kernel = made.kernels[0]
     rng = np.random.default_rng(0)
     a, b, c = rng.random((m, k), np.float32), rng.random((k, n), np.float32), np.empty((m, n), np.float32)
-    emitted_text = c_family.emit(made, cpu.DIALECT)
+    emitted_text = emitter.emit(made, cpu.DIALECT)
     function = bench.connection.build(emitted_text).function("gemm", kernel.grid, 1, kernel.shared_bytes)
     held = [bench.connection.host_array(x, "both", None) for x in (a, b, c)]
     buffers = [h.buffer for h in held]
@@ -172,7 +173,7 @@ def main() -> None:
     if m % BLOCK_M or n % BLOCK_N or k % DEPTH:
         parser.error(f"extents must divide {BLOCK_M}, {BLOCK_N}, {DEPTH}")
     if arguments.show:
-        print(c_family.emit(program(m, n, k), cpu.DIALECT))
+        print(emitter.emit(program(m, n, k), cpu.DIALECT))
         return
     print(measure(m, n, k, arguments.repeats))
 

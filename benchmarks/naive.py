@@ -27,9 +27,9 @@ from benchmarks.replay import TEXTS, texts
 from tests.test_examples import NAMES, SIZES, load
 from tilelang import testing
 from tilelang.errors import TileLangError
-from tilelang.lowering import simulate
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.lowering.simulator import simulate
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import tracing
 from tilelang.testing.misplacing import misplacements
 

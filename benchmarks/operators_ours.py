@@ -15,13 +15,13 @@ from benchmarks.hand_written import copy_source
 from benchmarks.harness import HostBench, aligned_array, launcher
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
-from tilelang.autoschedule.construct import Candidate, of_cores
-from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.fill import candidates as construction
-from tilelang.autoschedule.nest import nest_of
-from tilelang.autoschedule.prune import Pruning
-from tilelang.computation import as_computation
-from tilelang.task import plan
+from tilelang.autoschedule.common.complete import candidates as construction
+from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu.construct import Candidate, of_cores
+from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.computations.computation import as_computation
+from tilelang.schedules.task import plan
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ import tilelang as tl
 from benchmarks import cpu_schedules, peers
 from benchmarks.gpu_cases import example
 from benchmarks.peers import Array, Call, Operation
-from tilelang.reference import random_arrays
+from tilelang.semantics.reference import random_arrays
 
 OLD_PEERS = ("NumPy", "PyTorch", "torch.compile", "Numba")
 SIZES = ((512, 1024), (4096, 4096))  # in cache, and beyond

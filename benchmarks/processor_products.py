@@ -17,8 +17,8 @@ import time
 import numpy as np
 
 import tilelang as tl
-from tilelang.instruction import use
-from tilelang.reference import random_arrays
+from tilelang.instructions.instruction import use
+from tilelang.semantics.reference import random_arrays
 
 TYPES = {
     "x86_vdpbf16ps": (tl.bfloat16, tl.bfloat16, tl.float32),

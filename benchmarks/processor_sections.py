@@ -30,9 +30,10 @@ from benchmarks.operators_ours import Call, compare, launched
 from benchmarks.peers import Array, Operation
 from benchmarks.processor_cases import Case, as_float64, size_of
 from benchmarks.processor_rows import Asked, Row
-from tilelang.instruction import use
-from tilelang.lowering.targets.c_family import error_bounds
-from tilelang.reference import compare as compare_with_reference
+from tilelang.instructions.instruction import use
+from tilelang.lowering.targets.c.emitter import error_bounds
+from tilelang.lowering.targets.dialects import DIALECTS
+from tilelang.semantics.reference import compare as compare_with_reference
 
 OPERATORS = Path(__file__).parent / "results" / "operators.jsonl"
 SIZES = {size_of(s): s for s in ((1024,) * 3, (2048,) * 3, (3072,) * 3, (1000, 1111, 777))}
@@ -138,7 +139,7 @@ def checked(kernel: tl.Kernel, arrays: dict[str, Array], out: Array, who: str) -
     call = launched(kernel, given, output.name, out, who)
     call.begin()
     call.finish()
-    bounds = error_bounds(tl.runtime.DIALECTS[kernel.target.dialect])
+    bounds = error_bounds(DIALECTS[kernel.target.dialect])
     report = compare_with_reference(
         kernel.computation, given, {output.name: out}, error_ulps=kernel.schedule.error_ulps, ulps=bounds
     )

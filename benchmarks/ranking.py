@@ -29,10 +29,10 @@ import tilelang as tl
 from benchmarks.harness import launcher as launched
 from benchmarks.harness import record, table
 from benchmarks.ranking_schedules import OPERATORS
-from tilelang.autoschedule.cost import Estimate, estimate_schedule
+from tilelang.autoschedule.common.cost import Estimate, estimate_schedule
 from tilelang.errors import TileLangError
-from tilelang.machine import Profile
-from tilelang.reference import random_arrays
+from tilelang.profiles.profile import Profile
+from tilelang.semantics.reference import random_arrays
 
 RESULTS = Path(__file__).parent / "results" / "ranking.jsonl"
 ALIKE = 0.03  # times that differ by less say nothing

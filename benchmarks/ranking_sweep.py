@@ -27,13 +27,13 @@ from benchmarks.harness import record, table
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_ours import candidates
 from benchmarks.ranking_candidates import Times, read, text_of, timed
-from tilelang.autoschedule.cores import Cores, cores_of
-from tilelang.autoschedule.growth import form, fused, in_parts, needed, vectors
-from tilelang.autoschedule.nest import Nest, nest_of
-from tilelang.autoschedule.rtile import Fusions, RTile, shared_bytes, steps
-from tilelang.computation import as_computation
-from tilelang.schedule import Schedule
-from tilelang.task import plan
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.cpu.device import Cores, cores_of
+from tilelang.autoschedule.cpu.growth import form, fused, in_parts, needed, vectors
+from tilelang.autoschedule.cpu.tile import Fusions, RTile, shared_bytes, steps
+from tilelang.computations.computation import as_computation
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.task import plan
 
 RESULTS = Path(__file__).parent / "results" / "ranking_sweep.jsonl"
 SIX = ("M2", "C21", "C23", "D8", "P11", "R2")  # a product, 1 x 1 and 3 x 3 convolutions, depthwise, pooling, sums of rows

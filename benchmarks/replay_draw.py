@@ -115,7 +115,7 @@ def main() -> int:
             if not (TEXTS / "steered" / f"{device[1]}.tile").exists():
                 write("steered", device[1], steered(device, Path(log)))
                 print(f"steered {device[1]}", flush=True)
-        for n, profile in enumerate(tl.profile_files.shipped_profiles()):
+        for n, profile in enumerate(tl.profiles.files.shipped_profiles()):
             if not (TEXTS / "constructed" / f"{profile}.tile").exists():
                 write("constructed", profile, constructed(profile, n))
                 print(f"constructed {profile}", flush=True)

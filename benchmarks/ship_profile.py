@@ -16,8 +16,8 @@ from pathlib import Path
 
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.lowering.drivers.processor import processor
-from tilelang.machine import QUERIED, SHIPPED, Profile
-from tilelang.profile_files import parse_profile, read_profile
+from tilelang.profiles.files import parse_profile, read_profile
+from tilelang.profiles.profile import QUERIED, SHIPPED, Profile
 
 HEADING = """{description}: measured by `tilelang profile` on {machine}.
 The limits and caches that the system reports replace these when the device is opened."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import tilelang as tl
-from tilelang.instruction import updates
-from tilelang.operand import operand
+from tilelang.instructions.instruction import updates
+from tilelang.instructions.operand import operand
 
 
 @functools.cache

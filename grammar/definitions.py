@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tilelang.computation import Computation, Tensor, check_name, symbol
-from tilelang.computation import axes as make_axes
-from tilelang.computation import computation as make_computation
-from tilelang.computation import input as make_input
-from tilelang.definitions import define
-from tilelang.dtype import DType
+from tilelang.computations.computation import Computation, Tensor, check_name, symbol
+from tilelang.computations.computation import axes as make_axes
+from tilelang.computations.computation import computation as make_computation
+from tilelang.computations.computation import input as make_input
+from tilelang.computations.define import define
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Axis, as_expr
+from tilelang.core.node import fill
 from tilelang.errors import MOST_FINDINGS, TileLangError, counted, together
-from tilelang.expr import Axis, as_expr
 from tilelang.grammar.parser import Syntax, uncollected
 from tilelang.grammar.values import MOST_DIGITS, Scope, Values, in_text, listed, name_of, type_named
-from tilelang.node import fill
 
 Parameters = Mapping[str, int | DType]
 

@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tilelang.check import advance_on
-from tilelang.computation import Computation
-from tilelang.dtype import DType
+from tilelang.computations.computation import Computation
+from tilelang.computations.inlining import kept_in_memory
+from tilelang.core.dtype import DType
 from tilelang.errors import MOST_FINDINGS, ParseError, Span, TileLangError, brief, collected, is_path, meant, together
 from tilelang.grammar.definitions import Parameters, build_computation, parameters, parameters_of
 from tilelang.grammar.parser import Syntax, parse_parts, remember, uncollected
 from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
-from tilelang.inlining import kept_in_memory
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
-from tilelang.steps import Place, Step
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import advance_on
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place, Step
 
 _PIECE = 1 << 20  # bytes that are read at once
 
@@ -87,7 +87,7 @@ class Document:
             raise ParseError("name-twice", message, span=self.place_of(made), mend=mend)
 
     def _use(self, item: Any) -> None:
-        from tilelang.instruction import use
+        from tilelang.instructions.instruction import use
 
         try:
             use(name_of(item.children[0]))

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES
+from tilelang.core import dtype as dt
+from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES
 from tilelang.grammar.parser import keywords
 
 # Scopes of TextMate's, and the keywords that have them; all others control what surrounds them.

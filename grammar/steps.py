@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import INDEX, Expr, Read, Var, index, to_text
+from tilelang.core.layout import Layout, _term
 from tilelang.errors import MOST_FINDINGS, TileLangError, collected
-from tilelang.expr import INDEX, Expr, Read, Var, index, to_text
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
-from tilelang.schedule import Move, can
-from tilelang.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
-from tilelang.tensor import Layout, _term
+from tilelang.schedules.schedule import Move, can
+from tilelang.schedules.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 
 _ANY = -(2**62)  # the least number where the builder says which are too small
 _ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")  # of the builder's methods, which take axes by name too
@@ -183,7 +183,7 @@ class Steps:
         return {t.name: t for t in tensors}
 
     def _reads(self) -> list[Read]:
-        from tilelang.check import main_task
+        from tilelang.schedules.check import main_task
 
         found = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
         found += [e for v in main_task(self.computation, ()).expressions() for e in v.walk()]

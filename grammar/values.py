@@ -12,12 +12,12 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang import expr
-from tilelang import functions as F
-from tilelang.combiners import state_type
+from tilelang.computations import functions as F
+from tilelang.computations.combiners import state_type
+from tilelang.core import dtype as dt
+from tilelang.core import expr
+from tilelang.core.expr import Expr
 from tilelang.errors import ParseError, Span, TileLangError, counted, meant
-from tilelang.expr import Expr
 from tilelang.grammar.parser import Syntax
 
 DEEPEST = 200  # operations inside each other

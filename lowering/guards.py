@@ -14,10 +14,10 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 
+from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Select, Unary, const, free, substitute
+from tilelang.core.simplify import TRUE, simplify
 from tilelang.errors import Span
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, const, free, substitute
 from tilelang.lowering.sets import example, implied, impossible
-from tilelang.simplify import TRUE, simplify
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequen
 
     stay: conditions that are worth their test, each with the reason. They are dropped only if they hold anyway.
 
-    >>> from tilelang.expr import INDEX, Var
+    >>> from tilelang.core.expr import INDEX, Var
     >>> i = Var("i", INDEX, 0, 15)
     >>> settle([i < 10], [], [Access(i, there=(i < 16,))], Effect(stored=(i < 10,))).dropped[0][1]
     'where it fails, no one reads the result, and all operands can be read'

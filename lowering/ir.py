@@ -1,7 +1,7 @@
 """Kernel IR: what every pass reads and writes, what the simulator runs and the emitters print.
 
 A program is a list of kernels over shared global buffers. A kernel is a tree of statements run by every thread of every block.
-Scalars and index arithmetic are tilelang.expr nodes; this module adds what touches memory, and vectors.
+Scalars and index arithmetic are tilelang.core.expr nodes; this module adds what touches memory, and vectors.
 
 Memory. Every buffer is dense and row-major over `shape`; an index tuple has one expression per dimension. Layouts (order, padding,
 swizzle, rings) are already in the shape and the indices. `global` buffers are arguments or workspace; `shared` ones exist once per
@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Binary, Expr, Select, Var, const, index
+from tilelang.core.node import Node, node
 from tilelang.errors import Span
-from tilelang.expr import Binary, Expr, Select, Var, const, index
 from tilelang.lowering.ir_values import BeforeLine as BeforeLine
 from tilelang.lowering.ir_values import Buffer as Buffer
 from tilelang.lowering.ir_values import Load as Load
@@ -28,7 +29,6 @@ from tilelang.lowering.ir_values import Shuffle as Shuffle
 from tilelang.lowering.ir_values import flat as flat
 from tilelang.lowering.ir_values import lanes as lanes
 from tilelang.lowering.ir_values import loads as loads
-from tilelang.node import Node, node
 
 # ---------------------------------------------------------------- statements
 
@@ -196,7 +196,7 @@ class Region(Node):
 class Instruction(Stmt):
     """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone).
 
-    `semantics` is the tilelang.instruction.Instruction; `operands` pairs its operand names with (buffer, indices of the first
+    `semantics` is the instruction (instructions/instruction.py); `operands` pairs its operand names with (buffer, indices of the first
     element) as each thread sees them. regions: of operands that no lanes hold; without one, the coordinates count from the last indices
     on. signal: the barrier with phases that gets the bytes of
     what the instruction brings, where it completes by them. in_cluster: it brings the same to this place in every block of the cluster,

@@ -11,10 +11,10 @@ import functools
 import itertools
 from typing import Any
 
-from tilelang.dtype import DType
-from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Select, Unary, index
-from tilelang.node import Node, interned
-from tilelang.simplify import simplify
+from tilelang.core.dtype import DType
+from tilelang.core.expr import INDEX, Binary, Call, Cast, Const, Expr, Select, Unary, index
+from tilelang.core.node import Node, interned
+from tilelang.core.simplify import simplify
 
 # ---------------------------------------------------------------- buffers
 

@@ -15,11 +15,11 @@ import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from tilelang.expr import INDEX, Binary, Const, Expr, Read, Var, free, index, substitute
-from tilelang.lazy import cached_property
+from tilelang.core.expr import INDEX, Binary, Const, Expr, Read, Var, free, index, substitute
+from tilelang.core.lazy import cached_property
+from tilelang.core.simplify import Linear, from_linear, interval, linear, simplify
 from tilelang.lowering.sets import extremes
-from tilelang.simplify import Linear, from_linear, interval, linear, simplify
-from tilelang.spec import Bound
+from tilelang.schedules.spec import Bound
 
 Range = tuple[Expr, int]  # begins at, how many
 

@@ -12,33 +12,33 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
-from tilelang.lowering.passes.align import align
-from tilelang.lowering.passes.alike import name_alike
-from tilelang.lowering.passes.arena import place_shared
+from tilelang.lowering.passes.allocate_shared import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
-from tilelang.lowering.passes.behind import overlap_stores
-from tilelang.lowering.passes.fences import publish_shared
+from tilelang.lowering.passes.commit_groups import close_groups
+from tilelang.lowering.passes.delay_stores import overlap_stores
 from tilelang.lowering.passes.fission import SCRATCH_BYTES, run_threads_in_loops
-from tilelang.lowering.passes.flight import keep_in_flight
-from tilelang.lowering.passes.fuse import fuse
-from tilelang.lowering.passes.groups import close_groups
-from tilelang.lowering.passes.late_waits import wait_late
-from tilelang.lowering.passes.moves import move_in_vectors
-from tilelang.lowering.passes.outwards import move_conditions_out
-from tilelang.lowering.passes.promote import promote
-from tilelang.lowering.passes.turn import turn
+from tilelang.lowering.passes.fuse_loops import fuse
+from tilelang.lowering.passes.mark_uniform import name_alike
+from tilelang.lowering.passes.peel_to_alignment import align
+from tilelang.lowering.passes.pipeline_products import keep_in_flight
+from tilelang.lowering.passes.proxy_fences import publish_shared
+from tilelang.lowering.passes.scalar_replacement import promote
+from tilelang.lowering.passes.sink_waits import wait_late
+from tilelang.lowering.passes.transpose_in_registers import turn
 from tilelang.lowering.passes.unroll import unroll
+from tilelang.lowering.passes.unswitch_loops import move_conditions_out
 from tilelang.lowering.passes.vectorize import vectorize
+from tilelang.lowering.passes.vectorize_moves import move_in_vectors
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
 from tilelang.lowering.workarounds import WORKAROUNDS
-from tilelang.machine import Profile
 from tilelang.options import Options
-from tilelang.steps import Step
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.steps import Step
 
 Pass = Callable[[ir.Kernel], ir.Kernel]
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilelang.expr import Const, Expr
-from tilelang.expr import to_text as expression_text
+from tilelang.core.expr import Const, Expr
+from tilelang.core.expr import to_text as expression_text
 from tilelang.lowering import ir
 
 INDENT = "  "

@@ -19,8 +19,8 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tilelang.expr import INDEX, Binary, Const, Expr, Unary, Var, free, index
-from tilelang.simplify import Linear, conjuncts, exact, interval, interval_of, linear, simplify, weighted_sum
+from tilelang.core.expr import INDEX, Binary, Const, Expr, Unary, Var, free, index
+from tilelang.core.simplify import Linear, conjuncts, exact, interval, interval_of, linear, simplify, weighted_sum
 
 MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
 MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into

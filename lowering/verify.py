@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NoReturn
 
-from tilelang import dtype as dt
-from tilelang import expr as ex
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index, to_text
-from tilelang.instruction import BARRIER_BY_BYTES
+from tilelang.core import dtype as dt
+from tilelang.core import expr as ex
+from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, index, to_text
+from tilelang.core.simplify import interval
+from tilelang.instructions.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
-from tilelang.simplify import interval
 
 CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
 NO_CONDITIONS: frozenset[Expr] = frozenset()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tilelang.errors import DeviceError
-from tilelang.instruction import Instruction, known
+from tilelang.instructions.instruction import Instruction, known
 from tilelang.lowering.compilers import clang, native, nvrtc
 from tilelang.lowering.drivers import opencl
 from tilelang.lowering.drivers.interface import Device

@@ -7,14 +7,15 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang import evaluator as evaluator_module
-from tilelang import numeric, reference
-from tilelang.bound import Approx, Arithmetic
-from tilelang.computation import Computation, as_computation, axes
-from tilelang.definitions import define
-from tilelang.evaluator import Block, Evaluator
-from tilelang.expr import Expr, Reduce
+from tilelang.computations.computation import Computation, as_computation, axes
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core import numeric
+from tilelang.core.expr import Expr, Reduce
+from tilelang.semantics import evaluator as evaluator_module
+from tilelang.semantics import reference
+from tilelang.semantics.error_bound import Approx, Arithmetic
+from tilelang.semantics.evaluator import Block, Evaluator
 
 
 def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.call import Direct
+from tilelang.runtime.launch_arguments import Direct
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
 

@@ -15,15 +15,19 @@ import pytest
 
 import tilelang as tl
 from tests.instructions import kernels
-from tilelang import bound, expr, numeric, profile_files
-from tilelang import dtype as dt
-from tilelang.lowering import ir, printer, threads
-from tilelang.lowering.build.nest import VERBS
+from tilelang.core import dtype as dt
+from tilelang.core import expr, numeric
+from tilelang.lowering import ir, printer
+from tilelang.lowering.build.lower_steps import VERBS
 from tilelang.lowering.drivers import extensions
-from tilelang.lowering.role_threads import RoleThreads
-from tilelang.lowering.targets import c_expressions, c_family, opencl
-from tilelang.schedule import Builder
-from tilelang.steps import Open, Place, Step, When
+from tilelang.lowering.simulator import threads
+from tilelang.lowering.simulator.role_threads import RoleThreads
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c import emitter, expressions
+from tilelang.profiles import files
+from tilelang.schedules.schedule import Builder
+from tilelang.schedules.steps import Open, Place, Step, When
+from tilelang.semantics import error_bound
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = "\n".join(p.read_text(encoding="utf-8") for p in ROOT.glob("tests/**/*.py") if p != Path(__file__).resolve())
@@ -185,27 +189,27 @@ KERNEL_EXPRESSIONS = [c for c in subclasses(expr.Expr) if c not in (expr.Axis, e
 def test_every_statement_is_simulated_printed_and_emitted(cls: type[Any]) -> None:
     assert cls in RoleThreads.statements
     assert mentions(printer, cls.__name__)
-    assert mentions(c_family, cls.__name__)
+    assert mentions(emitter, cls.__name__)
 
 
 @pytest.mark.parametrize("cls", KERNEL_EXPRESSIONS, ids=name_of)
 def test_every_expression_is_simulated_and_emitted(cls: type[Any]) -> None:
     assert cls in threads.EVALUATE
-    assert mentions(c_expressions, cls.__name__)
+    assert mentions(expressions, cls.__name__)
 
 
 def spelling(function: Callable[[expr.Expr], expr.Expr]) -> str:
     """The OpenCL C of a kernel that applies a function to one element."""
     x, y = (ir.Buffer(n, dt.float32, (1,), "global", role) for n, role in (("X", "input"), ("Y", "output")))
     body = ir.Store(y, (expr.index(0),), expr.cast(function(ir.Load(x, (expr.index(0),))), dt.float32))
-    return c_family.emit(ir.Program((ir.Kernel("one", (1, 1, 1), 1, (x, y), body),), (x, y)), opencl.DIALECT)
+    return emitter.emit(ir.Program((ir.Kernel("one", (1, 1, 1), 1, (x, y), body),), (x, y)), opencl.DIALECT)
 
 
 @pytest.mark.parametrize("name", [*expr.FLOAT_FUNCTIONS, *expr.ANY_FUNCTIONS, *expr.PREDICATES])
 def test_every_function_has_a_name_a_meaning_a_bound_and_a_spelling(name: str) -> None:
     assert callable(getattr(tl, name))
     assert np.asarray(numeric.call(name, np.array([0.5], np.float32))).shape == (1,)
-    assert name in bound.ULPS or name in expr.PREDICATES
+    assert name in error_bound.ULPS or name in expr.PREDICATES
     assert spelling(lambda x: expr.Call(name, (x,))) != spelling(lambda x: x)
 
 
@@ -232,13 +236,13 @@ def test_every_shipped_instruction_says_where_it_is() -> None:
             if dialect in made.dialects and (made.needs or dialect != "cpu"):
                 assert made.definitions_in(dialect) and set(made.needs) <= set(families), made.name
         assert made.template or made.name.startswith("simulated"), made.name
-    offered = {c for name in profile_files.shipped_profiles() for c in profile_files.load_profile(name).capabilities}
+    offered = {c for name in files.shipped_profiles() for c in files.load_profile(name).capabilities}
     offered |= {capability for _, capability in extensions.CAPABILITIES}
     assert {need for made in kernels.SHIPPED for need in made.needs} <= offered
 
 
 def test_every_profile_has_a_test() -> None:
-    assert {name for name in profile_files.shipped_profiles() if f'"{name}"' not in TESTS} == set()
+    assert {name for name in files.shipped_profiles() if f'"{name}"' not in TESTS} == set()
 
 
 def test_every_error_is_provoked_by_a_test() -> None:

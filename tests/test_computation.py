@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang import functions
-from tilelang.computation import Definition, as_computation, axes, computation
-from tilelang.definitions import define
-from tilelang.elaborate import free_axes
+from tilelang.computations import functions
+from tilelang.computations.computation import Definition, as_computation, axes, computation
+from tilelang.computations.define import define
+from tilelang.computations.elaborate import free_axes
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Binary, Expr, Reduce, Select
 from tilelang.errors import ComputationError
-from tilelang.expr import Binary, Expr, Reduce, Select
 
 
 def matmul(m: int = 4, n: int = 5, k: int = 6, dtype: dt.DType = dt.float32) -> tl.Tensor:

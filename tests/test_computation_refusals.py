@@ -8,11 +8,11 @@ import pytest
 
 import tilelang as tl
 from tests.test_computation import definition_of
-from tilelang import dtype as dt
-from tilelang.computation import as_computation, axes, computation
-from tilelang.definitions import define
+from tilelang.computations.computation import as_computation, axes, computation
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Cast, Read
 from tilelang.errors import ComputationError
-from tilelang.expr import Cast, Read
 
 
 def _x() -> tuple[Any, Any, tl.Tensor]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang import numeric
-from tilelang.derivative import NotDifferentiable, choices, derivative
-from tilelang.expr import Expr, Var
+from tilelang.core import dtype as dt
+from tilelang.core import numeric
+from tilelang.core.expr import Expr, Var
+from tilelang.semantics.derivative import NotDifferentiable, choices, derivative
 
 X, Y = Var("x", dt.float64), Var("y", dt.float64)
 

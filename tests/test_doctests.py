@@ -9,18 +9,18 @@ from types import ModuleType
 import pytest
 
 import tilelang as tl
-from tilelang.schedule import Builder
+from tilelang.schedules.schedule import Builder
 
 MODULES = ["tilelang"] + sorted(
     m.name for m in pkgutil.walk_packages(tl.__path__, "tilelang.") if not m.name.endswith((".__main__", ".demo"))
 )
 EXEMPLARY = [
-    "schedule",
-    "tensor",
-    "runtime",
-    "spec",
-    "explain",
-    "task",
+    "schedules.schedule",
+    "core.layout",
+    "runtime.kernel",
+    "schedules.spec",
+    "schedules.explain",
+    "schedules.task",
 ]  # every public function of these modules shows an example
 
 

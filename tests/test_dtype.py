@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
 from tilelang.errors import ComputationError
 
 TYPES = st.sampled_from(list(dt.ALL.values()))

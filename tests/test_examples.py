@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.lowering.targets.c_family import emit
-from tilelang.machine import Profile
-from tilelang.reference import compare, evaluate_and_bound, random_arrays
-from tilelang.steps import Tile
-from tilelang.targets import DIALECTS
+from tilelang.lowering.targets.c.emitter import emit
+from tilelang.profiles.profile import Profile
+from tilelang.runtime.targets import DIALECTS
+from tilelang.schedules.steps import Tile
+from tilelang.semantics.reference import compare, evaluate_and_bound, random_arrays
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "golden"

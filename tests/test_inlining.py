@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import reference
-from tilelang.inlining import kept_in_memory
+from tilelang.computations.inlining import kept_in_memory
+from tilelang.semantics import reference
 
 TARGET = tl.target("opencl", profile="simulated")
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import reference, testing
+from tilelang import testing
 from tilelang.errors import Refusal
-from tilelang.instruction import use
+from tilelang.instructions.instruction import use
 from tilelang.lowering.pipeline import lower
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.files import load_profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
 
 
 def matmul(m: int, n: int, k: int, type: Any) -> Any:

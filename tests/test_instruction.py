@@ -9,18 +9,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilelang import functions as F
-from tilelang.dtype import bfloat16, float16, float32, int8, int32, int64
+from tilelang.computations import functions as F
+from tilelang.core.dtype import bfloat16, float16, float32, int8, int32, int64
+from tilelang.core.expr import Axis, Var, cast, index
 from tilelang.errors import ComputationError, Refusal, TileLangError
-from tilelang.expr import Axis, Var, cast, index
-from tilelang.fragment import Fragment, disagreement, fragment, row_major
-from tilelang.instruction import Instruction, OperandText, computes, instruction, known, moves, updates, use
+from tilelang.instructions.fragment import Fragment, disagreement, fragment, row_major
+from tilelang.instructions.instruction import Instruction, OperandText, computes, instruction, known, moves, updates, use
+from tilelang.instructions.operand import operand
+from tilelang.instructions.semantics import Means
+from tilelang.instructions.template import functions_defined
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.interface import Device
-from tilelang.meaning import Means
-from tilelang.operand import operand
-from tilelang.profile_files import load_profile
-from tilelang.template import functions_defined
+from tilelang.profiles.files import load_profile
 
 SHIPPED = known()
 WITH_MAPS = [(i, o.name, f) for i in SHIPPED for o in i.operands if (f := i.fragment(o.name)) is not None]
@@ -430,7 +430,7 @@ def test_free_extents() -> None:
 
 
 def test_the_simulator_runs_a_matrix_instruction() -> None:
-    from tilelang.lowering.simulate import run as simulate
+    from tilelang.lowering.simulator.simulate import run as simulate
 
     made = use("simulated_mma_m16n8k8")
     a, b, c = (dense_operands(made)[name] for name in "ABC")

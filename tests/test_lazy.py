@@ -3,7 +3,7 @@
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-from tilelang.lazy import cached_property
+from tilelang.core.lazy import cached_property
 
 
 def test_threads_that_compute_a_value_at_once_get_one() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
 from tilelang.errors import DeviceError, Refusal
-from tilelang.machine import LEVEL_ORDER, Level, Memory, Profile, block
-from tilelang.profile_files import load_profile, parse_profile, profile_for, profiles_for, shipped_profiles
+from tilelang.profiles.files import load_profile, parse_profile, profile_for, profiles_for, shipped_profiles
+from tilelang.profiles.profile import LEVEL_ORDER, Level, Memory, Profile, block
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTED = {

@@ -10,7 +10,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import clang, disassembly, nvrtc, wheels
 from tilelang.lowering.compilers.listing import listings
 from tilelang.lowering.drivers.interface import Device
-from tilelang.machine import Profile
+from tilelang.profiles.profile import Profile
 
 INSTALLED = bool(nvrtc.libraries()) and clang.program() is not None
 needs_compilers = pytest.mark.skipif(not INSTALLED, reason=f"a compiler is not installed: {wheels.INSTALL}")

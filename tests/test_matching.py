@@ -6,16 +6,16 @@ from typing import Any
 
 import pytest
 
-from tilelang import functions as F
-from tilelang.computation import Definition, as_computation, axes, input
-from tilelang.definitions import define
-from tilelang.dtype import DType, float16, float32
+from tilelang.computations import functions as F
+from tilelang.computations.computation import Definition, as_computation, axes, input
+from tilelang.computations.define import define
+from tilelang.core.dtype import DType, float16, float32
+from tilelang.core.expr import Read
+from tilelang.core.layout import Layout, layout
 from tilelang.errors import Refusal
-from tilelang.expr import Read
-from tilelang.instruction import known, use
-from tilelang.matching import Leaf, Match, Residence, match, nearest, refuse
-from tilelang.meaning import MOVE, UPDATE, Means
-from tilelang.tensor import Layout, layout
+from tilelang.instructions.instruction import known, use
+from tilelang.instructions.matching import Leaf, Match, Residence, match, nearest, refuse
+from tilelang.instructions.semantics import MOVE, UPDATE, Means
 
 PRODUCTS = [i for i in known() if i.kind == "update"]
 

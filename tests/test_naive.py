@@ -9,10 +9,10 @@ import pytest
 import tilelang as tl
 from tests.naive_texts import CORRECT, CORRECT_ON_DEVICES
 from tilelang import testing
+from tilelang.core.expr import Var, index, rewrite, substitute
 from tilelang.errors import Refusal
-from tilelang.expr import Var, index, rewrite, substitute
 from tilelang.lowering import ir
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import checking, kernel_checks, kernels, naive, points, reach, tracing
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.misplacing import misplacements
@@ -46,7 +46,7 @@ def test_the_reading_knows_steps_and_computations_only() -> None:
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         found |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         found |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
-    ours = {"tilelang.computation", "tilelang.expr", "tilelang.steps", "tilelang.testing.kernels"}
+    ours = {"tilelang.computations.computation", "tilelang.core.expr", "tilelang.schedules.steps", "tilelang.testing.kernels"}
     ours |= {"tilelang.testing.points", "tilelang.testing.reach"}
     assert found == ours | {"__future__", "collections.abc", "dataclasses", "math", "numpy", "typing"}
 

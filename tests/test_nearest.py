@@ -5,14 +5,14 @@ import dataclasses
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.cores import cores_of
+from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.processor import Cache, Processor
-from tilelang.machine import QUERIED, Profile
-from tilelang.nearest import nearest_to, with_caches
-from tilelang.profile_files import load_profile, parse_profile
-from tilelang.targets import shipped_target
+from tilelang.profiles.files import load_profile, parse_profile
+from tilelang.profiles.profile import QUERIED, Profile
+from tilelang.runtime.nearest_profile import nearest_to, with_caches
+from tilelang.runtime.targets import shipped_target
 
 L1, L2 = Cache(1, "data", 32 << 10, 8, 64, 1), Cache(2, "unified", 1 << 20, 8, 64, 1)
 ZEN4 = Processor(
@@ -88,7 +88,7 @@ def test_what_the_system_does_not_know_stays() -> None:
 
 
 def test_the_processor_here_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilelang.targets.processor", lambda: ZEN4)
+    monkeypatch.setattr("tilelang.runtime.targets.processor", lambda: ZEN4)
     found = shipped_target(host.describe_processor(ZEN4, 2)).profile
     assert found.memory("l1").capacity_bytes == 32 << 10 and found.memory("shared").capacity_bytes == 1 << 20
     elsewhere = dataclasses.replace(host.describe_processor(ZEN4, 2), details="another machine's")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Axis, Binary, Const, Var
+from tilelang.core.node import Node, node
 from tilelang.errors import Span
-from tilelang.expr import INDEX, Axis, Binary, Const, Var
-from tilelang.node import Node, node
 
 
 @node

@@ -26,7 +26,7 @@ RUN = """
 import re, sys
 import tilelang as tl
 from tests.test_examples import SIZES, load
-from tilelang.reference import compare, random_arrays
+from tilelang.semantics.reference import compare, random_arrays
 
 name, narrowing, old, new = sys.argv[1:]
 target = tl.target(profile="sapphire_rapids", device=tl.target().device)  # the schedules for cores prefetch

@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang.computation import as_computation
-from tilelang.dtype import _FLOAT_RANGES
+from tilelang.computations.computation import as_computation
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import _FLOAT_RANGES
+from tilelang.core.expr import Binary, Const, Pad, literal
+from tilelang.core.operators import _UFUNCS
+from tilelang.core.simplify import conjunction
 from tilelang.errors import ComputationError
-from tilelang.expr import Binary, Const, Pad, literal
-from tilelang.operators import _UFUNCS
-from tilelang.simplify import conjunction
 
 i, j = tl.axes(i=3, j=4)
 X, N, B = tl.input("X", tl.float32, i, j), tl.input("N", tl.int32, i, j), tl.input("B", tl.bool, i, j)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.core.expr import INDEX, Var
+from tilelang.core.layout import Layout, evaluate
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Var
-from tilelang.order import check_order, order_extents, tile_of
-from tilelang.tensor import Layout, evaluate
+from tilelang.schedules.unit_numbering import check_order, order_extents, tile_of
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

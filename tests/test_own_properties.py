@@ -21,7 +21,7 @@ import tilelang as tl
 from tests.planted import leave_out_barriers
 from tilelang import testing
 from tilelang.errors import ComputationError, Refusal
-from tilelang.instruction import Instruction, use
+from tilelang.instructions.instruction import Instruction, use
 from tilelang.testing import accepted, kernel_checks, strategies
 from tilelang.testing.instruction_schedules import Schedules
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import reference
-from tilelang.exactness import inexact
+from tilelang.semantics import reference
+from tilelang.semantics.exactness import inexact
 from tilelang.testing import arrays
 
 SIMULATED = tl.target("cuda", profile="ampere")

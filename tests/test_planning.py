@@ -17,16 +17,17 @@ import pytest
 from hypothesis import given
 
 import tilelang as tl
-from tilelang import planning, testing
-from tilelang.autoschedule import best, measure_programs
-from tilelang.autoschedule.database import Database, Entry, now
-from tilelang.computation import Computation
+from tilelang import testing
+from tilelang.autoschedule.tune import best, programs
+from tilelang.autoschedule.tune.database import Database, Entry, now
+from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
 from tilelang.options import Options
-from tilelang.steps import Step
+from tilelang.profiles.profile import Profile
+from tilelang.runtime import schedule_selection
+from tilelang.schedules.steps import Step
 from tilelang.testing import Recipe
 
 PRODUCT = tl.parse(
@@ -55,7 +56,7 @@ def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     good = tl.schedule(PRODUCT).tile(m=8, n=16).to(tl.block)
     with pytest.raises(Refusal):
         tl.compile(refused)
-    monkeypatch.setattr(planning, "constructed", lambda *given: iter((refused, good)))
+    monkeypatch.setattr(schedule_selection, "constructed", lambda *given: iter((refused, good)))
     assert tl.compile(PRODUCT).schedule is good
 
 
@@ -68,7 +69,7 @@ def test_nothing_to_compute(profile: str) -> None:
 
 @pytest.mark.parametrize(("origin", "said"), [("shipped", 1), ("partly measured", 1), ("measured", 0), ("given", 0)])
 def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
-    planning._said.cache_clear()
+    schedule_selection._said.cache_clear()
     target = dataclasses.replace(tl.target(), origin=origin)
     with caplog.at_level(logging.WARNING, "tilelang"):
         tl.compile(PRODUCT, target)
@@ -85,7 +86,7 @@ def half_product(size: int) -> tl.Tensor:
 
 @pytest.mark.parametrize(("profile", "said"), [("volta", 1), ("ampere", 0)])
 def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
-    planning._said.cache_clear()
+    schedule_selection._said.cache_clear()
     with caplog.at_level(logging.WARNING, "tilelang"):
         for size in (32, 48):
             tl.compile(half_product(size), tl.target("cuda", profile=profile))
@@ -99,10 +100,10 @@ def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, sai
 def test_a_plain_schedule_that_stands_in_is_said(
     trials: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    planning._said.cache_clear()
+    schedule_selection._said.cache_clear()
     target, options = dataclasses.replace(tl.target("cpu"), origin="given"), Options(database="")
     computation = tl.schedule(PRODUCT).computation
-    *others, plain = planning.constructed(computation, target.profile, options)
+    *others, plain = schedule_selection.constructed(computation, target.profile, options)
 
     def refusing(
         what: Computation, steps: tuple[Step, ...], profile: Profile, options: Options, needed: tuple[str, ...]
@@ -111,7 +112,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
             raise Refusal("too-large", "none of these")
         return lower(what, steps, profile, options, needed)
 
-    for module in (planning, measure_programs):
+    for module in (schedule_selection, programs):
         monkeypatch.setattr(module, "lower", refusing)
     with caplog.at_level(logging.WARNING, "tilelang"):
         for _ in range(2):
@@ -124,7 +125,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
 
 
 def test_threads_say_it_once_together(caplog: pytest.LogCaptureFixture) -> None:
-    planning._said.cache_clear()
+    schedule_selection._said.cache_clear()
     target, start = dataclasses.replace(tl.target(), origin="shipped"), threading.Barrier(4)
 
     def compile_together(_: int) -> None:
@@ -156,7 +157,7 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
     options = Options(database=str(tmp_path / "schedules.sqlite"))
     timed = tl.compile(PRODUCT, trials=2, options=options)
     assert timed.check().ok
-    monkeypatch.setattr(planning, "constructed", lambda *given: iter(()))
+    monkeypatch.setattr(schedule_selection, "constructed", lambda *given: iter(()))
     assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
     assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
 
@@ -175,7 +176,7 @@ def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytes
             asked.append(size)
             yield tl.schedule(PRODUCT).tile(m=size, n=16).to(tl.block)
 
-    monkeypatch.setattr(planning, "constructed", constructed)
+    monkeypatch.setattr(schedule_selection, "constructed", constructed)
     options = Options(database=str(tmp_path / "schedules.sqlite"))
     for _ in range(2):  # what is remembered of as many needs none
         tl.compile(PRODUCT, trials=2, options=options)
@@ -190,14 +191,14 @@ def nothing_constructed(*given: object) -> Iterator[tl.Schedule]:
 def test_what_was_constructed_is_not_constructed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = Options(database=str(tmp_path / "schedules.sqlite"))
     half = tl.schedule(PRODUCT).tile(m=tl.hole, n=tl.hole).to(tl.block)
-    real = planning.constructed
+    real = schedule_selection.constructed
     kernel, filled = tl.compile(PRODUCT, options=options), tl.compile(half, options=options)
-    monkeypatch.setattr(planning, "constructed", nothing_constructed)
+    monkeypatch.setattr(schedule_selection, "constructed", nothing_constructed)
     assert tl.compile(PRODUCT, options=options).schedule.text == kernel.schedule.text
     assert tl.compile(half, options=options).schedule.text == filled.schedule.text
-    monkeypatch.setattr(planning, "constructed", real)
+    monkeypatch.setattr(schedule_selection, "constructed", real)
     timed = tl.compile(PRODUCT, trials=1, options=options)  # constructed is not timed
-    monkeypatch.setattr(planning, "constructed", nothing_constructed)
+    monkeypatch.setattr(schedule_selection, "constructed", nothing_constructed)
     entries = Database(options.database or "").entries()
     assert sorted(e.trials for e in entries) == [0, 0, 1] and timed.schedule.text in {e.schedule for e in entries if e.trials}
     monkeypatch.setattr(best, "_scheduler_version", lambda: "another")
@@ -210,7 +211,7 @@ def test_a_second_process_constructs_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, tilelang as tl; i = tl.axes(i=64); y = tl.define('Y', tl.input('X', tl.float32, i)[i] * 2, i);"
         "tl.compile(y, options=tl.Options(database=sys.argv[1]));"
-        "print('tilelang.autoschedule.construct' in sys.modules)"
+        "print('tilelang.autoschedule.cpu.construct' in sys.modules)"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "schedules.sqlite")]
     found = [subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() for _ in range(2)]
@@ -249,7 +250,7 @@ def test_what_was_timed_for_a_near_shape_is_taken_unless_it_is_behind(
         asked.append(1)
         yield tl.Schedule(PRODUCT, made)
 
-    monkeypatch.setattr(planning, "constructed", constructed)
+    monkeypatch.setattr(schedule_selection, "constructed", constructed)
     near = tl.Schedule(product(rows), timed)
     entry = Entry(best.key_of(near.computation, target), near.text, 1e-3, 0.0, 0.5, None, 8, now())
     assert Database(tmp_path / "schedules.sqlite").record([entry])
@@ -285,7 +286,7 @@ def test_the_collector_pauses_while_a_schedule_is_made_and_is_as_before_after_it
             raise Refusal("bad-size", "no")
         return lower(*given)
 
-    monkeypatch.setattr(planning, "lower", noted)
+    monkeypatch.setattr(schedule_selection, "lower", noted)
     i = tl.axes(i=64)
     given = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
     try:

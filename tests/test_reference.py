@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang import evaluator as evaluator_module
-from tilelang import reference
-from tilelang.computation import MOST_AXES, Computation, as_computation, axes, computation
-from tilelang.definitions import define
+from tilelang.computations.computation import MOST_AXES, Computation, as_computation, axes, computation
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Pad, Read
 from tilelang.errors import ComputationError
-from tilelang.evaluator import Evaluator, blocks, contract, peak_bytes
-from tilelang.exactness import amplitude, inexact
-from tilelang.expr import Pad, Read
+from tilelang.semantics import evaluator as evaluator_module
+from tilelang.semantics import reference
+from tilelang.semantics.evaluator import Evaluator, blocks, contract, peak_bytes
+from tilelang.semantics.exactness import amplitude, inexact
 
 
 def matmul(m: int, n: int, k: int, dtype: dt.DType = dt.float32, **options: Any) -> Computation:

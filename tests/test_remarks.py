@@ -10,7 +10,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.cli.page import page
-from tilelang.steps import Place
+from tilelang.schedules.steps import Place
 
 SIMULATED, ZEN5 = tl.target("opencl", profile="simulated"), tl.target("cpu", profile="zen5")
 

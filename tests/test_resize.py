@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import functions as F
+from tilelang.computations import functions as F
 from tilelang.errors import ComputationError
-from tilelang.resize import resize, resize_schedule, small_extents, with_short_loops
+from tilelang.schedules.resize import resize, resize_schedule, small_extents, with_short_loops
 
 
 def stencils() -> tl.Computation:

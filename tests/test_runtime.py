@@ -19,7 +19,7 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, linear, matmul, row_sum, softmax
-from tilelang.autoschedule.database import Database
+from tilelang.autoschedule.tune.database import Database
 from tilelang.errors import ComputationError, DeviceError, Refusal
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers import opencl

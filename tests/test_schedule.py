@@ -14,8 +14,8 @@ import tilelang as tl
 from tests.errors._computations import copy, linear, matmul
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
-from tilelang.profile_files import load_profile
-from tilelang.steps import Hole, Open, Place, Split, Tile, When
+from tilelang.profiles.files import load_profile
+from tilelang.schedules.steps import Hole, Open, Place, Split, Tile, When
 from tilelang.testing.checking import check_schedule
 
 ROOT = Path(__file__).resolve().parent.parent

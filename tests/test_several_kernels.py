@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import reference
+from tilelang.semantics import reference
 
 
 def two_products(size: int) -> tl.Tensor:

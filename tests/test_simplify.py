@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Axis, Binary, Const, Expr, Select, Unary, Var, free, index, substitute, to_text
-from tilelang.simplify import FALSE, TRUE, conjunction, from_linear, interval, linear, simplify, weighted_sum
-from tilelang.tensor import evaluate
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Axis, Binary, Const, Expr, Select, Unary, Var, free, index, substitute, to_text
+from tilelang.core.layout import evaluate
+from tilelang.core.simplify import FALSE, TRUE, conjunction, from_linear, interval, linear, simplify, weighted_sum
 
 VARIABLES = (Var("a", INDEX, 0, 7), Var("b", INDEX, 0, 0), Var("c", INDEX, -5, 11), Var("d", INDEX, 3, 100), Axis("i", 6))
 

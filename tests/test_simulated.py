@@ -11,10 +11,10 @@ import tilelang as tl
 from tests.cli.commands import of_json, tilelang
 from tests.planted import leave_out_barriers
 from tests.test_resize import tiled
-from tilelang import simulated
 from tilelang.errors import ComputationError, Refusal, TileLangError
-from tilelang.lowering import simulate
+from tilelang.lowering.simulator import simulate
 from tilelang.options import Options
+from tilelang.runtime import simulated_check
 
 OPENCL = tl.target("opencl", profile="sapphire_rapids")
 TEXT = """computation f(M = 2000, N = 64) {
@@ -35,7 +35,7 @@ def file(tmp_path: Path) -> str:
 
 def without_barriers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks the compiler: no program has a barrier."""
-    leave_out_barriers(monkeypatch, simulated, "lower")
+    leave_out_barriers(monkeypatch, simulated_check, "lower")
 
 
 def without_the_last_element(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +52,7 @@ def without_the_last_element(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_right_passes_whole_and_partial() -> None:
-    verdict = simulated.check_simulated(tiled(), OPENCL)
+    verdict = simulated_check.check_simulated(tiled(), OPENCL)
     assert [dict(i.extents) for i in verdict.instances] == [{"m": 128, "n": 128, "k": 64}, {"m": 73, "n": 69, "k": 65}]
     assert verdict.faulty is None and not verdict.skipped
 
@@ -60,7 +60,7 @@ def test_what_is_right_passes_whole_and_partial() -> None:
 @pytest.mark.parametrize("broken", [without_barriers, without_the_last_element])
 def test_a_fault_of_the_compiler_is_found(broken: Any, monkeypatch: pytest.MonkeyPatch, file: str) -> None:
     broken(monkeypatch)
-    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
+    verdict = simulated_check.check_simulated(tl.read(file).schedule("good"), OPENCL)
     assert verdict.faulty is not None and all(i.faults for i in verdict.instances)
     with pytest.raises(Refusal) as caught:
         tl.compile(tl.read(file).schedule("good"), OPENCL, options=Options(check="simulate"))
@@ -82,7 +82,7 @@ def test_a_kernel_is_given_out_when_its_simulation_is_right(file: str) -> None:
 
 
 def test_a_time_that_is_over_is_told(file: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
-    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL, seconds=0)
+    verdict = simulated_check.check_simulated(tl.read(file).schedule("good"), OPENCL, seconds=0)
     assert not verdict.instances and verdict.skipped == ("the 0 s that it may take are over",)
     assert str(verdict) == "not simulated: the 0 s that it may take are over"
     monkeypatch.setattr("time.monotonic", iter(range(1000)).__next__)
@@ -92,8 +92,8 @@ def test_a_time_that_is_over_is_told(file: str, caplog: pytest.LogCaptureFixture
 
 
 def test_what_is_too_much_is_told_and_not_found_right(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulated, "MOST_STATEMENTS", 1)
-    verdict = simulated.check_simulated(tl.read(file).schedule("good"), OPENCL)
+    monkeypatch.setattr(simulated_check, "MOST_STATEMENTS", 1)
+    verdict = simulated_check.check_simulated(tl.read(file).schedule("good"), OPENCL)
     assert not verdict.instances and len(verdict.skipped) == 2 and "too-much-to-simulate" in verdict.skipped[0]
     result = tilelang("check", file, "--simulate")
     assert result.exit_code == 0 and result.stdout.endswith("no errors; not simulated, or not at every size: good, plain\n")
@@ -105,7 +105,7 @@ def test_large_tiles_are_simulated_with_shorter_loops() -> None:
     A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
     c = tl.define("C", tl.sum(A[m, k] * B[k, n], over=k), m, n)
     large = tl.schedule(c).tile(m=512, n=512).to(tl.block).split(k=512).load("B", tl.shared).split(m=8, n=32).vectorize(n=8)
-    verdict = simulated.check_simulated(large, tl.target("cpu", profile="avx512"))
+    verdict = simulated_check.check_simulated(large, tl.target("cpu", profile="avx512"))
     assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
     assert all(i.shorter and str(i).startswith("simulated with shorter loops at ") for i in verdict.instances)
 
@@ -114,8 +114,8 @@ def test_many_threads_are_simulated_as_threads_where_their_loops_are_too_much(mo
     m, n = tl.axes(m=64, n=64)
     shared = tl.schedule(tl.define("Y", tl.input("X", tl.float32, m, n)[m, n] + 1, m, n)).tile(m=16, n=16).to(tl.block)
     shared = shared.load("X", tl.shared).tile(m=1, n=1).to(tl.thread)
-    monkeypatch.setattr(simulated, "MOST_STATEMENTS", 40)
-    verdict = simulated.check_simulated(shared, tl.target("cpu", profile="avx2"))
+    monkeypatch.setattr(simulated_check, "MOST_STATEMENTS", 40)
+    verdict = simulated_check.check_simulated(shared, tl.target("cpu", profile="avx2"))
     assert len(verdict.instances) == 2 and verdict.faulty is None and not verdict.skipped
 
 
@@ -126,13 +126,13 @@ def test_instructions_that_refuse_partial_tiles_are_simulated_with_whole_ones() 
         "schedule for C { tile m=32 n=16 -> block; accumulate in register; split k=16; load A in shared; load B in shared;"
         " tile m=16 n=8 -> warp; load A in register; load B in register; do mma_m16n8k16 }"
     ).schedule()
-    verdict = simulated.check_simulated(half, tl.target("cuda", profile="ampere"))
+    verdict = simulated_check.check_simulated(half, tl.target("cuda", profile="ampere"))
     assert verdict.instances and verdict.faulty is None
 
 
 def test_each_axis_along_which_tiles_can_be_partial_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not only the first one, where all of them together are refused; what is too much is told, whatever else was simulated."""
-    run, tried = simulated._simulated, list[dict[str, int]]()
+    run, tried = simulated_check._simulated, list[dict[str, int]]()
     refused = Refusal("instruction-tile", "all tiles must be whole, or all but one")
     too_much = ComputationError("too-much-to-simulate", "many statements would be simulated")
 
@@ -145,13 +145,13 @@ def test_each_axis_along_which_tiles_can_be_partial_is_simulated(monkeypatch: py
             raise too_much
         return run(schedule, target, extents, *rest)
 
-    monkeypatch.setattr(simulated, "_simulated", some)
+    monkeypatch.setattr(simulated_check, "_simulated", some)
     barred = False
-    verdict = simulated.check_simulated(tiled(), OPENCL)
+    verdict = simulated_check.check_simulated(tiled(), OPENCL)
     partial = [[a for a in "mn" if i.extents[a] % 2] for i in verdict.instances]
     assert ["m"] in partial and ["n"] in partial and not verdict.skipped
     barred = True
-    verdict = simulated.check_simulated(tiled(), OPENCL)
+    verdict = simulated_check.check_simulated(tiled(), OPENCL)
     assert ["m"] in [[a for a in "mn" if i.extents[a] % 2] for i in verdict.instances]
     assert [why.split(": ")[1] for why in verdict.skipped] == ["too-much-to-simulate"]
 
@@ -187,7 +187,7 @@ def test_a_tensor_without_axes_is_simulated() -> None:
     report = tl.simulate(tl.compile(schedule, target), X=np.ones(4, np.float32), B=np.array(3, np.float32))
     assert not report.findings
     assert report.outputs["Y"].tolist() == [3.0] * 4
-    verdict = simulated.check_simulated(schedule, target)
+    verdict = simulated_check.check_simulated(schedule, target)
     assert verdict.instances and not verdict.skipped and verdict.faulty is None
 
 
@@ -228,10 +228,10 @@ def test_a_result_beyond_the_bound_is_a_finding_of_the_simulator(monkeypatch: py
 def test_an_output_without_axes_is_simulated_and_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     i = tl.axes(i=40)
     total = tl.schedule(tl.define("S", tl.sum(tl.input("X", tl.float32, i)[i], over=i)))
-    verdict = simulated.check_simulated(total, OPENCL)
+    verdict = simulated_check.check_simulated(total, OPENCL)
     assert verdict.instances and not verdict.skipped and verdict.faulty is None
     without_the_last_element(monkeypatch)
-    assert simulated.check_simulated(total, OPENCL).faulty is not None
+    assert simulated_check.check_simulated(total, OPENCL).faulty is not None
     assert "wrong-value" in tl.simulate(tl.compile(total, OPENCL)).counts
 
 
@@ -239,7 +239,7 @@ def test_a_fault_that_only_special_values_show_is_found(monkeypatch: pytest.Monk
     """A NaN that is lost."""
     i = tl.axes(i=1000)
     made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=64).to(tl.block)
-    assert simulated.check_simulated(made, OPENCL).faulty is None
+    assert simulated_check.check_simulated(made, OPENCL).faulty is None
     run = simulate.run
 
     def wrong(*given: Any, **named: Any) -> Any:
@@ -249,5 +249,5 @@ def test_a_fault_that_only_special_values_show_is_found(monkeypatch: pytest.Monk
         return report
 
     monkeypatch.setattr(simulate, "run", wrong)
-    verdict = simulated.check_simulated(made, OPENCL)
+    verdict = simulated_check.check_simulated(made, OPENCL)
     assert [f.partition(" of ")[0] for i in verdict.instances for f in i.faults] == ["special values: 1"] * 2

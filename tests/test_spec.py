@@ -6,12 +6,12 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, linear, matmul, row_sum, softmax
-from tilelang.check import main_task
-from tilelang.computation import as_computation
-from tilelang.expr import INDEX, Var, index
-from tilelang.spec import Bound, Spec, complete, point, root_spec
-from tilelang.steps import Place, Split, Step, Tile, Vectorize
-from tilelang.tensor import evaluate
+from tilelang.computations.computation import as_computation
+from tilelang.core.expr import INDEX, Var, index
+from tilelang.core.layout import evaluate
+from tilelang.schedules.check import main_task
+from tilelang.schedules.spec import Bound, Spec, complete, point, root_spec
+from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
 def root(tensor: tl.Tensor) -> Spec:

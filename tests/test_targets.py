@@ -7,13 +7,13 @@ import pytest
 import tilelang as tl
 from tests.errors._computations import copy
 from tests.test_nearest import made
-from tilelang import targets
-from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.roofline import SIDES, bandwidth, bound
-from tilelang.computation import as_computation
+from tilelang.autoschedule.common.lower_bound import SIDES, bandwidth, bound
+from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.computations.computation import as_computation
 from tilelang.lowering.drivers import host, opencl
 from tilelang.lowering.drivers.interface import Device
-from tilelang.targets import measured_path, shipped_target
+from tilelang.runtime import targets
+from tilelang.runtime.targets import measured_path, shipped_target
 
 HERE = Device("opencl", "Processor", "Platform", "cpu", "1", "OpenCL 3.0", 4, 4096, 1 << 20, 1 << 34, True, vector_bytes=64)
 

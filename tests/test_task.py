@@ -7,11 +7,11 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import linear, matmul, softmax
-from tilelang.check import main_task
-from tilelang.computation import as_computation
-from tilelang.dtype import float16
-from tilelang.expr import Cast, Pad, Read
-from tilelang.task import joins, placed_names, plan, reads
+from tilelang.computations.computation import as_computation
+from tilelang.core.dtype import float16
+from tilelang.core.expr import Cast, Pad, Read
+from tilelang.schedules.check import main_task
+from tilelang.schedules.task import joins, placed_names, plan, reads
 
 
 def names(tensor: tl.Tensor, placed: tuple[str, ...] = (), materialised: tuple[str, ...] = ()) -> list[str]:

@@ -5,9 +5,9 @@ import itertools
 import pytest
 
 import tilelang as tl
+from tilelang.core.expr import INDEX, Var, index
+from tilelang.core.layout import Layout, Placement, evaluate, split_terms, walk_order
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Var, index
-from tilelang.tensor import Layout, Placement, evaluate, split_terms, walk_order
 
 
 def places(placement: Placement, *extents: int) -> dict[tuple[int, ...], tuple[int, ...]]:

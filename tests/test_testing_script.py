@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tilelang as tl
-from tilelang.expr import Read
-from tilelang.steps import Place
+from tilelang.core.expr import Read
+from tilelang.schedules.steps import Place
 from tilelang.testing import Seeded, draw_case
 
 

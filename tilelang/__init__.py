@@ -6,31 +6,9 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from tilelang import dtype as _dtype
-from tilelang.computation import Computation, Tensor, axes, computation, input, symbol
-from tilelang.definitions import define
-from tilelang.dtype import (
-    DType,
-    bfloat16,
-    float8_e4m3,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    int4,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint4,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from tilelang.errors import ComputationError, DeviceError, ParseError, Refusal, TileLangError
-from tilelang.expr import Axis
-from tilelang.functions import (
+from tilelang.computations.computation import Computation, Tensor, axes, computation, input, symbol
+from tilelang.computations.define import define
+from tilelang.computations.functions import (
     abs,
     all,
     any,
@@ -69,7 +47,32 @@ from tilelang.functions import (
     tanh,
     where,
 )
-from tilelang.machine import (
+from tilelang.core import dtype as _dtype
+from tilelang.core.dtype import (
+    DType,
+    bfloat16,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    int4,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint4,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from tilelang.core.expr import Axis
+from tilelang.core.layout import Layout, layout
+from tilelang.errors import ComputationError, DeviceError, ParseError, Refusal, TileLangError
+from tilelang.options import Options
+from tilelang.profiles.files import load_profile
+from tilelang.profiles.profile import (
     Level,
     Memory,
     Profile,
@@ -85,34 +88,33 @@ from tilelang.machine import (
     warp,
     warpgroup,
 )
-from tilelang.options import Options
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Move, Schedule, blocks, can, extent, move, schedule, threads, warpgroups, warps
-from tilelang.steps import hole
-from tilelang.tensor import Layout, layout
+from tilelang.renamed import MODULES, MovedModules
+from tilelang.schedules.schedule import Move, Schedule, blocks, can, extent, move, schedule, threads, warpgroups, warps
+from tilelang.schedules.steps import hole
 
 if TYPE_CHECKING:
     from tilelang.grammar import parse, read
-    from tilelang.instruction import computes, fragment, instruction, moves, updates, use
-    from tilelang.kernel_function import kernel
-    from tilelang.operand import operand
-    from tilelang.runtime import Kernel, Target, compile, devices, simulate, target
+    from tilelang.instructions.instruction import computes, fragment, instruction, moves, updates, use
+    from tilelang.instructions.operand import operand
+    from tilelang.runtime.kernel import Kernel, Target, compile, devices, simulate, target
+    from tilelang.runtime.kernel_function import kernel
 
 bool = _dtype.bool_
 
 _LAZY = {
-    "Kernel": "runtime", "Target": "runtime", "compile": "runtime", "devices": "runtime", "kernel": "kernel_function",
-    "simulate": "runtime", "target": "runtime", "computes": "instruction", "fragment": "instruction", "instruction": "instruction",
-    "moves": "instruction", "operand": "operand", "updates": "instruction", "use": "instruction", "parse": "grammar",
-    "read": "grammar",
-}  # fmt: skip
+    **dict.fromkeys(("Kernel", "Target", "compile", "devices", "simulate", "target"), "runtime.kernel"),
+    "kernel": "runtime.kernel_function",
+    **dict.fromkeys(("computes", "fragment", "instruction", "moves", "updates", "use"), "instructions.instruction"),
+    "operand": "instructions.operand",
+    **dict.fromkeys(("parse", "read"), "grammar"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing":
+    if name == "testing" or f"tilelang.{name}" in MODULES:
         import importlib
 
-        return importlib.import_module("tilelang.testing")
+        return importlib.import_module(f"tilelang.{name}")
     if name == "__version__":
         from importlib.metadata import PackageNotFoundError, version
 
@@ -136,14 +138,15 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """A submodule sets itself on its package when it is imported; where a public function has its name, the function stays."""
+    """A submodule sets itself on its package when it is imported; a public name that is the same stays what it is."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _LAZY and isinstance(value, ModuleType)):
+        if not (name in __all__ and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
 
 sys.modules[__name__].__class__ = _Package
+sys.meta_path.append(MovedModules())
 
 __all__ = [
     "Axis", "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options",

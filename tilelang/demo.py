@@ -101,7 +101,7 @@ def measure(name: str, schedule: tl.Schedule, by_numpy: Callable[..., object], r
     """Compile, check, and time in turns with NumPy on the same arrays."""
     import numpy as np
 
-    from tilelang.reference import compare, random_arrays
+    from tilelang.semantics.reference import compare, random_arrays
 
     kernel = tl.compile(schedule)
     (output,) = kernel.computation.outputs

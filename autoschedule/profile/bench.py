@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang.autoschedule.profile.preludes import text_of
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.lazy import cached_property
+from tilelang.core.lazy import cached_property
 from tilelang.lowering import ir
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Connection, Device
 from tilelang.lowering.drivers.processor import processor
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.lowering.targets.c.emitter import emit, kernel_names
 from tilelang.lowering.targets.dialects import DIALECTS, needs
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.autoschedule.profile.sampling import MOST_SPREAD, REPEATS, Run, Sample, sampled
-from tilelang.machine import Curve, Profile
+from tilelang.profiles.profile import Curve, Profile
 
 
 class NotApplicable(Exception):

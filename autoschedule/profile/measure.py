@@ -21,9 +21,9 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable, Row
 from tilelang.autoschedule.profile.sampling import REPEATS
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError, TileLangError
-from tilelang.machine import QUERIED, SHIPPED, Profile
-from tilelang.profile_files import read_profile
-from tilelang.records import near
+from tilelang.profiles.files import read_profile
+from tilelang.profiles.profile import QUERIED, SHIPPED, Profile
+from tilelang.profiles.toml_schema import near
 
 Rows = dict[str, list[Row] | str]  # by aspect and version, as `clock 1`; a text: why the aspect does not apply to the device
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tilelang.autoschedule.profile.fits import plateaus
 from tilelang.errors import DeviceError
-from tilelang.machine import Curve, Profile
+from tilelang.profiles.profile import Curve, Profile
 
 STEPS = {"footprint_bytes", "pages", "lines"}  # of x, along which curves have plateaus
 

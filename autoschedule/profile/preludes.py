@@ -8,7 +8,7 @@ caller's scratch memory, and there is nothing to meet at, so a text with BARRIER
 from __future__ import annotations
 
 from tilelang.lowering.targets import cpu
-from tilelang.lowering.targets.c_headers import with_headers
+from tilelang.lowering.targets.c.headers import with_headers
 
 PRELUDES = {
     "opencl": """

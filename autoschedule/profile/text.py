@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tilelang.machine import Curve, Profile
-from tilelang.profile_files import SCHEMA
+from tilelang.profiles.files import SCHEMA
+from tilelang.profiles.profile import Curve, Profile
 
 _TABLES = ("levels", "memories", "rates", "curves", "sources")
 
@@ -16,7 +16,7 @@ _TABLES = ("levels", "memories", "rates", "curves", "sources")
 def profile_text(profile: Profile, heading: str = "") -> str:
     """TOML that `parse_profile` reads as the same profile.
 
-    >>> from tilelang.profile_files import load_profile, parse_profile
+    >>> from tilelang.profiles.files import load_profile, parse_profile
     >>> parse_profile(profile_text(load_profile("hopper"))) == load_profile("hopper")
     True
     """

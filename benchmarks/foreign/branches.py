@@ -19,7 +19,7 @@ import tilelang
 
 ROOT = Path(os.path.realpath(str(tilelang.__file__))).parent.parent
 FOLDERS = ("lowering/build", "lowering/passes")
-MEASURED = (*FOLDERS, "tilelang/check.py", "lowering/guards.py", "lowering/sets.py")
+MEASURED = (*FOLDERS, "tilelang/schedules/check.py", "lowering/guards.py", "lowering/sets.py")
 
 
 class Branch(NamedTuple):
@@ -130,7 +130,7 @@ def source(name: str) -> Source:
 def every_source() -> Iterator[Source]:
     for name in MEASURED:
         path = ROOT / name
-        for file in sorted(path.glob("*.py")) if path.is_dir() else [path]:
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
             yield source(str(file.relative_to(ROOT)))
 
 

@@ -20,10 +20,10 @@ import tilelang as tl
 from benchmarks.foreign import instructions
 from benchmarks.foreign.branches import ROOT, Branch, source
 from benchmarks.foreign.devices import Device
-from tilelang.lowering import simulate
 from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulator import simulate
 from tilelang.options import Options
-from tilelang.runtime import Kernel
+from tilelang.runtime.kernel import Kernel
 from tilelang.testing.checking import Expected, check_simulated
 from tilelang.testing.kernel_checks import as_threads
 from tilelang.testing.tracing import reading

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import tilelang as tl
-from tilelang.instruction import ALL_LANES, AT_ONCE, BARRIER_BY_BYTES, ONE_LANE, known
+from tilelang.instructions.instruction import ALL_LANES, AT_ONCE, BARRIER_BY_BYTES, ONE_LANE, known
 
 PLACES = {"r": "register", "s": "shared", "g": "global", "d": "shared", "n": "global"}
 POINTWISE = {

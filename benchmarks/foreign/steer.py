@@ -37,11 +37,11 @@ from benchmarks.foreign.smaller import simpler
 from benchmarks.foreign.steps import StepDrawer
 from benchmarks.gpu_watch import DEAD
 from tilelang import testing
-from tilelang.check import axis_extents
-from tilelang.instruction import known, use
-from tilelang.lowering import simulate
-from tilelang.schedule import instructions_of
-from tilelang.targets import local_target
+from tilelang.instructions.instruction import known, use
+from tilelang.lowering.simulator import simulate
+from tilelang.runtime.targets import local_target
+from tilelang.schedules.check import axis_extents
+from tilelang.schedules.schedule import instructions_of
 from tilelang.testing.instruction_schedules import Schedules
 from tilelang.testing.roles import draw_boxes
 from tilelang.testing.shrinking import smallest

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tilelang.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
+from tilelang.core.expr import Binary, Expr, Pad, Read, Select, Unary, const, free, index, substitute
+from tilelang.core.simplify import conjunction, conjuncts, simplify
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.frame import Build, Frame
+from tilelang.lowering.build.movement.access_regions import mentions
+from tilelang.lowering.build.movement.storage import Box, NotOwner, Residence, Share, Whole, within
 from tilelang.lowering.build.reads import residence_here, residence_of, value_at
-from tilelang.lowering.build.regions import mentions
-from tilelang.lowering.build.residences import Box, NotOwner, Residence, Share, Whole, within
 from tilelang.lowering.guards import Access, Effect, Settled, explained, leaves_as_it_was, settle
-from tilelang.simplify import conjunction, conjuncts, simplify
-from tilelang.spec import AxisState, Bound
+from tilelang.schedules.spec import AxisState, Bound
 
 
 def facts(build: Build, frame: Frame, points: dict[str, Expr]) -> list[Expr]:

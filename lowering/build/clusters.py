@@ -10,18 +10,18 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from tilelang.check import advance, later
+from tilelang.core.expr import INDEX, Expr, Var, index, substitute
+from tilelang.core.simplify import simplify
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, index, substitute
-from tilelang.instruction import known, use
-from tilelang.lowering.build.base import refuse
+from tilelang.instructions.instruction import known, use
+from tilelang.lowering.build.distribution.parallel_mapping import numbers, units_numbered
 from tilelang.lowering.build.frame import Build
-from tilelang.lowering.build.spreads import numbers, units_numbered
-from tilelang.machine import Profile
-from tilelang.simplify import simplify
-from tilelang.spec import Spec, root_spec
-from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Units
-from tilelang.task import Task
+from tilelang.lowering.build.refusals import refuse
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import advance, later
+from tilelang.schedules.spec import Spec, root_spec
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Units
+from tilelang.schedules.task import Task
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from tilelang.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
+from tilelang.core.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
+from tilelang.core.simplify import conjunction, conjuncts, difference, interval, linear, simplify
 from tilelang.lowering.build.frame import Frame
 from tilelang.lowering.guards import fold
-from tilelang.simplify import conjunction, conjuncts, difference, interval, linear, simplify
-from tilelang.task import State, reads
+from tilelang.schedules.task import State, reads
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,27 +11,27 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilelang import dtype as dt
-from tilelang.computation import Tensor
-from tilelang.dtype import DType
+from tilelang.computations.computation import Tensor
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import DType
+from tilelang.core.expr import INDEX, Const, Expr, Var, free, index, substitute
+from tilelang.core.simplify import simplify
 from tilelang.errors import Span
-from tilelang.explain import Chain
-from tilelang.expr import INDEX, Const, Expr, Var, free, index, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.build.residences import Box, Residence
-from tilelang.machine import Profile
-from tilelang.simplify import simplify
-from tilelang.spec import Spec, point
-from tilelang.steps import Place, Split, Step
-from tilelang.task import State, Task
+from tilelang.lowering.build.movement.storage import Box, Residence
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.explain import Chain
+from tilelang.schedules.spec import Spec, point
+from tilelang.schedules.steps import Place, Split, Step
+from tilelang.schedules.task import State, Task
 
 if TYPE_CHECKING:
-    from tilelang.lowering.build.matches import Matched
-    from tilelang.lowering.build.regions import Uses
-    from tilelang.lowering.build.roles import Roles
-    from tilelang.lowering.build.rounds import Arrival
-    from tilelang.lowering.build.runs import Run
-    from tilelang.matching import Match
+    from tilelang.instructions.matching import Match
+    from tilelang.lowering.build.instruction.leaf_description import Matched
+    from tilelang.lowering.build.instruction.register_runs import Run
+    from tilelang.lowering.build.movement.access_regions import Uses
+    from tilelang.lowering.build.pipelining.iteration_count import Arrival
+    from tilelang.lowering.build.pipelining.warp_specialization import Roles
 
 # ---------------------------------------------------------------- where results and states go
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.core.expr import INDEX, Expr, Var, index
+from tilelang.core.simplify import simplify
+from tilelang.lowering.build.distribution.parallel_mapping import Spread, numbers, plan_spread
 from tilelang.lowering.build.frame import Build, Frame, is_move
-from tilelang.lowering.build.residences import Owners
-from tilelang.lowering.build.spreads import Spread, numbers, plan_spread
-from tilelang.machine import Profile
-from tilelang.simplify import simplify
-from tilelang.spec import Spec
-from tilelang.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.lowering.build.movement.storage import Owners
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.spec import Spec
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 
 
 def _rename(extents: dict[str, int], reduced: set[str], step: Fuse | Unfuse) -> None:

@@ -9,29 +9,29 @@ import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from tilelang import dtype as dt
-from tilelang.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
-from tilelang.computation import Computation, Tensor
+from tilelang.computations.computation import Computation, Tensor
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.errors import Refusal, at_step
-from tilelang.explain import Chain
-from tilelang.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import laid_out, refuse
 from tilelang.lowering.build.clusters import plan_clusters
+from tilelang.lowering.build.distribution.parallel_mapping import check_level, following_owners, numbers, units_numbered
 from tilelang.lowering.build.frame import Build, Frame, Target
-from tilelang.lowering.build.instruct_checks import check_lowered
-from tilelang.lowering.build.instruct_match import written_out
-from tilelang.lowering.build.nest import chain
-from tilelang.lowering.build.residences import Box, Partial, Residence, Scalar, Whole
-from tilelang.lowering.build.role_loads import all_roles
-from tilelang.lowering.build.roles import Plan, plan_roles
-from tilelang.lowering.build.spreads import check_level, following_owners, numbers, units_numbered
-from tilelang.lowering.build.stops import with_stops
-from tilelang.lowering.passes.arena import with_buffers
-from tilelang.machine import Profile
-from tilelang.spec import complete, root_spec
-from tilelang.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
-from tilelang.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
+from tilelang.lowering.build.instruction.checks import check_lowered
+from tilelang.lowering.build.instruction.match import written_out
+from tilelang.lowering.build.lower_steps import chain
+from tilelang.lowering.build.movement.staging import with_stops
+from tilelang.lowering.build.movement.storage import Box, Partial, Residence, Scalar, Whole
+from tilelang.lowering.build.pipelining.producer_loads import all_roles
+from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_roles
+from tilelang.lowering.build.refusals import laid_out, refuse
+from tilelang.lowering.passes.allocate_shared import with_buffers
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
+from tilelang.schedules.explain import Chain
+from tilelang.schedules.spec import complete, root_spec
+from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
+from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 
 
 def build_program(

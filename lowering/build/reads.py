@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tilelang.expr import Axis, Const, Expr, Pad, Read, Select, const, index
+from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Select, const, index
+from tilelang.core.simplify import FALSE, conjunction, conjuncts, interval, simplify
 from tilelang.lowering import ir
-from tilelang.lowering.build.base import refuse
-from tilelang.lowering.build.combine import as_logical
 from tilelang.lowering.build.frame import Build, Frame, StatePlace
-from tilelang.lowering.build.residences import Fixed, Residence, Share, Staging
-from tilelang.simplify import FALSE, conjunction, conjuncts, interval, simplify
-from tilelang.steps import Place
+from tilelang.lowering.build.movement.storage import Fixed, Residence, Share, Staging
+from tilelang.lowering.build.reductions.combine import as_logical
+from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.steps import Place
 
 
 def state_indices(frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> tuple[Expr, ...]:
@@ -107,7 +107,7 @@ def _check_slots(build: Build, frame: Frame, share: Share, indices: tuple[Expr, 
     beyond = share.beyond(indices)
     if not beyond:
         return
-    from tilelang.lowering.build.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
+    from tilelang.lowering.build.distribution.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
 
     axes = [a for a in frame.spec.axes if not (frame.finishing and a.reduction)]
     empty = [FALSE for a in axes if a.empty]

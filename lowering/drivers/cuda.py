@@ -12,8 +12,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tilelang.core.lazy import cached_property
 from tilelang.errors import DeviceError
-from tilelang.lazy import cached_property
 from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting

@@ -12,8 +12,8 @@ import functools
 import sys
 from typing import Any
 
-from tilelang.arguments import wrong
-from tilelang.dlpack import element_type, tensor_of
+from tilelang.computations.arguments import wrong
+from tilelang.core.dlpack import element_type, tensor_of
 from tilelang.errors import DeviceError
 
 CUDA, CUDA_MANAGED, ROCM = 2, 13, 10  # DLPack's numbers of devices

@@ -1,8 +1,8 @@
 """The processor as a device: kernels are functions of this process, called by a pool of threads; arrays are used where they lie.
 
 A launch is over when it returns, so there are no queues and nothing is waited for. What launches take are addresses: of NumPy arrays,
-of memory of ours, and of any library's arrays in the host's memory, which tilelang/arguments.py makes NumPy arrays of without a copy.
-The compiler is asked for when a kernel is built; devices are described without it.
+of memory of ours, and of any library's arrays in the host's memory, which computations/arguments.py makes NumPy arrays of without a
+copy. The compiler is asked for when a kernel is built; devices are described without it.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import dataclasses
 import functools
 from typing import Any
 
-from tilelang.dtype import DType
+from tilelang.core.dtype import DType
 from tilelang.errors import DeviceError, counted
 
 MAP_BYTES = 128

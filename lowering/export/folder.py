@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, brief, is_path
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import native

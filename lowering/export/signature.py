@@ -9,13 +9,13 @@ from __future__ import annotations
 import dataclasses
 import re
 
-from tilelang.computation import Computation, Tensor
+from tilelang.computations.computation import Computation, Tensor
 from tilelang.errors import DeviceError
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.extensions import TILES
-from tilelang.lowering.targets.c_dialect import C_KEYWORDS
-from tilelang.lowering.targets.c_family import kernel_names
-from tilelang.lowering.targets.c_names import Names
+from tilelang.lowering.targets.c.dialect import C_KEYWORDS
+from tilelang.lowering.targets.c.emitter import kernel_names
+from tilelang.lowering.targets.c.names import Names
 from tilelang.lowering.targets.cpu import DIALECT
 
 C_TYPES = {

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilelang.computation import Tensor
+from tilelang.computations.computation import Tensor
 from tilelang.lowering.export.signature import Argument, Launch, Signature
 
 VALUES = 16  # that elements of an input are chosen from

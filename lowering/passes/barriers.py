@@ -20,13 +20,14 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from tilelang.core.expr import INDEX, Const, Expr, Var, substitute
+from tilelang.core.simplify import interval, simplify
 from tilelang.errors import Span
-from tilelang.expr import INDEX, Const, Expr, Var, substitute
-from tilelang.instruction import AT_ONCE
+from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Access, Prover
+from tilelang.lowering.passes.dependence_test import Access, Prover
 from tilelang.lowering.passes.divergence import check_uniform, diverges
-from tilelang.lowering.passes.pending import (
+from tilelang.lowering.passes.outstanding_accesses import (
     State,
     any_round_back,
     crossing,
@@ -36,7 +37,6 @@ from tilelang.lowering.passes.pending import (
     outliving,
     survivor,
 )
-from tilelang.simplify import interval, simplify
 
 Path = tuple[int, ...]
 ROUNDS = 12  # of the fixpoint over one loop, besides those in which copies age until a wait ends them; each may add a barrier

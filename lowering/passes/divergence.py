@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from tilelang.core.expr import INDEX, Expr, Var, free, substitute
+from tilelang.core.simplify import interval
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, free, substitute
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import is_thread
-from tilelang.simplify import interval
+from tilelang.lowering.passes.dependence_test import is_thread
 
 Names = Mapping[Var, Expr]
 Needs = Callable[[ir.Stmt, Names], bool]

@@ -20,14 +20,15 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from tilelang.core.expr import INDEX, Const, Expr, Var, free, index, substitute
+from tilelang.core.simplify import FALSE, TRUE, conjuncts, simplify
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Const, Expr, Var, free, index, substitute
-from tilelang.instruction import AT_ONCE
+from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
-from tilelang.lowering.passes.arena import ALIGNMENT, with_buffers
-from tilelang.lowering.passes.collapse import collapsed
-from tilelang.lowering.passes.conflicts import Opaque, evaluate, is_thread
-from tilelang.lowering.passes.crossing import (
+from tilelang.lowering.passes.allocate_shared import ALIGNMENT, with_buffers
+from tilelang.lowering.passes.collapse_loops import collapsed
+from tilelang.lowering.passes.dependence_test import Opaque, evaluate, is_thread
+from tilelang.lowering.passes.values_across_barriers import (
     Buffers,
     Crossing,
     Region,
@@ -41,7 +42,6 @@ from tilelang.lowering.passes.crossing import (
     zeros,
 )
 from tilelang.lowering.verify import InternalError
-from tilelang.simplify import FALSE, TRUE, conjuncts, simplify
 
 Lets = tuple[ir.Let, ...]
 Range = tuple[int, int]  # of threads: the first, and one past the last

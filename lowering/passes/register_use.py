@@ -16,10 +16,10 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Const, Expr, Var, free
+from tilelang.core.expr import Const, Expr, Var, free
+from tilelang.core.simplify import interval
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Opaque, evaluate
-from tilelang.simplify import interval
+from tilelang.lowering.passes.dependence_test import Opaque, evaluate
 
 POINTS = 1 << 14  # values of variables that are enumerated for one access; above it, nothing is known of the access
 ROUNDS = 16  # of a loop whose number of rounds is not known, where accesses are counted

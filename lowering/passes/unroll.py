@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from tilelang.core.expr import INDEX, Binary, Call, Cast, Const, Expr, Var, free, index, substitute
+from tilelang.core.simplify import FALSE, TRUE, simplify
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Binary, Call, Cast, Const, Expr, Var, free, index, substitute
 from tilelang.lowering import ir
-from tilelang.simplify import FALSE, TRUE, simplify
 
 
 def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:

@@ -14,10 +14,10 @@ from __future__ import annotations
 import itertools
 from math import gcd
 
-from tilelang.dtype import DType
-from tilelang.expr import Binary, Const, Expr, Select, Var, const, index, substitute
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Binary, Const, Expr, Select, Var, const, index, substitute
+from tilelang.core.simplify import FALSE, conjunction, conjuncts, difference, exact, linear, simplify, weighted_sum
 from tilelang.lowering import ir
-from tilelang.simplify import FALSE, conjunction, conjuncts, difference, exact, linear, simplify, weighted_sum
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
 

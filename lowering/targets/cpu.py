@@ -12,8 +12,8 @@ and calls no library, so that every clang compiles it for every target, and what
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpu_float32, cpu_float64
-from tilelang.lowering.targets.c_dialect import Dialect, Vectors
+from tilelang.lowering.targets.c.dialect import Dialect, Vectors
+from tilelang.lowering.targets.cpu_functions import float32, float64
 
 _SCALARS = "u?char|u?short|u?int|u?long|float|double"
 
@@ -39,7 +39,7 @@ _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 
 # A call of a function over vectors, where no vector adds up: each call is a long row of operations that wait for each other. clang
 # leaves call behind call; this of its schedulers puts the operations of several side by side. Products' accumulators need theirs.
-_CALLS = "|".join(dict.fromkeys((*cpu_float32.FUNCTIONS, *cpu_float64.FUNCTIONS)))
+_CALLS = "|".join(dict.fromkeys((*float32.FUNCTIONS, *float64.FUNCTIONS)))
 _INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
 
 # clang 22 makes `psadbw` and `vpdpbusd` of sums of |a - b| and of products of uint8 by int8. Where a vector is added up by halves, it
@@ -63,7 +63,7 @@ _EXPORT = """\
 
 def _function_fields(type: str) -> dict[str, str]:
     """What the texts of functions over a value type are filled with."""
-    return cpu_float32.fields(type) if type.startswith("float") else {}
+    return float32.fields(type) if type.startswith("float") else {}
 
 
 _RESERVED = frozenset(
@@ -87,11 +87,11 @@ DIALECT = Dialect(
     x86_builtins=True,
     converts_halves="defined(__F16C__) || defined(__aarch64__)",
     offsets_apart=True,
-    own={"float": cpu_float32.FUNCTIONS, "double": cpu_float64.FUNCTIONS},
-    fast={"float": cpu_float32.FAST},
-    quotients={"float": cpu_float32.QUOTIENTS, "double": cpu_float64.QUOTIENTS},
+    own={"float": float32.FUNCTIONS, "double": float64.FUNCTIONS},
+    fast={"float": float32.FAST},
+    quotients={"float": float32.QUOTIENTS, "double": float64.QUOTIENTS},
     function_fields=_function_fields,
-    ulps={"/": cpu_float32.QUOTIENTS.ulps, "sqrt": 0.5, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0},
+    ulps={"/": float32.QUOTIENTS.ulps, "sqrt": 0.5, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0},
     vectors=Vectors(
         pack="({type}){{{items}}}",
         joins=False,

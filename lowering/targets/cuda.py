@@ -7,9 +7,9 @@ mathematical functions; it states them against the correctly rounded result, so 
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpp
-from tilelang.lowering.targets.c_dialect import Dialect
-from tilelang.lowering.targets.c_functions import fields
+from tilelang.lowering.targets.c import cpp
+from tilelang.lowering.targets.c.dialect import Dialect
+from tilelang.lowering.targets.c.functions import fields
 from tilelang.lowering.targets.cuda_roles import ROLES
 
 _ULPS = {

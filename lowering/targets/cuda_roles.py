@@ -5,8 +5,8 @@ Source: Parallel Thread Execution ISA 8.5, "mbarrier", "mapa", "barrier.cluster"
 
 from __future__ import annotations
 
-from tilelang.instructions.ptx import BARRIERS, FUNCTION, SHARED_ADDRESS
-from tilelang.lowering.targets.c_dialect import RoleTexts
+from tilelang.instructions.shipped.ptx import BARRIERS, FUNCTION, SHARED_ADDRESS
+from tilelang.lowering.targets.c.dialect import RoleTexts
 
 MEETING = f"""
 {FUNCTION} void role_meet(int number, int threads) {{  // a barrier of so many threads

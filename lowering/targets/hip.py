@@ -7,9 +7,10 @@ those of an instruction that a schedule names.
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import c_float8, cpp, hip_functions
-from tilelang.lowering.targets.c_dialect import Dialect
-from tilelang.lowering.targets.c_functions import FUNCTIONS, fields
+from tilelang.lowering.targets import hip_functions
+from tilelang.lowering.targets.c import cpp, float8
+from tilelang.lowering.targets.c.dialect import Dialect
+from tilelang.lowering.targets.c.functions import FUNCTIONS, fields
 
 _INCLUDE = ("__global__", "#include <hip/hip_runtime.h>\n")
 
@@ -98,7 +99,7 @@ _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
     (r"bfloat16", _BFLOAT16),
-    *(cpp.float8(name) for name in c_float8.NAMES),  # CDNA 3 converts to and from floats of 8 bits with another bias
+    *(cpp.float8(name) for name in float8.NAMES),  # CDNA 3 converts to and from floats of 8 bits with another bias
     (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
     (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
     (r"\bfast_exp\(", _FAST_EXP),

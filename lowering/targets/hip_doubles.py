@@ -7,7 +7,7 @@ longdouble, and for erf against mpmath, over all magnitudes; tests/lowering/test
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpp
+from tilelang.lowering.targets.c import cpp
 
 _EXACT = "#pragma clang fp contract(off)"
 

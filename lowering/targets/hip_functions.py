@@ -7,7 +7,8 @@ exact one nearly always. tests/lowering/test_hip_functions.py measures them on a
 
 from __future__ import annotations
 
-from tilelang.lowering.targets import cpp, hip_doubles
+from tilelang.lowering.targets import hip_doubles
+from tilelang.lowering.targets.c import cpp
 
 _OF_THE_BACK_END = f"""
 {cpp.INLINE} float $1(float x) {{ return __builtin_$1f(x); }}

@@ -6,8 +6,8 @@ builtin `prefetch` does nothing there). a*b+c needs no build option: clang contr
 
 from __future__ import annotations
 
-from tilelang.lowering.targets.c_dialect import Dialect
-from tilelang.lowering.targets.c_functions import FAST, FUNCTIONS, fields
+from tilelang.lowering.targets.c.dialect import Dialect
+from tilelang.lowering.targets.c.functions import FAST, FUNCTIONS, fields
 
 # Greatest errors of the builtins for 32-bit floats in ulps: OpenCL 1.2 specification, section 7.4.
 _BUILTIN_ULPS = {

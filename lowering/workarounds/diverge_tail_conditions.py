@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tilelang.expr import INDEX, Const, Expr, Select, Var, binary, free, index, substitute
+from tilelang.core.expr import INDEX, Const, Expr, Select, Var, binary, free, index, substitute
 from tilelang.lowering import ir
 from tilelang.lowering.passes.divergence import diverges
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from tilelang.expr import Const, Expr, Select, Var, binary, const, index
+from tilelang.core.expr import Const, Expr, Select, Var, binary, const, index
+from tilelang.core.simplify import interval, simplify
 from tilelang.lowering import ir
-from tilelang.simplify import interval, simplify
 
 
 def unconditional_barriers(kernel: ir.Kernel) -> ir.Kernel:

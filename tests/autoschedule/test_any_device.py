@@ -16,15 +16,16 @@ import pytest
 from hypothesis import given
 
 from tests.autoschedule.test_fill import is_filling, punched
-from tilelang import planning, testing
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.computation import Computation
+from tilelang import testing
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.computations.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
-from tilelang.machine import Profile
 from tilelang.options import Options
-from tilelang.profile_files import load_profile, shipped_profiles
-from tilelang.schedule import Schedule
+from tilelang.profiles.files import load_profile, shipped_profiles
+from tilelang.profiles.profile import Profile
+from tilelang.runtime import schedule_selection
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import DeviceRecipe, Recipe
 from tilelang.testing.checking import LIMITS, Expected, check_simulated
 
@@ -58,11 +59,11 @@ def faults_of_fit(program: ir.Program, profile: Profile) -> list[str]:
 
 def faults(computation: Computation, profile: Profile) -> list[str]:
     """What is wrong with what a computation gets on a device, and with the last of its other candidates."""
-    plans = list(planning.constructed(computation, profile, VERIFIED))
+    plans = list(schedule_selection.constructed(computation, profile, VERIFIED))
     found = [fault for plan in plans for fault in faults_of_estimate(plan, profile)]
     expected = Expected(computation, testing.arrays(computation))
     for some in (plans, plans[-2:]):
-        taken, program = planning.accepted(iter(some), profile, VERIFIED)
+        taken, program = schedule_selection.accepted(iter(some), profile, VERIFIED)
         found += faults_of_fit(program, profile)
         found += [f"{taken}\n{fault}" for fault in check_simulated(program, expected)]
     return found
@@ -85,7 +86,7 @@ def test_any_computation_gets_a_schedule_on_shipped_devices(recipe: Recipe, name
 @hypothesis.settings(max_examples=FEW)
 def test_candidates_are_refused_for_want_of_room_alone(recipe: Recipe, device: DeviceRecipe) -> None:
     profile = device.build()
-    for plan in planning.constructed(recipe.build(), profile, VERIFIED):
+    for plan in schedule_selection.constructed(recipe.build(), profile, VERIFIED):
         try:
             testing.lowered(plan, profile)
         except Refusal as refusal:
@@ -96,10 +97,10 @@ def test_candidates_are_refused_for_want_of_room_alone(recipe: Recipe, device: D
 @hypothesis.settings(max_examples=FEW)
 def test_what_is_left_open_is_filled_on_any_device(recipe: Recipe, device: DeviceRecipe, seed: int) -> None:
     computation, profile, source = recipe.build(), device.build(), testing.Seeded(seed)
-    whole = source.pick(list(planning.constructed(computation, profile, VERIFIED)))
+    whole = source.pick(list(schedule_selection.constructed(computation, profile, VERIFIED)))
     given = Schedule(computation, punched(source, whole.steps))
     try:
-        filled, program = planning.accepted(planning.constructed(given, profile, VERIFIED), profile, VERIFIED)
+        filled, program = schedule_selection.accepted(schedule_selection.constructed(given, profile, VERIFIED), profile, VERIFIED)
     except Refusal as refusal:
         assert refusal.code in OF_THE_DEVICE, f"{recipe}\n{device}\n{given}\n{refusal}"
         return
@@ -117,7 +118,7 @@ def test_half_of_a_rate_takes_no_less_time(recipe: Recipe, name: str, number: in
     rates = [rate for rate, _ in profile.rates if rate.endswith(RATES)]
     hypothesis.assume(rates)
     halved = testing.DeviceRecipe(name, (("scaled", {rates[number % len(rates)]: 0.5}),))
-    for plan in planning.constructed(recipe.build(), profile, VERIFIED):
+    for plan in schedule_selection.constructed(recipe.build(), profile, VERIFIED):
         before, after = (estimate_schedule(plan, p).seconds for p in (profile, halved.build()))
         assert after >= before * (1 - 1e-9), f"{recipe}\n{halved}\n{plan}"
 
@@ -180,7 +181,7 @@ NO_WARPS = ("kernel", "block", "thread")
 )
 def test_devices_that_have_little(computed: Recipe, on: DeviceRecipe) -> None:
     assert not faults(computed.build(), on.build())
-    for plan in planning.constructed(computed.build(), on.build(), VERIFIED):
+    for plan in schedule_selection.constructed(computed.build(), on.build(), VERIFIED):
         testing.lowered(plan, on.build())
 
 

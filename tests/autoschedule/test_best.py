@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule import best as module
-from tilelang.autoschedule import measure_programs
-from tilelang.autoschedule.best import best, key_of, recall
-from tilelang.autoschedule.database import Database
-from tilelang.computation import Computation
+from tilelang.autoschedule.tune import best as module
+from tilelang.autoschedule.tune import programs
+from tilelang.autoschedule.tune.best import best, key_of, recall
+from tilelang.autoschedule.tune.database import Database
+from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError
 from tilelang.lowering import pipeline
 from tilelang.lowering.compilers import native
 from tilelang.options import Options
-from tilelang.schedule import Schedule
-from tilelang.steps import Step
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Step
 
 
 def sums(rows: int) -> Computation:
@@ -93,7 +93,7 @@ def test_each_candidate_is_lowered_once(options: Options, monkeypatch: pytest.Mo
         lowered.append(str(steps[0]))
         return real(computation, steps, *rest)
 
-    monkeypatch.setattr(measure_programs, "lower", lower)
+    monkeypatch.setattr(programs, "lower", lower)
     several = [*candidates(sums(40), []), *candidates(sums(40), [])]
     best(sums(40), several, tl.target("cpu"), 3, options=options)
     assert lowered == [f"tile i={size} -> block" for size in (4, 8, 16)]

@@ -5,9 +5,9 @@ import math
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.calibrate import calibrate, with_scales
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import SCALES, estimate_schedule
+from tilelang.autoschedule.common.cost import SCALES, estimate_schedule
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.tune.calibrate import calibrate, with_scales
 
 POCL = tl.load_profile("sapphire_rapids")
 TRUE = (1.4, 0.7, 1.2, 0.8)
@@ -40,7 +40,7 @@ def test_scalars_that_made_the_times_are_found_and_serve_others() -> None:
     times = [(s, estimate_schedule(s, device).seconds * noise[n % 4]) for n, s in enumerate(samples)]
     fitted = calibrate(POCL, times)
 
-    def off(profile: tl.machine.Profile) -> list[float]:
+    def off(profile: tl.profiles.profile.Profile) -> list[float]:
         pairs = [(estimate_schedule(s, profile).seconds, estimate_schedule(s, device).seconds) for s in held_out]
         return [abs(math.log(guess / truth)) for guess, truth in pairs]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.capacity import reused_along, sized
-from tilelang.autoschedule.nest import Nest, nest_of
-from tilelang.computation import as_computation
-from tilelang.task import plan
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.cpu.tile_size_selection import reused_along, sized
+from tilelang.computations.computation import as_computation
+from tilelang.schedules.task import plan
 
 
 def matmul(m: int, n: int, k: int) -> tl.Tensor:

@@ -13,21 +13,21 @@ from hypothesis import strategies as st
 import tilelang as tl
 from benchmarks.ranking_schedules import SOFTMAX
 from tilelang import autoschedule
-from tilelang.autoschedule import cost_cores
-from tilelang.autoschedule.construct import best_first, construct, of_cores, ranked
-from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.cost import estimate_loops
-from tilelang.autoschedule.cost_cores import STEPS, Counted
-from tilelang.autoschedule.growth import fused, rounds_of, seeds
-from tilelang.autoschedule.loops import read_steps
-from tilelang.autoschedule.nest import nest_of
-from tilelang.autoschedule.prune import Pruning
-from tilelang.autoschedule.rtile import shared_bytes, steps
-from tilelang.autoschedule.waiting import waiting
+from tilelang.autoschedule.common.cost import estimate_loops
+from tilelang.autoschedule.common.loop_summary import read_steps
+from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu import model
+from tilelang.autoschedule.cpu.construct import best_first, construct, of_cores, ranked
+from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.growth import fused, rounds_of, seeds
+from tilelang.autoschedule.cpu.memory_stalls import waiting
+from tilelang.autoschedule.cpu.model import STEPS, Counted
+from tilelang.autoschedule.cpu.tile import shared_bytes, steps
+from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.errors import Refusal
-from tilelang.schedule import Schedule
-from tilelang.steps import Fuse, Place, Split, Tile
-from tilelang.task import plan
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Fuse, Place, Split, Tile
+from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
 POCL = tl.load_profile("sapphire_rapids")
@@ -228,7 +228,7 @@ def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monke
         asked.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(cost_cores, "waiting", noted)
+    monkeypatch.setattr(model, "waiting", noted)
     pruning = Pruning()
     first = next(ranked(computation, POCL, pruning))
     assert len(asked) < pruning.kept
@@ -290,7 +290,7 @@ def test_no_operator_or_device_has_a_name_here() -> None:
         "|pocl|nvidia|amd|intel|v100|a100|h100|h200|mi210|mi300|adreno|mali"
         "|cuda|(?<!c)hip|opencl|volta|ampere|hopper|sm_|gfx|avx"
     )
-    for path in sorted(Path(autoschedule.__file__).parent.glob("*.py")):
+    for path in sorted(Path(autoschedule.__file__).parent.rglob("*.py")):
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if ">>>" not in line]
         found = re.findall(rf"\b\w*(?:{words})\w*\b", "\n".join(lines), re.IGNORECASE)
         assert not found, f"{path.name}: {found}"
@@ -321,7 +321,7 @@ def test_seeds_that_work_far_longer_than_the_best_takes_are_not_searched_from(mo
     root, device = nest_of(plan(computation, set())[-1]), cores_of(POCL)
     assert len(list(fused(root))) == 2  # with windows fused, operands are copied element by element
     some = list(of_cores(root, device))
-    monkeypatch.setattr(autoschedule.construct, "HOPELESS", math.inf)
+    monkeypatch.setattr("tilelang.autoschedule.cpu.construct.HOPELESS", math.inf)
     every = list(of_cores(root, device))
     assert len(some) < len(every) and some[0].steps == every[0].steps
 

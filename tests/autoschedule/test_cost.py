@@ -9,18 +9,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.autoschedule.bodies import body_depth, piece_depth, stage_share
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cores import cores_of
-from tilelang.autoschedule.cost import Estimate, estimate_schedule
-from tilelang.autoschedule.cost_cores import MANY_BLOCKS, _ended, ended, exposed, leaf_cycles
-from tilelang.autoschedule.growth import seeds
-from tilelang.autoschedule.loops import loops_of
-from tilelang.autoschedule.nest import nest_of
-from tilelang.autoschedule.traffic import Cache, Traffic
-from tilelang.autoschedule.waiting import stalled, waiting
-from tilelang.machine import Curve, Profile
-from tilelang.task import plan
+from tilelang.autoschedule.common.bodies import body_depth, piece_depth, stage_share
+from tilelang.autoschedule.common.cost import Estimate, estimate_schedule
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.growth import seeds
+from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
+from tilelang.autoschedule.cpu.model import MANY_BLOCKS, _ended, ended, exposed, leaf_cycles
+from tilelang.profiles.profile import Curve, Profile
+from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, recipes
 
 POCL = tl.load_profile("sapphire_rapids")

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule import database as module
-from tilelang.autoschedule.database import KEPT, Database, DatabaseWarning, Entry, Key, read_schedule
-from tilelang.computation import Computation
+from tilelang.autoschedule.tune import database as module
+from tilelang.autoschedule.tune.database import KEPT, Database, DatabaseWarning, Entry, Key, read_schedule
+from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.options import Options
 

@@ -2,11 +2,11 @@
 
 import tilelang as tl
 from tests.errors._computations import matmul
-from tilelang import planning
-from tilelang.autoschedule.diverse import NEARNESS, distance, diverse, traits_of
-from tilelang.autoschedule.fill import candidates
+from tilelang.autoschedule.common.complete import candidates
+from tilelang.autoschedule.tune.diverse import NEARNESS, distance, diverse, traits_of
 from tilelang.options import Options
-from tilelang.steps import Step
+from tilelang.runtime import schedule_selection
+from tilelang.schedules.steps import Step
 
 START = tl.schedule(matmul(256, 512, 128))
 
@@ -46,8 +46,8 @@ def test_trials_are_of_diverse_candidates_and_no_trials_of_the_likeliest() -> No
     profile = tl.load_profile("sapphire_rapids")
     ranked = [c.schedule.text for c in candidates(START.computation, profile)]
     plain, tried = (
-        [s.text for s in planning.constructed(START.computation, profile, Options(), n)][:8] for n in (0, 8)
+        [s.text for s in schedule_selection.constructed(START.computation, profile, Options(), n)][:8] for n in (0, 8)
     )  # fmt: skip
     assert plain == ranked[:8] and tried[0] == plain[0] and set(tried) < set(ranked)
     assert tried != plain
-    assert len(list(planning.constructed(START.computation, profile, Options(), 30))) > 32
+    assert len(list(schedule_selection.constructed(START.computation, profile, Options(), 30))) > 32

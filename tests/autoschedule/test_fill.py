@@ -14,13 +14,13 @@ from tests.errors._computations import linear, matmul, softmax
 from tests.test_examples import NAMES, SIZES
 from tests.test_tile_examples import SMALL, path, small
 from tilelang import testing
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.fill import fill, search, sizes
+from tilelang.autoschedule.common.complete import fill, search, sizes
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.cpu.construct import construct
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
-from tilelang.steps import Open, Place, Split, Step, Tile, Vectorize, has_holes, hole
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Open, Place, Split, Step, Tile, Vectorize, has_holes, hole
 from tilelang.testing import Source
 
 POCL = tl.load_profile("sapphire_rapids")

@@ -6,21 +6,21 @@ import pytest
 
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes import block_front, register_tiles
-from tilelang.autoschedule.lanes_banks import layout_phases, phases
-from tilelang.autoschedule.lanes_threads import threads_of
-from tilelang.autoschedule.lanes_tile import layout_over
-from tilelang.autoschedule.loops import loops_of
-from tilelang.autoschedule.nest import nest_of
-from tilelang.autoschedule.notes import notes
-from tilelang.task import plan
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.common.search_notes import notes
+from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.bank_conflicts import layout_phases, phases
+from tilelang.autoschedule.gpu.construct import block_front, register_tiles
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.threads import threads_of
+from tilelang.autoschedule.gpu.tile import layout_over
+from tilelang.schedules.task import plan
 from tilelang.testing import arrays, check_schedule, lowered
 
 SIMULATED = tl.load_profile("simulated")
-DEVICES = [n for n in tl.profile_files.shipped_profiles() if tl.load_profile(n).lockstep]
+DEVICES = [n for n in tl.profiles.files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)

@@ -8,13 +8,13 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.constructed import operator
 from tilelang import testing
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.lanes_tile import panels
-from tilelang.computation import Computation
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.tile import panels
+from tilelang.computations.computation import Computation
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
-from tilelang.steps import Tile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Tile
 from tilelang.testing.checking import Expected, check_device
 
 VOLTA = dataclasses.replace(tl.load_profile("volta"), dialects=("opencl",))

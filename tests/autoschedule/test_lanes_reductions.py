@@ -3,13 +3,13 @@
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.loops import loops_of
-from tilelang.computation import Computation
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.computations.computation import Computation
 from tilelang.testing import arrays, check_schedule
 
-DEVICES = [n for n in tl.profile_files.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
+DEVICES = [n for n in tl.profiles.files.shipped_profiles() if any(f.lockstep for f in tl.load_profile(n).levels)]
 SIMULATED = tl.load_profile("simulated")
 
 

@@ -5,15 +5,15 @@ import pytest
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.construct import Candidate, construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes_roles import shared_out
-from tilelang.autoschedule.lanes_threads import registers, threads_of
-from tilelang.autoschedule.loops import loops_of
-from tilelang.computation import Computation, as_computation
-from tilelang.instruction import use
-from tilelang.machine import Profile
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.cpu.construct import Candidate, construct
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.threads import registers, threads_of
+from tilelang.autoschedule.gpu.warp_specialized import shared_out
+from tilelang.computations.computation import Computation, as_computation
+from tilelang.instructions.instruction import use
+from tilelang.profiles.profile import Profile
 from tilelang.testing import arrays, check_schedule, lowered
 
 HOPPER, H200 = tl.load_profile("hopper"), tl.load_profile("h200")

@@ -5,16 +5,16 @@ import pytest
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes_stages import rows_by_lanes
-from tilelang.computation import Computation, as_computation
-from tilelang.schedule import Schedule
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
+from tilelang.computations.computation import Computation, as_computation
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import arrays, check_schedule, lowered
 
 SIMULATED = tl.load_profile("simulated")
-DEVICES = [n for n in tl.profile_files.shipped_profiles() if tl.load_profile(n).lockstep]
+DEVICES = [n for n in tl.profiles.files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
 def softmax(m: int, n: int) -> Computation:

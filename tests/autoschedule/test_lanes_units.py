@@ -6,16 +6,16 @@ import pytest
 
 import tilelang as tl
 from benchmarks.gpu_cases import example
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes_units import fits, grids, warp_tiles
-from tilelang.autoschedule.loops import loops_of
-from tilelang.autoschedule.nest import nest_of
-from tilelang.computation import Computation, as_computation
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.matrix_tiles import fits, grids, warp_tiles
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.computations.computation import Computation, as_computation
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.simulate import run
-from tilelang.schedule import Schedule
-from tilelang.task import plan
+from tilelang.lowering.simulator.simulate import run
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.task import plan
 from tilelang.testing import arrays, check_schedule
 
 

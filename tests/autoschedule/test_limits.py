@@ -7,14 +7,14 @@ import pytest
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
 from tilelang import testing
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.fill import fill
-from tilelang.autoschedule.prune import Pruning
-from tilelang.computation import Computation
+from tilelang.autoschedule.common.complete import fill
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.computations.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.planning import check
+from tilelang.profiles.profile import Profile
+from tilelang.runtime.schedule_selection import check
 
 SOFTMAX = (
     "computation Y(M = 24, N = 700) { input X: float32[i: M, j: N] H[i] = max[j] X[i, j] S[i] = sum[j] exp(X[i, j] - H[i])"

@@ -3,7 +3,7 @@
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.loops import Loops, loops_of
+from tilelang.autoschedule.common.loop_summary import Loops, loops_of
 from tilelang.testing import lowered
 
 PRODUCT = """

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang import reference
-from tilelang.autoschedule import measure as module
-from tilelang.autoschedule.measure import LIMIT_S, Measured, Trial, measure
-from tilelang.autoschedule.measure_programs import program_of
-from tilelang.autoschedule.measure_worker import Program
+from tilelang.autoschedule.tune import measure as module
+from tilelang.autoschedule.tune.measure import LIMIT_S, Measured, Trial, measure
+from tilelang.autoschedule.tune.programs import program_of
+from tilelang.autoschedule.tune.worker import Program
 from tilelang.errors import DeviceError
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
 
 i, j = tl.axes(i=40, j=24)
 X = tl.input("X", tl.float32, i, j)

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 import pytest
 
 import tilelang as tl
-from tilelang import planning
-from tilelang.autoschedule import measure_programs as module
-from tilelang.autoschedule.measure import measure
-from tilelang.autoschedule.measure_programs import chosen, program_of
-from tilelang.autoschedule.measure_worker import Program
+from tilelang.autoschedule.tune import programs as module
+from tilelang.autoschedule.tune.measure import measure
+from tilelang.autoschedule.tune.programs import chosen, program_of
+from tilelang.autoschedule.tune.worker import Program
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import nvrtc
 from tilelang.lowering.compilers.compiled import CompiledKernel
+from tilelang.runtime import schedule_selection
 
 i, j = tl.axes(i=1024, j=24)
 PLAIN = tl.schedule(tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j] * 2.0, over=j), i))
@@ -115,6 +115,6 @@ def test_the_likeliest_gives_way_where_its_kernel_spills(
 
     real = nvrtc.compile_source
     monkeypatch.setattr(nvrtc, "compile_source", compile_source)
-    monkeypatch.setattr(planning, "constructed", constructed)
+    monkeypatch.setattr(schedule_selection, "constructed", constructed)
     found = tl.compile(PLAIN.computation, target, options=tl.Options(database="", cache_dir="", without_rules=without or None))
     assert found.schedule is (SPILLING, FITTING)[taken] and len(compiled) == (0 if not here else taken + 1)

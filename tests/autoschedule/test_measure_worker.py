@@ -7,8 +7,8 @@ import pytest
 
 import tilelang as tl
 from tests.gpu.emulated import Driver
-from tilelang.autoschedule.measure_programs import program_of
-from tilelang.autoschedule.measure_worker import Bench, Program, Setting
+from tilelang.autoschedule.tune.programs import program_of
+from tilelang.autoschedule.tune.worker import Bench, Program, Setting
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.options import Options
 from tilelang.testing import emulation

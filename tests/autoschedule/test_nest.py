@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.autoschedule.nest import Access, Nest, nest_of
-from tilelang.expr import Axis, Expr
-from tilelang.numeric import evaluate
-from tilelang.task import plan
+from tilelang.autoschedule.common.task_accesses import Access, Nest, nest_of
+from tilelang.core.expr import Axis, Expr
+from tilelang.core.numeric import evaluate
+from tilelang.schedules.task import plan
 
 CONVOLUTION = """
 computation Z(N = 2, C = 6, H = 11, F = 5, R = 3, stride = 2, padding = 1) {

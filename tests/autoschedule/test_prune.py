@@ -6,9 +6,9 @@ import pytest
 
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
-from tilelang.autoschedule.fill import candidates, search
-from tilelang.autoschedule.prune import RULES, Pruning
-from tilelang.computation import Computation
+from tilelang.autoschedule.common.complete import candidates, search
+from tilelang.autoschedule.tune.prune import RULES, Pruning
+from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 
 LARGE = "computation C(M = 640, N = 640, K = 5000) { input A: float32[m: M, k: K] input B: float32[k: K, n: N] output C[m, n] ="

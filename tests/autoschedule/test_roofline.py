@@ -11,13 +11,13 @@ import pytest
 import tilelang as tl
 from benchmarks import operators_cases
 from tests.autoschedule.test_construct import COMPUTATIONS
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.roofline import SPREAD, bandwidth, bound, needs, peak
-from tilelang.computation import Computation, as_computation
-from tilelang.dtype import DType
-from tilelang.instruction import Instruction, known
-from tilelang.machine import Curve, Profile
-from tilelang.profile_files import shipped_profiles
+from tilelang.autoschedule.common.lower_bound import SPREAD, bandwidth, bound, needs, peak
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.computations.computation import Computation, as_computation
+from tilelang.core.dtype import DType
+from tilelang.instructions.instruction import Instruction, known
+from tilelang.profiles.files import shipped_profiles
+from tilelang.profiles.profile import Curve, Profile
 
 POCL = tl.load_profile("sapphire_rapids")
 RESULTS = Path(operators_cases.__file__).parent / "results" / "operators.jsonl"

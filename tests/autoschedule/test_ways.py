@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.bodies import body_depth, piece_depth
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.autoschedule.loops import loops_of
-from tilelang.autoschedule.traffic import Cache, Traffic
-from tilelang.computation import as_computation
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
-from tilelang.steps import Place, Tile
+from tilelang.autoschedule.common.bodies import body_depth, piece_depth
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.computations.computation import as_computation
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place, Tile
 
 L1 = Cache("l1", 32 << 10, 8, 64)
 

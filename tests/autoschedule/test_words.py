@@ -5,11 +5,11 @@ import dataclasses
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.construct import construct
-from tilelang.autoschedule.cost import estimate_schedule
-from tilelang.reference import compare, integer_arrays
-from tilelang.schedule import Schedule
-from tilelang.steps import Place
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place
+from tilelang.semantics.reference import compare, integer_arrays
 
 HEAD = {
     "product": "computation C(M = 13, N = 37, K = 29) { input A: uint8[m: M, k: K] input B: int8[k: K, n: N]"

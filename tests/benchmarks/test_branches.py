@@ -93,7 +93,7 @@ def test_branches_that_nothing_reaches_are_named_by_their_lines(tmp_path: Path, 
     found = branches.unreachable()
     assert len(found) >= 10 and all(b in branches.source(b.file).branches and why for b, why in found.items())
     (tmp_path / "list.json").write_text(
-        '[{"file": "lowering/build/roles.py", "line": "if nothing:", "to": ["pass"], "why": "no"}]'
+        '[{"file": "lowering/build/pipelining/warp_specialization.py", "line": "if nothing:", "to": ["pass"], "why": "no"}]'
     )
     monkeypatch.setattr(branches, "UNREACHED", tmp_path / "list.json")
     with pytest.raises(ValueError, match="no such branch"):

@@ -67,7 +67,7 @@ def test_changes_with_an_effect_are() -> None:
 
 def test_the_mutations_of_a_place_change_its_line() -> None:
     pytest.importorskip("cosmic_ray")
-    file = "lowering/passes/groups.py"
+    file = "lowering/passes/commit_groups.py"
     text = (ROOT / file).read_text(encoding="utf-8")
     place, mutations = next(iter(sorted(compiler_mutants._places(ROOT, file).items())))
     mutant = compiler_mutants._mutant(ROOT, place, *mutations[0])

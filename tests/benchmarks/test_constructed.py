@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import constructed
-from tilelang.profile_files import RENAMED, shipped_profiles
+from tilelang.profiles.files import RENAMED, shipped_profiles
 
 
 def test_counts_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

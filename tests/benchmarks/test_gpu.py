@@ -21,14 +21,14 @@ from benchmarks.gpu_watch import LOST, Watch, supervise
 from tests.gpu.emulated import Driver
 from tests.lowering import stub_cuda
 from tests.lowering.test_cuda_driver import recorder as recorder  # the fixture
-from tilelang.arguments import as_array
-from tilelang.computation import as_computation
+from tilelang.computations.arguments import as_array
+from tilelang.computations.computation import as_computation
 from tilelang.lowering.compilers import nvrtc
 from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers import interface
-from tilelang.profile_files import load_profile
-from tilelang.reference import compare, evaluate_and_bound, random_arrays
-from tilelang.targets import DIALECTS, devices_of
+from tilelang.profiles.files import load_profile
+from tilelang.runtime.targets import DIALECTS, devices_of
+from tilelang.semantics.reference import compare, evaluate_and_bound, random_arrays
 from tilelang.testing import emulation
 
 SMALL: dict[str, Case] = {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import guards
-from tilelang.dtype import float32
-from tilelang.expr import INDEX, Select, Var, const, index
+from tilelang.core.dtype import float32
+from tilelang.core.expr import INDEX, Select, Var, const, index
 from tilelang.lowering import ir
 
 ONLY = "examples/06_row_sum.tile simt @ ampere cuda"

@@ -16,8 +16,8 @@ from benchmarks import operators, operators_cases, operators_ours, operators_pee
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_hand import by_hand
 from benchmarks.operators_peers import by_numpy, expected_and_bound, random_arrays, wrong
-from tilelang.computation import as_computation
-from tilelang.reference import compare
+from tilelang.computations.computation import as_computation
+from tilelang.semantics.reference import compare
 
 OPERATORS = operators_cases.read()
 

@@ -3,8 +3,8 @@
 from benchmarks import operators_cases, ranking_candidates, ranking_sweep
 from benchmarks.operators_ours import candidates
 from benchmarks.ranking import Ranking, mean, rank
-from tilelang.autoschedule.cores import cores_of
-from tilelang.profile_files import load_profile
+from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.profiles.files import load_profile
 
 PROFILE = load_profile("sapphire_rapids")
 OPERATORS = {o.id: o for o in operators_cases.read()}

@@ -3,8 +3,8 @@
 import dataclasses
 
 from benchmarks.ship_profile import shipped, text_of
-from tilelang.machine import QUERIED, SHIPPED
-from tilelang.profile_files import load_profile, parse_profile
+from tilelang.profiles.files import load_profile, parse_profile
+from tilelang.profiles.profile import QUERIED, SHIPPED
 
 MACHINE = "2 cores of a made-up processor"
 

@@ -414,7 +414,7 @@ def test_options_complete_to_names_that_are_there(gemm: str) -> None:
 
 
 def test_outputs_are_named_before_anything_runs(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilelang.runtime.Kernel.__call__", raising(AssertionError))
+    monkeypatch.setattr("tilelang.runtime.kernel.Kernel.__call__", raising(AssertionError))
     result = tilelang("run", gemm, "-s", "simt", "-o", "D=d.npy")
     assert result.exit_code == 2 and "there is no output `D`" in result.stderr
 

@@ -178,7 +178,7 @@ def test_errors_that_are_faults(error: Exception, kind: str, monkeypatch: pytest
     def fails(*arguments: Any, **named: Any) -> Any:
         raise error
 
-    monkeypatch.setattr("tilelang.runtime.compile", fails)
+    monkeypatch.setattr("tilelang.runtime.kernel.compile", fails)
     found = tried(Trial("computation f { input X: float32[i: 4] output Y[i] = X[i] + 1.0 }", "random", 0), SIMULATED)
     assert found.kind == kind
 

@@ -18,12 +18,12 @@ from tilelang.cli.page import page
 from tilelang.cli.page.divisions import global_accesses
 from tilelang.cli.page.loops import rows
 from tilelang.cli.page.record import record
-from tilelang.explain import flat
-from tilelang.instruction import instruction, updates
+from tilelang.instructions.instruction import instruction, updates
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
-from tilelang.lowering.targets.c_family import emit_placed
-from tilelang.operand import operand
-from tilelang.runtime import DIALECTS
+from tilelang.lowering.targets.c.emitter import emit_placed
+from tilelang.runtime.kernel import DIALECTS
+from tilelang.schedules.explain import flat
 
 VOID = {"meta", "input", "br", "hr", "col"}
 

@@ -10,11 +10,12 @@ import platformdirs
 import pytest
 
 from tests.cli.commands import of_json, raising, tilelang
-from tilelang import load_profile, runtime, targets
+from tilelang import load_profile
 from tilelang.autoschedule.profile.aspects import ASPECTS
 from tilelang.cli.profile import _progress, command
-from tilelang.profile_files import read_profile
-from tilelang.targets import local_target, measured_path, target
+from tilelang.profiles.files import read_profile
+from tilelang.runtime import kernel, targets
+from tilelang.runtime.targets import local_target, measured_path, target
 
 
 def test_an_aspect_is_measured_into_files(tmp_path: Path) -> None:
@@ -147,6 +148,6 @@ def test_a_device_that_no_profile_describes_is_listed(monkeypatch: pytest.Monkey
     device = local_target(dialect="cpu").device
     assert device is not None
     strange = dataclasses.replace(device, architecture="gfx1200", kind="gpu")
-    monkeypatch.setattr(runtime, "devices", lambda: (strange,))
+    monkeypatch.setattr(kernel, "devices", lambda: (strange,))
     result = tilelang("devices")
     assert result.exit_code == 0 and "no shipped profile describes gfx1200" in result.stdout

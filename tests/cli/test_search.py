@@ -10,10 +10,10 @@ import pytest
 
 import tilelang as tl
 from tests.cli.commands import ROOT, of_json, raising, tilelang
-from tilelang import targets
-from tilelang.autoschedule.database import Database
+from tilelang.autoschedule.tune.database import Database
 from tilelang.cli.output import compiling
 from tilelang.grammar import format_text
+from tilelang.runtime import targets
 
 HALF = """computation product(M, N, K) {
   input A: float32[m: M, k: K]
@@ -65,7 +65,9 @@ def test_candidates_for_what_a_file_leaves_open_are_timed(tmp_path: Path, monkey
     timed = Database(kept).entries()
     assert timed and {e.trials for e in timed} == {2} and all("n=16" in e.key.given for e in timed)
     fastest = format_text(min(timed, key=lambda e: e.median_s).schedule + "\n")
-    monkeypatch.setattr("tilelang.autoschedule.best.measure", raising(AssertionError))  # what is remembered is not timed again
+    monkeypatch.setattr(
+        "tilelang.autoschedule.tune.best.measure", raising(AssertionError)
+    )  # what is remembered is not timed again
     filled = tilelang("fill", str(path), *SIZES, "--trials", "2")
     assert filled.exit_code == 0 and filled.stdout.endswith(fastest), filled.output
 

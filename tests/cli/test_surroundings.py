@@ -53,7 +53,7 @@ def test_a_full_standard_output_is_a_short_error(gemm: str, arguments: tuple[str
 
 
 def test_no_device_is_json(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilelang.runtime.devices", lambda: ())
+    monkeypatch.setattr("tilelang.runtime.kernel.devices", lambda: ())
     result = tilelang("run", gemm, "-s", "simt", "--json")
     assert result.exit_code == 3 and of_json(result)["errors"][0]["code"] == "no-device"
 
@@ -93,9 +93,9 @@ def test_what_does_not_fit_the_memory_is_not_made(tmp_path: Path) -> None:
 
 
 def test_what_ends_a_command_early_is_told(gemm: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tilelang.reference.random_arrays", raising(MemoryError))
+    monkeypatch.setattr("tilelang.semantics.reference.random_arrays", raising(MemoryError))
     assert "error[too-large-to-run]: there is not enough memory" in tilelang("run", gemm, "-s", "simt").stderr
-    monkeypatch.setattr("tilelang.reference.random_arrays", raising(KeyboardInterrupt))
+    monkeypatch.setattr("tilelang.semantics.reference.random_arrays", raising(KeyboardInterrupt))
     plain, told = tilelang("simulate", gemm, "-s", "simt"), tilelang("simulate", gemm, "-s", "simt", "--json")
     assert plain.exit_code == 1 and "Aborted!" in plain.stderr
     assert told.exit_code == 1 and of_json(told)["errors"][0]["code"] == "interrupted"

@@ -10,8 +10,8 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_multicast import product, small
 from tests.lowering.test_roles import linear
-from tilelang.reference import compare, random_arrays
-from tilelang.runtime import Kernel
+from tilelang.runtime.kernel import Kernel
+from tilelang.semantics.reference import compare, random_arrays
 from tilelang.testing import emulation
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

@@ -9,8 +9,8 @@ import pytest
 
 import tilelang as tl
 from benchmarks.gpu_cases import example
-from tilelang.autoschedule.construct import construct
-from tilelang.computation import as_computation
+from tilelang.autoschedule.cpu.construct import construct
+from tilelang.computations.computation import as_computation
 from tilelang.testing import emulation
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

@@ -11,8 +11,8 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_clusters import PLANS, product
 from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
-from tilelang.reference import compare, random_arrays
-from tilelang.runtime import Kernel
+from tilelang.runtime.kernel import Kernel
+from tilelang.semantics.reference import compare, random_arrays
 from tilelang.testing import emulation
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tilelang.errors import DeviceError
-from tilelang.instruction import use
-from tilelang.instructions.asynchronous_copy import GROUPS
+from tilelang.instructions.instruction import use
+from tilelang.instructions.shipped.asynchronous_copy import GROUPS
 from tilelang.testing import emulation
 from tilelang.testing.emulation import Launch
 

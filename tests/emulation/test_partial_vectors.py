@@ -6,7 +6,7 @@ import pytest
 
 import tilelang as tl
 from tilelang import testing
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import emulation
 
 pytestmark = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tilelang.dtype import DType, bfloat16, float32
-from tilelang.instruction import use
+from tilelang.core.dtype import DType, bfloat16, float32
+from tilelang.instructions.instruction import use
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.testing import emulation
 from tilelang.testing.emulation import Launch, Mapped

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.instructions.kernels import SHARED_BYTES, SHIPPED, kernel
-from tilelang.dtype import DType
-from tilelang.instruction import Instruction, use
+from tilelang.core.dtype import DType
+from tilelang.instructions.instruction import Instruction, use
 from tilelang.testing import emulation
 from tilelang.testing.emulation import text
 from tilelang.testing.emulation.launch import wrappers

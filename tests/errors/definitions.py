@@ -7,7 +7,7 @@ import numpy as np
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
-from tilelang.computation import Tensor
+from tilelang.computations.computation import Tensor
 
 
 def expression_as_a_condition() -> None:

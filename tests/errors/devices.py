@@ -2,9 +2,9 @@
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
-from tilelang.expr import Axis
-from tilelang.instruction import instruction, updates
-from tilelang.operand import operand
+from tilelang.core.expr import Axis
+from tilelang.instructions.instruction import instruction, updates
+from tilelang.instructions.operand import operand
 
 
 def unknown_dialect() -> None:

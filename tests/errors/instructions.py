@@ -2,10 +2,10 @@
 
 import tilelang as tl
 from tests.errors._computations import matmul
-from tilelang.expr import Axis
-from tilelang.fragment import fragment
-from tilelang.instruction import computes, instruction, moves, updates, use
-from tilelang.operand import operand
+from tilelang.core.expr import Axis
+from tilelang.instructions.fragment import fragment
+from tilelang.instructions.instruction import computes, instruction, moves, updates, use
+from tilelang.instructions.operand import operand
 
 
 def cannot_be_guarded() -> None:

@@ -16,11 +16,11 @@ from benchmarks.processor_products import tiled, with_instructions
 from tests.export.programs import STRICT, built, compiler, inputs_of, outputs_of
 from tests.machines.running import starter
 from tests.test_examples import load
-from tilelang.computation import computation
+from tilelang.computations.computation import computation
 from tilelang.errors import DeviceError
-from tilelang.instruction import use
+from tilelang.instructions.instruction import use
 from tilelang.lowering.compilers import native
-from tilelang.reference import compare
+from tilelang.semantics.reference import compare
 
 ARM = "neoverse-v2@aarch64-linux"
 

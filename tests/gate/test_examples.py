@@ -10,7 +10,7 @@ import tilelang as tl
 from tests.gate.machine_code import MachineCode, compile_for_architecture, multiply_adds
 from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
 from tilelang.errors import Refusal
-from tilelang.profile_files import load_profile
+from tilelang.profiles.files import load_profile
 
 PROFILES = {"cuda": ("volta", "ampere", "ada", "hopper", "blackwell", "blackwell_rtx"), "hip": ("cdna2", "cdna3", "rdna3")}
 DIALECT_OF = {profile: dialect for dialect, profiles in PROFILES.items() for profile in profiles}

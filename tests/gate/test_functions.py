@@ -6,7 +6,7 @@ import pytest
 
 import tilelang as tl
 from tests.gate.machine_code import AMD, compile_for_architecture
-from tilelang.expr import Binary, Call
+from tilelang.core.expr import Binary, Call
 
 PROFILES = {"gfx90a": "cdna2", "gfx942": "cdna3", "gfx1100": "rdna3"}
 

@@ -18,7 +18,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, DeviceArray, check_limits
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.profile_files import load_profile
+from tilelang.profiles.files import load_profile
 from tilelang.testing import emulation
 
 PROFILES = {"cuda": "hopper", "hip": "cdna2"}

@@ -11,7 +11,7 @@ import tilelang as tl
 from tests.errors._computations import row_sum
 from tests.test_examples import NAMES, SIZES, for_threads, load, schedules_for
 from tilelang.errors import DeviceError, Refusal
-from tilelang.reference import random_arrays
+from tilelang.semantics.reference import random_arrays
 
 FAILED = "FAILED"  # begins the line of a kernel that fails
 

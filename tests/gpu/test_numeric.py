@@ -16,11 +16,11 @@ from tests.gpu.examples import matrix_schedules
 from tests.lowering.test_function_errors import NAMES as FUNCTIONS
 from tests.lowering.test_function_errors import run as run_functions
 from tests.test_examples import NAMES, cases, for_threads, formula, load, schedules_for
-from tilelang.bound import ULPS
 from tilelang.errors import Refusal
-from tilelang.lowering.targets.c_family import ulps
-from tilelang.reference import evaluate_and_bound, random_arrays
-from tilelang.targets import DIALECTS
+from tilelang.lowering.targets.c.emitter import ulps
+from tilelang.runtime.targets import DIALECTS
+from tilelang.semantics.error_bound import ULPS
+from tilelang.semantics.reference import evaluate_and_bound, random_arrays
 
 CACHES = ("`l1`", "`l2`")  # which schedules for a CPU prefetch into
 

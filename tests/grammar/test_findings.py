@@ -8,7 +8,7 @@ import tilelang as tl
 from tilelang.errors import MOST_FINDINGS, TileLangError, each, meant
 from tilelang.grammar import parse
 from tilelang.grammar.values import Values
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 
 HEAD = "computation f(N = 64) {\n  input X: float32[i: N, j: 64]\n  output Y[i] = sum[j] X[i, j]\n}\n"
 
@@ -105,7 +105,7 @@ def test_after_many_faults_no_more_are_looked_for(monkeypatch: pytest.MonkeyPatc
         asked.append(name)
         raise tl.Refusal("unknown-instruction", f"there is no instruction `{name}`")
 
-    monkeypatch.setattr(sys.modules["tilelang.instruction"], "use", use)
+    monkeypatch.setattr(sys.modules["tilelang.instructions.instruction"], "use", use)
     with pytest.raises(TileLangError):
         parse("use Zz\n" * 1000)
     assert len(asked) == MOST_FINDINGS + 1

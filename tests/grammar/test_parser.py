@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from tilelang.core.identifiers import RESERVED
 from tilelang.errors import Findings, ParseError, TileLangError
 from tilelang.grammar import parse
 from tilelang.grammar.messages import MESSAGES
 from tilelang.grammar.parser import lark, parse_tree
 from tilelang.grammar.scan import DEEPEST, MOST_BYTES
-from tilelang.words import RESERVED
 
 CASES = [(code, text) for code, _, _, texts in MESSAGES for text in texts]
 

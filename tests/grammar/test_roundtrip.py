@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
+from tilelang.core.identifiers import RESERVED
 from tilelang.errors import TileLangError
 from tilelang.grammar import format_text, parse
 from tilelang.grammar.parser import SCHEDULE, first_words, keywords
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import draw_case
 from tilelang.testing.choice import Seeded
 from tilelang.testing.language import draw_program, draw_text, program_text
-from tilelang.words import RESERVED
 
 
 def read_back(made: Schedule) -> Schedule:

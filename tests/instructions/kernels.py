@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilelang.dtype import DType
-from tilelang.instruction import BARRIER_BY_BYTES, Instruction, known
-from tilelang.operand import Operand
-from tilelang.template import OperandText
+from tilelang.core.dtype import DType
+from tilelang.instructions.instruction import BARRIER_BY_BYTES, Instruction, known
+from tilelang.instructions.operand import Operand
+from tilelang.instructions.template import OperandText
 
 SHIPPED = [i for i in known() if i.span is None]
 

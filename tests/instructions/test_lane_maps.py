@@ -11,9 +11,9 @@ import pytest
 
 import tilelang as tl
 from tests.instructions.kernels import SHIPPED
-from tilelang.dtype import DType
-from tilelang.fragment import Fragment
-from tilelang.instruction import Instruction, use
+from tilelang.core.dtype import DType
+from tilelang.instructions.fragment import Fragment
+from tilelang.instructions.instruction import Instruction, use
 
 # Layouts of NVIDIA CUTLASS (mma_traits_sm80.hpp): extents and strides over (lane, slot), the first part of each running fastest; the
 # number that they give counts the matrix with the first coordinate (m, or n of B) fastest.

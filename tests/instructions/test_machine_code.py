@@ -10,7 +10,7 @@ import pytest
 from tests.gate.machine_code import compile_for_architecture
 from tests.instructions.kernels import AMD, NVIDIA, SHIPPED, kernel
 from tilelang.errors import DeviceError
-from tilelang.instruction import Instruction
+from tilelang.instructions.instruction import Instruction
 
 CUDA = [i for i in SHIPPED if "cuda" in i.dialects and i.needs]
 HIP = [i for i in SHIPPED if "hip" in i.dialects and i.needs and i.needs != ("shuffle",)]

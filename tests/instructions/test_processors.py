@@ -16,14 +16,14 @@ import tilelang as tl
 from benchmarks.processor_products import here, packed, product, tiled, with_instructions
 from tests.instructions.kernels import PROCESSORS, SHIPPED
 from tilelang.errors import Refusal
-from tilelang.instruction import Instruction, use
+from tilelang.instructions.instruction import Instruction, use
+from tilelang.instructions.template import in_arrays
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import extensions
-from tilelang.lowering.passes.promote import promote
+from tilelang.lowering.passes.scalar_replacement import promote
 from tilelang.lowering.pipeline import lower
-from tilelang.reference import compare, integer_arrays, random_arrays
-from tilelang.template import in_arrays
+from tilelang.semantics.reference import compare, integer_arrays, random_arrays
 
 OURS = [i for i in SHIPPED if "cpu" in i.dialects and i.needs]
 PLAIN = {"x86_64": "x86-64", "aarch64": "cortex-a72@aarch64-linux"}  # processors of the oldest kinds, which have none of these

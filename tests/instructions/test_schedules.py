@@ -13,8 +13,8 @@ from tests.lowering.test_instruct import refused
 from tests.test_examples import load
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import emulation
 
 HOPPER, CDNA, RDNA, ADA = (tl.load_profile(name) for name in ("hopper", "cdna2", "rdna3", "ada"))

@@ -1,7 +1,7 @@
 """Attention of a block of queries: both products by matrix instructions, and the softmax between them where the scores are."""
 
 import tilelang as tl
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 
 
 def attention(queries: int, keys: int, depth: int) -> tl.Tensor:

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import dtype as dt
-from tilelang.dtype import DType
-from tilelang.expr import Expr, Var, index
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Program, Store
 from tilelang.lowering.pipeline import NEEDED
-from tilelang.lowering.targets import c_family
-from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c import emitter
+from tilelang.lowering.targets.c.dialect import Dialect
 from tilelang.lowering.targets.dialects import needs
 from tilelang.testing import emulation
 from tilelang.testing.checking import connect
@@ -45,8 +45,8 @@ def run(kernel: Kernel, arrays: Arrays) -> str:
     for needed in needs(dialect.name, connection.device):
         kernel = NEEDED[needed](kernel)
     program = Program((kernel,), arguments)
-    source = c_family.emit(program, dialect)
-    name = c_family.kernel_names(program, dialect)[kernel.name]
+    source = emitter.emit(program, dialect)
+    name = emitter.kernel_names(program, dialect)[kernel.name]
     function = connection.build(source).function(name, kernel.grid, kernel.threads, kernel.shared_bytes)
     held = [connection.host_array(arrays[b.name], "both", None) for b in kernel.arguments]
     function([h.buffer for h in held])
@@ -56,9 +56,9 @@ def run(kernel: Kernel, arrays: Arrays) -> str:
 
 
 def _emulate(program: Program, arrays: Arrays, dialect: Dialect) -> str:
-    source = c_family.emit(program, dialect)
+    source = emitter.emit(program, dialect)
     (kernel,) = program.kernels
-    name = c_family.kernel_names(program, dialect)[kernel.name]
+    name = emitter.kernel_names(program, dialect)[kernel.name]
     launch = emulation.Launch(name, kernel.grid, kernel.threads, tuple(b.name for b in kernel.arguments))
     found = emulation.run(source, [launch], {b.name: arrays[b.name] for b in kernel.arguments})
     for b in kernel.arguments:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.dlpack import DLTensor
+from tilelang.core.dlpack import DLTensor
 from tilelang.lowering.drivers import device_arrays
 
 

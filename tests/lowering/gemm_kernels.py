@@ -7,9 +7,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Const, Expr, Var, const, index
 from tilelang.errors import Span
-from tilelang.expr import Const, Expr, Var, const, index
 from tilelang.lowering import ir
 
 
@@ -67,7 +67,7 @@ def tiled_product(size: int, tile: int, faults: Faults = Faults(), type: dt.DTyp
 
 
 def _wide(value: Expr) -> Expr:
-    from tilelang.expr import cast
+    from tilelang.core.expr import cast
 
     return cast(value, dt.float32)
 

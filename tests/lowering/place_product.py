@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tilelang as tl
-from tilelang import reference
+from tilelang.semantics import reference
 
 TARGET = tl.target("cuda", profile="ampere")
 TILE = 4

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from tests.lowering.small_kernels import THREAD, array, program, shared
-from tilelang import dtype as dt
-from tilelang.expr import Axis, Var, const, index
-from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, Instruction, instruction, moves
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Var, const, index
+from tilelang.instructions.instruction import BARRIER_BY_BYTES, ONE_LANE, Instruction, instruction, moves
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
-from tilelang.operand import operand
 
 LANES = 32
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tilelang import dtype as dt
-from tilelang.expr import Var
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Var
 from tilelang.lowering import ir
-from tilelang.lowering.simulate import Report
+from tilelang.lowering.simulator.simulate import Report
 
 THREAD = Var("thread", dt.int64, 0, None)
 ORDERS: tuple[str | int, ...] = ("early", "late", 0, 1)

@@ -6,7 +6,7 @@ import tilelang as tl
 from tests.lowering.role_kernels import Pipeline
 from tests.lowering.test_roles import by_boxes, linear, lowered
 from tilelang.lowering import ir
-from tilelang.lowering.passes.alike import name_alike
+from tilelang.lowering.passes.mark_uniform import name_alike
 
 
 def test_a_warpgroup_s_number_is_bound_in_front_of_its_loops() -> None:

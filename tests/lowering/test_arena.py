@@ -2,11 +2,11 @@
 
 import pytest
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Binary, Const, Var, index
 from tilelang.errors import Refusal, Span
-from tilelang.expr import INDEX, Binary, Const, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.arena import place_shared
+from tilelang.lowering.passes.allocate_shared import place_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 
 T = Var("thread", INDEX, 0, 63)

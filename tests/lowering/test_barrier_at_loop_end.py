@@ -7,7 +7,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import testing
-from tilelang.expr import INDEX, Var, index
+from tilelang.core.expr import INDEX, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.workarounds.barrier_at_loop_end import barrier_at_loop_end
 from tilelang.testing import families

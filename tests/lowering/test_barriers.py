@@ -5,16 +5,16 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Axis, Const, Expr, Var, index
+from tilelang.core.simplify import simplify
 from tilelang.errors import Refusal, Span
-from tilelang.expr import INDEX, Axis, Const, Expr, Var, index
-from tilelang.fragment import fragment
-from tilelang.instruction import instruction, moves
+from tilelang.instructions.fragment import fragment
+from tilelang.instructions.instruction import instruction, moves
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
-from tilelang.lowering.passes.conflicts import Access, Prover
-from tilelang.operand import operand
-from tilelang.simplify import simplify
+from tilelang.lowering.passes.dependence_test import Access, Prover
 
 T = Var("thread", INDEX, 0, 63)
 S = ir.Buffer("S", dt.float32, (64,), "shared")

@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from tests.lowering.gemm_kernels import Faults, matrices, tiled_product
 from tests.lowering.test_barriers import ZERO, barriers, without
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.lowering import ir, simulate
+from tilelang.lowering import ir
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
+from tilelang.lowering.simulator import simulate
 
 SMALL = 8
 SHARED = ir.Buffer("S", dt.float32, (SMALL,), "shared")

@@ -8,8 +8,8 @@ import pytest
 import tilelang as tl
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
-from tilelang.lowering.passes.behind import overlap_stores
-from tilelang.lowering.passes.fuse import fuse
+from tilelang.lowering.passes.delay_stores import overlap_stores
+from tilelang.lowering.passes.fuse_loops import fuse
 from tilelang.testing import check_schedule
 from tilelang.testing.planner import tiny_profile
 

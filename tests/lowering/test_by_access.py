@@ -11,7 +11,7 @@ import tilelang as tl
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_prefixes, check_schedule
 
@@ -174,7 +174,7 @@ def test_a_gather_beside_a_read_of_a_whole_dimension_is_no_region(gathered_first
 @pytest.mark.parametrize("memory", [tl.shared, tl.register], ids=str)
 @pytest.mark.parametrize(("shift", "least"), [(0, 0), (1, 0), (0, 1)])
 def test_an_index_that_its_reader_keeps_inside_is_kept_inside_by_the_move(
-    memory: tl.machine.Memory, shift: int, least: int
+    memory: tl.profiles.profile.Memory, shift: int, least: int
 ) -> None:
     """ids has 7 elements, the axis 8: the move reads ids at every point, whatever condition its reader has."""
     b, e = tl.axes(b=8, e=6)

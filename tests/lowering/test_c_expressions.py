@@ -23,8 +23,8 @@ from tests.lowering.c_family_cases import (
     splat,
     together,
 )
-from tilelang import dtype as dt
-from tilelang.expr import (
+from tilelang.core import dtype as dt
+from tilelang.core.expr import (
     ANY_FUNCTIONS,
     FLOAT_FUNCTIONS,
     INDEX,
@@ -39,10 +39,10 @@ from tilelang.expr import (
     Var,
     index,
 )
-from tilelang.lowering import scalar_semantics
 from tilelang.lowering.ir import Buffer, For, Kernel, Load, Pack, Ramp, Store
+from tilelang.lowering.simulator import scalar_semantics
 from tilelang.lowering.targets import cuda, hip
-from tilelang.lowering.targets.c_dialect import Dialect
+from tilelang.lowering.targets.c.dialect import Dialect
 from tilelang.testing import emulation
 
 

@@ -9,15 +9,17 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.c_family_cases import assert_same, run, splat
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Const, Expr, Var, index
 from tilelang.errors import Span
-from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Const, Expr, Var, index
 from tilelang.grammar import parse
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, For, If, Kernel, Let, Load, Pack, Prefetch, Program, Seq, Store, seq
-from tilelang.lowering.targets import c_family, c_headers, opencl
-from tilelang.lowering.targets.c_family import emit
-from tilelang.lowering.targets.c_functions import ULPS
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c import emitter, headers
+from tilelang.lowering.targets.c.emitter import emit
+from tilelang.lowering.targets.c.functions import ULPS
+from tilelang.lowering.targets.dialects import DIALECTS
 
 # ---------------------------------------------------------------- memory
 
@@ -200,7 +202,7 @@ def test_contraction_follows_the_kernel() -> None:
 
 def _text(body: ir.Stmt, *buffers: Buffer, lines: bool = False, **fields: Any) -> str:
     kernel = Kernel("k", (1, 1, 1), 1, buffers, body, **fields)
-    return c_family.emit(Program((kernel,), kernel.arguments), opencl.DIALECT, lines)
+    return emitter.emit(Program((kernel,), kernel.arguments), opencl.DIALECT, lines)
 
 
 def test_names_give_way_to_the_language_and_to_helpers() -> None:
@@ -248,7 +250,7 @@ def test_every_statement_knows_its_lines(lines: bool) -> None:
     y = tl.define("Y", tl.exp(X[i, j] - peak[i]), i, j)
     plan = tl.schedule(y).tile(i=32, j=32).to(tl.block).load("X", tl.shared).tile(i=1, j=4).to(tl.thread).vectorize(j=4)
     program = tl.compile(plan, target=tl.target("opencl", profile="sapphire_rapids")).program
-    text, places = c_family.emit_placed(program, opencl.DIALECT, lines)
+    text, places = emitter.emit_placed(program, opencl.DIALECT, lines)
     assert text == emit(program, opencl.DIALECT, lines) and len(places) == len(program.kernels) == 2
     written = text.split("\n")
     for kernel, at in zip(program.kernels, places, strict=True):
@@ -304,7 +306,7 @@ def test_terms_of_an_offset_are_added_to_the_pointer_one_by_one_in_a_task_of_a_p
     C = Buffer("C", dt.float32, (8,), "global", "output")
     i, j = Var("i", dt.int64, 0, 7), Var("j", dt.int64, 0, 11)
     body = For(i, index(8), For(j, index(12), Store(C, (i,), Load(A, (i, j + 3)))))
-    assert f"C[i] = {read};" in c_family.emit(Program((Kernel("k", (1, 1, 1), threads, (A, C), body),), (A, C)), opencl.DIALECT)
+    assert f"C[i] = {read};" in emitter.emit(Program((Kernel("k", (1, 1, 1), threads, (A, C), body),), (A, C)), opencl.DIALECT)
 
 
 @pytest.mark.parametrize(
@@ -335,19 +337,19 @@ def test_asynchronous_copies_land_at_once() -> None:
 
 
 def test_the_table_of_errors_covers_every_function() -> None:
-    stated = c_family.ulps(opencl.DIALECT)
+    stated = emitter.ulps(opencl.DIALECT)
     assert set(stated) >= {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, "pow", "/"}
     assert all(stated[name] == ULPS[name] for name in opencl.DIALECT.own["float"])
 
 
-@pytest.mark.parametrize("dialect", tl.targets.DIALECTS.values(), ids=lambda dialect: str(dialect.name))
-def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect: c_family.Dialect) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS.values(), ids=lambda dialect: str(dialect.name))
+def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect: emitter.Dialect) -> None:
     text = (
         "".join(header for _, header in dialect.headers) + "float4 x4 =min(vec<float, 4>(2), as_int4(joined8(a,b))); double y;\n"
     )
     for pattern, _ in dialect.headers:
         if " " not in pattern:
-            assert c_headers._matches(pattern, c_headers._words(text)) == c_headers._matches(pattern, text)
+            assert headers._matches(pattern, headers._words(text)) == headers._matches(pattern, text)
 
 
 def test_places_of_numbers_alone_may_take_64_bits() -> None:

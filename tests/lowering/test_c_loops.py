@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tilelang import dtype as dt
-from tilelang.expr import Cast, Const, Var, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Cast, Const, Var, index
 from tilelang.lowering.ir import Buffer, For, Load, Stmt, Store, seq
 from tilelang.lowering.targets import cpu, cuda, hip, opencl
-from tilelang.lowering.targets.c_loops import LONG_BODY, SHORT_LOOP, pragma
+from tilelang.lowering.targets.c.loops import LONG_BODY, SHORT_LOOP, pragma
 
 X = Buffer("X", dt.float32, (4096,), "global", "input")
 Y = Buffer("Y", dt.float32, (4096,), "global", "output")

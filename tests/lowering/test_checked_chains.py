@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import reference
 from tilelang.errors import Refusal
+from tilelang.semantics import reference
 
 PROFILES = ("avx2", "sapphire_rapids", "ampere", "cdna3")
 

@@ -9,7 +9,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.test_roles import by_hand, check, lowered, matmul
 from tilelang.errors import Refusal
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 
 BY_EIGHT = tl.layout(lambda m, n: (n // 8, m, n % 8))
 BACKWARDS = tl.layout(lambda m, n: (n, m))

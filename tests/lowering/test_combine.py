@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import Binary, Call, Expr
+from tilelang.core.expr import Binary, Call, Expr
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Binary, Var, index, substitute
-from tilelang.lowering import ir, simulate
+from tilelang.core.expr import INDEX, Binary, Var, index, substitute
+from tilelang.core.simplify import simplify
+from tilelang.lowering import ir
 from tilelang.lowering.build.conditions import extreme
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
-from tilelang.simplify import simplify
+from tilelang.lowering.simulator import simulate
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 from tilelang.testing.kernel_checks import check_kernel

@@ -8,11 +8,11 @@ import itertools
 import numpy as np
 import pytest
 
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Binary, Cast, Const, Expr, Select, Unary, Var, call, index
+from tilelang.core.simplify import simplify
 from tilelang.lowering import ir
-from tilelang.lowering.passes.conflicts import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, overlap, step
-from tilelang.simplify import simplify
+from tilelang.lowering.passes.dependence_test import Access, Digit, Opaque, Prover, _digit, evaluate, is_opaque, overlap, step
 
 T, X = Var("thread", INDEX, 0, 3), Var("x", dt.float32, None, None)
 LOADED = ir.Load(ir.Buffer("T", dt.int32, (4,), "global", "input"), (T,))

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.expr import Select
+from tilelang.core.expr import Select
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 from tilelang.testing.mutations import Tally, decided

@@ -9,10 +9,10 @@ import pytest
 
 from tests.lowering.gemm_kernels import at
 from tests.lowering.small_kernels import ORDERS, THREAD, array, kinds, program, shared
-from tilelang import dtype as dt
-from tilelang.expr import Binary, Expr, Var, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Binary, Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.simulate import run
+from tilelang.lowering.simulator.simulate import run
 
 
 def copies(*, wait: bool = True, read_first: bool = False, overwrite: bool = False, again: bool = False, pending: int = 0) -> Any:

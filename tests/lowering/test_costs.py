@@ -20,11 +20,11 @@ import tilelang as tl
 from benchmarks.foreign import corpus
 from benchmarks.foreign.devices import DEVICES, Device
 from tests.test_examples import NAMES, SIZES, schedules_for
-from tilelang.expr import Select
+from tilelang.core.expr import Select
+from tilelang.core.simplify import interval
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
-from tilelang.simplify import interval
+from tilelang.schedules.schedule import Schedule
 
 PATH = corpus.FOLDER / "costs.json"
 PARTS = 32

@@ -6,14 +6,15 @@ import pytest
 
 import tilelang as tl
 from tests.gate.machine_code import compile_for_architecture
-from tilelang import dtype as dt
-from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Const, Expr, Select, Var, index
-from tilelang.instruction import fragment, moves
+from tilelang.core import dtype as dt
+from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Const, Expr, Select, Var, index
+from tilelang.instructions.instruction import fragment, moves
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, Buffer, Copy, Kernel, Load, Program, Stmt, Store, seq
-from tilelang.lowering.targets import c_family, cuda, hip
-from tilelang.lowering.targets.c_dialect import Dialect
-from tilelang.operand import operand
+from tilelang.lowering.targets import cuda, hip
+from tilelang.lowering.targets.c import emitter
+from tilelang.lowering.targets.c.dialect import Dialect
 
 BOTH = pytest.mark.parametrize("dialect", [cuda.DIALECT, hip.DIALECT], ids=lambda d: d.name)
 THREAD = Var("thread", dt.int64, 0, 31)
@@ -22,7 +23,7 @@ THREAD = Var("thread", dt.int64, 0, 31)
 def emitted(body: Stmt, *buffers: Buffer, dialect: Dialect = cuda.DIALECT, **options: object) -> str:
     """The text of a kernel of 32 threads, which the target's compiler takes."""
     kernel = Kernel("k", (1, 1, 1), 32, buffers, body, **options)  # type: ignore[arg-type]
-    source = c_family.emit(Program((kernel,), kernel.arguments), dialect)
+    source = emitter.emit(Program((kernel,), kernel.arguments), dialect)
     compile_for_architecture({"cuda": "sm_80", "hip": "gfx90a"}[dialect.name])(source)
     return source
 
@@ -118,9 +119,9 @@ def test_shared_memory_beyond_what_a_kernel_may_declare() -> None:
     text = emitted(body, y, big, small)
     assert "extern __shared__ uchar arena[] __attribute__((aligned(1024)));" in text
     assert "float* const small = (float*)(arena + 49152);" in text and "__syncthreads();" in text
-    assert c_family.dynamic_shared_bytes(kernel, cuda.DIALECT) == kernel.shared_bytes == 49216
-    assert c_family.dynamic_shared_bytes(kernel.replace(buffers=(y, big)), cuda.DIALECT) == 0
-    assert c_family.dynamic_shared_bytes(kernel, hip.DIALECT) == 0
+    assert emitter.dynamic_shared_bytes(kernel, cuda.DIALECT) == kernel.shared_bytes == 49216
+    assert emitter.dynamic_shared_bytes(kernel.replace(buffers=(y, big)), cuda.DIALECT) == 0
+    assert emitter.dynamic_shared_bytes(kernel, hip.DIALECT) == 0
     assert "__shared__ float big[12288]" in emitted(body, y, big, small, dialect=hip.DIALECT)
 
 
@@ -225,7 +226,7 @@ def test_names_that_the_language_or_the_headers_have(dialect: Dialect) -> None:
 
 @BOTH
 def test_the_table_of_errors_covers_every_function(dialect: Dialect) -> None:
-    assert set(c_family.ulps(dialect)) >= {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, "pow", "/"} - {"sigmoid"}
+    assert set(emitter.ulps(dialect)) >= {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, "pow", "/"} - {"sigmoid"}
 
 
 @pytest.mark.parametrize(("dialect", "profile"), [("cuda", "ampere"), ("hip", "cdna2")])

@@ -13,8 +13,8 @@ import pytest
 
 from benchmarks import cpu_functions_build as build
 from benchmarks import function_errors as fe
-from tilelang.expr import FLOAT_FUNCTIONS
-from tilelang.lowering.targets import cpu_float32
+from tilelang.core.expr import FLOAT_FUNCTIONS
+from tilelang.lowering.targets.cpu_functions import float32
 
 # -march and lanes: all widths of this machine, then machines with and without fused multiply-add.
 TARGETS = [("native", 1), ("native", 2), ("native", 4), ("native", 8), ("native", 16), ("x86-64-v3", 8), ("x86-64", 4)]
@@ -59,8 +59,8 @@ def exact(name: str, *arguments: fe.Array) -> fe.Array:
 
 
 def test_every_function_has_a_template() -> None:
-    assert set(FLOAT_FUNCTIONS) - ELEMENTARY | {"pow", "fmod"} == set(cpu_float32.FUNCTIONS)
-    assert all(f.ulps <= (1.0 if n in ("exp", "log") else 1.5) for n, f in cpu_float32.FUNCTIONS.items())
+    assert set(FLOAT_FUNCTIONS) - ELEMENTARY | {"pow", "fmod"} == set(float32.FUNCTIONS)
+    assert all(f.ulps <= (1.0 if n in ("exp", "log") else 1.5) for n, f in float32.FUNCTIONS.items())
 
 
 @pytest.mark.parametrize("name", [n for n in build.TABLE if n != "fmod"])
@@ -88,7 +88,7 @@ def test_pairs_of_special_values(library: ctypes.CDLL, name: str) -> None:
     if name == "fmod":
         right = (found.view(np.uint32) == rounded.view(np.uint32)) | (np.isnan(found) & np.isnan(rounded))
     else:
-        right = (fe.errors(name, (x, y), found) <= cpu_float32.FUNCTIONS[name].ulps) & (np.signbit(found) == np.signbit(rounded))
+        right = (fe.errors(name, (x, y), found) <= float32.FUNCTIONS[name].ulps) & (np.signbit(found) == np.signbit(rounded))
         right |= np.isnan(found) & np.isnan(rounded)
     assert right.all(), [*zip(x[~right], y[~right], found[~right], rounded[~right], strict=True)][:4]
 
@@ -118,7 +118,7 @@ def test_quotients_by_one_number_are_those_of_a_division(library: ctypes.CDLL) -
         quotient = x / y
         off = np.abs(found.astype(np.longdouble) - x.astype(np.longdouble) / y)
         unit = np.spacing(np.maximum(np.abs(quotient), np.finfo(np.float32).tiny))
-        near = (off <= cpu_float32.QUOTIENTS.ulps * unit) & (np.signbit(found) == np.signbit(quotient))
+        near = (off <= float32.QUOTIENTS.ulps * unit) & (np.signbit(found) == np.signbit(quotient))
         right = (found.view(np.uint32) == quotient.view(np.uint32)) | (np.isnan(found) & np.isnan(quotient))
         right |= near & (np.abs(x) < 2.0**-103)
     assert right.all(), [*zip(x[~right], y[~right], found[~right], quotient[~right], strict=True)][:4]
@@ -128,16 +128,16 @@ def test_huge_arguments_of_the_waves_lane_by_lane(library: ctypes.CDLL) -> None:
     x = np.ones(64, np.float32)
     x[::5] = [3e38, 1e30, np.inf, 65537.0, -7e7, np.nan, 1e20, 65535.9, 3.4028235e38, -1e12, 2e5, -np.inf, 4e9]
     for name in ("sin", "cos"):
-        assert (fe.errors(name, (x,), call(library, name, x)) <= cpu_float32.FUNCTIONS[name].ulps).all()
+        assert (fe.errors(name, (x,), call(library, name, x)) <= float32.FUNCTIONS[name].ulps).all()
 
 
 def test_the_roots_of_exp_are_nearly_floats_and_its_polynomial_takes_their_shift_back() -> None:
     """Nothing is added for what a root lacks: a table at another shift would cost up to half a unit in the last place."""
     shift, k, half = -0.01654559464751252, np.arange(16), np.log(2) / 32
-    roots = np.array(cpu_float32._ROOTS, np.float32).astype(float)
+    roots = np.array(float32._ROOTS, np.float32).astype(float)
     assert (np.abs(roots - np.exp2(k / 16 + shift)) < 0.19 * 2.0**-23).all()
     r = np.linspace(-half, half, 1001)
-    found = [float(c) for c in re.findall(r"q = r \* (\S+)f \+ (\S+)f;", cpu_float32._EXP)[0]]
-    found += [float(c) for c in re.findall(r"q = q \* r \+ (\S+)f;", cpu_float32._EXP)]
+    found = [float(c) for c in re.findall(r"q = r \* (\S+)f \+ (\S+)f;", float32._EXP)[0]]
+    found += [float(c) for c in re.findall(r"q = q \* r \+ (\S+)f;", float32._EXP)]
     p = np.polynomial.Polynomial([float(np.float32(c)) for c in reversed(found)])
     assert np.abs((1 + p(r)) * np.exp2(shift) / np.exp(r) - 1).max() < 0.03 * 2.0**-24

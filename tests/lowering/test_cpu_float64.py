@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from benchmarks import cpu_functions_float64 as cf
-from tilelang import bound
-from tilelang.expr import FLOAT_FUNCTIONS
-from tilelang.lowering.targets.cpu_float64 import FUNCTIONS
-from tilelang.lowering.targets.cpu_float64_exact import polynomial
+from tilelang.core.expr import FLOAT_FUNCTIONS
+from tilelang.lowering.targets.cpu_functions.float64 import FUNCTIONS
+from tilelang.lowering.targets.cpu_functions.float64_exact import polynomial
+from tilelang.semantics import error_bound
 
 pytest.importorskip("ziglang", reason="the compiler of the package ziglang builds the functions")
 needs_reference = pytest.mark.skipif(
@@ -42,7 +42,7 @@ def check(name: str, form: tuple[Path, int], arguments: tuple[cf.Array, ...]) ->
 def test_every_function_of_the_language_is_there() -> None:
     builtin = {"sqrt", "floor", "ceil", "round", "abs"}
     assert set(cf.NAMES) == {*FLOAT_FUNCTIONS, *cf.TWO_ARGUMENTS} - builtin == set(cf.EXACT)
-    assert all(FUNCTIONS[name].ulps <= min(2.0, bound.ULPS.get(name, 0.0)) for name in cf.NAMES)
+    assert all(FUNCTIONS[name].ulps <= min(2.0, error_bound.ULPS.get(name, 0.0)) for name in cf.NAMES)
 
 
 @needs_reference

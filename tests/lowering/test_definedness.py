@@ -9,11 +9,11 @@ import pytest
 
 from tests.lowering.small_kernels import ORDERS, THREAD, array, program, shared
 from tests.lowering.test_instruction_groups import warp_product
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Binary, Call, Cast, Expr, Select, Unary, Var, binary, const, index
-from tilelang.instruction import use
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Binary, Call, Cast, Expr, Select, Unary, Var, binary, const, index
+from tilelang.instructions.instruction import use
 from tilelang.lowering import ir
-from tilelang.lowering.simulate import Report, run
+from tilelang.lowering.simulator.simulate import Report, run
 
 X = ir.Buffer("x", dt.float32, (8,), "register")  # of which the threads below 3 have written the elements below 6
 N = ir.Buffer("n", dt.int64, (2,), "register")  # of which the second element is undefined

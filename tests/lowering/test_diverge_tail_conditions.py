@@ -10,13 +10,13 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
-from tilelang.expr import INDEX, Expr, Select, Var, index
+from tilelang.core.expr import INDEX, Expr, Select, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.simulate import run
+from tilelang.lowering.simulator.simulate import run
 from tilelang.lowering.verify import verify
 from tilelang.lowering.workarounds.diverge_tail_conditions import diverge_tail_conditions
-from tilelang.reference import compare, random_arrays
+from tilelang.semantics.reference import compare, random_arrays
 
 BLOCK, L, K = Var("block_x", INDEX, 0, 2), Var("l", INDEX, 0, 2), Var("k", INDEX, 0, 2)
 HELD, IN = shared("held", 32), array("given", 32)

@@ -10,10 +10,10 @@ import pytest
 
 import tilelang as tl
 from tests.errors._computations import copy, matmul
-from tilelang import targets
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import host, interface, opencl
 from tilelang.lowering.drivers.interface import Connection, Device, DeviceArray, Driver, fitting
+from tilelang.runtime import targets
 
 _: tuple[Driver, ...] = (host, opencl)  # for the type checker
 

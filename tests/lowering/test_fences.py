@@ -6,13 +6,13 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
-from tilelang import dtype as dt
-from tilelang.expr import Var, const, index
-from tilelang.instruction import ONE_LANE, Instruction, fragment, instruction, moves, use
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Var, const, index
+from tilelang.instructions.instruction import ONE_LANE, Instruction, fragment, instruction, moves, use
+from tilelang.instructions.operand import operand, queue
 from tilelang.lowering import ir
-from tilelang.lowering.passes.fences import publish_shared
+from tilelang.lowering.passes.proxy_fences import publish_shared
 from tilelang.lowering.printer import to_text
-from tilelang.operand import operand, queue
 
 K = Var("k", dt.int64, 0, 3)
 SOURCE, OUT = shared("S", 64), array("out", 64, role="output")

@@ -12,20 +12,21 @@ from hypothesis import given
 from tests.lowering.gemm_kernels import matrices, tiled_product
 from tests.lowering.small_kernels import array, program, shared
 from tests.test_examples import NAMES, SIZES, schedules_for
-from tilelang import dtype as dt
 from tilelang import testing
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Axis, Binary, Expr, Var, cast, const, index
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Axis, Binary, Expr, Var, cast, const, index
-from tilelang.instruction import instruction, updates
-from tilelang.lowering import ir, simulate
-from tilelang.lowering.passes.crossing import vector_widths
+from tilelang.instructions.instruction import instruction, updates
+from tilelang.instructions.operand import operand
+from tilelang.lowering import ir
 from tilelang.lowering.passes.fission import run_threads_in_loops
-from tilelang.lowering.passes.promote import promote
+from tilelang.lowering.passes.scalar_replacement import promote
 from tilelang.lowering.passes.unroll import unroll
+from tilelang.lowering.passes.values_across_barriers import vector_widths
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.printer import to_text
+from tilelang.lowering.simulator import simulate
 from tilelang.lowering.verify import InternalError, verify
-from tilelang.operand import operand
 from tilelang.testing import Case, lowered
 from tilelang.testing.checking import stored
 from tilelang.testing.planner import tiny_profile

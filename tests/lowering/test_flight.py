@@ -6,12 +6,12 @@ import pytest
 
 from tests.lowering.role_kernels import Pipeline
 from tests.lowering.test_roles import by_boxes, linear, lowered
-from tilelang import dtype as dt
-from tilelang.expr import Var, const, index
-from tilelang.instructions.warpgroup_matrix import PRODUCTS
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Var, const, index
+from tilelang.instructions.shipped.warpgroup_matrix import PRODUCTS
 from tilelang.lowering import ir
-from tilelang.lowering.passes.flight import keep_in_flight
-from tilelang.schedule import Schedule
+from tilelang.lowering.passes.pipeline_products import keep_in_flight
+from tilelang.schedules.schedule import Schedule
 
 
 def waits(plan: Schedule) -> list[int]:

@@ -11,11 +11,11 @@ import pytest
 import tilelang as tl
 from benchmarks import function_errors as fe
 from tests.lowering.c_family_cases import loads, together
-from tilelang import bound, reference
-from tilelang import dtype as dt
-from tilelang.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
-from tilelang.lowering.targets import c_family
+from tilelang.core import dtype as dt
+from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Call, Expr
+from tilelang.lowering.targets.c import emitter
 from tilelang.lowering.targets.dialects import DIALECTS
+from tilelang.semantics import error_bound, reference
 
 WIDTHS = [1, 2, 4, 8, 16]
 NAMES = (*FLOAT_FUNCTIONS, *ANY_FUNCTIONS)
@@ -33,8 +33,8 @@ def test_what_is_stated_enters_the_bound() -> None:
     assert set(fe.EXACT) == {*NAMES, *fe.TWO_ARGUMENTS}
     for dialect in DIALECTS.values():
         for type in ("float", "double"):
-            stated, bounds = c_family.ulps(dialect, type), c_family.error_bounds(dialect)
-            assert all(stated.get(name, 0) <= bounds[name] <= bound.ULPS[name] for name in fe.EXACT)
+            stated, bounds = emitter.ulps(dialect, type), emitter.error_bounds(dialect)
+            assert all(stated.get(name, 0) <= bounds[name] <= error_bound.ULPS[name] for name in fe.EXACT)
     assert set(fe.stated("float32")) >= set(fe.EXACT) and set(fe.stated("float64")) >= set(fe.EXACT)
 
 

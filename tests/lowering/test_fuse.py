@@ -7,9 +7,9 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import array, program, shared
-from tilelang.expr import INDEX, Expr, Var, const, index
+from tilelang.core.expr import INDEX, Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.fuse import fuse, merged
+from tilelang.lowering.passes.fuse_loops import fuse, merged
 from tilelang.testing import check_schedule
 
 I, J, K = (Var(name, INDEX, 0, 7) for name in "ijk")

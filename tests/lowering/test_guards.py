@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.dtype import float32, int32
-from tilelang.expr import INDEX, Binary, Const, Expr, Var, const, index
+from tilelang.core.dtype import float32, int32
+from tilelang.core.expr import INDEX, Binary, Const, Expr, Var, const, index
+from tilelang.core.layout import evaluate
 from tilelang.lowering.guards import FOLDED, IMPLIED, UNREAD, Access, Effect, counterexample, settle
 from tilelang.lowering.pipeline import lower
-from tilelang.tensor import evaluate
 
 I, K = Var("i", INDEX, 0, 7), Var("k", INDEX, 0, 7)
 A, B = Var("A", float32), Var("B", float32)

@@ -16,8 +16,7 @@ import pytest
 import tilelang as tl
 from tests.lowering import host_kernels
 from tests.lowering.host_kernels import SOURCE, connection
-from tilelang import arguments
-from tilelang.call import Placing
+from tilelang.computations import arguments
 from tilelang.errors import ComputationError, DeviceError, TileLangError
 from tilelang.lowering.drivers import host, interface
 from tilelang.lowering.drivers.cache import BinaryCache
@@ -25,6 +24,7 @@ from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.interface import Connection, Driver
 from tilelang.lowering.drivers.loader import Library
 from tilelang.lowering.drivers.processor import ARM64, Cache, Processor
+from tilelang.runtime.launch_arguments import Placing
 
 _: Driver = host  # for the type checker
 Array = np.ndarray[Any, Any]

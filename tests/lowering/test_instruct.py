@@ -9,15 +9,15 @@ import pytest
 
 import tilelang as tl
 from tilelang.errors import Refusal
-from tilelang.fragment import fragment
-from tilelang.instruction import Instruction, instruction, updates
+from tilelang.instructions.fragment import fragment
+from tilelang.instructions.instruction import Instruction, instruction, updates
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
-from tilelang.lowering.targets.c_family import definitions, emit, kernel_names
-from tilelang.machine import Profile
-from tilelang.operand import operand
-from tilelang.schedule import Schedule
+from tilelang.lowering.targets.c.emitter import definitions, emit, kernel_names
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_prefixes, check_schedule
 

@@ -11,15 +11,15 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.test_instruct import POCL, SIMULATED, check, issued, refused
-from tilelang.fragment import fragment
-from tilelang.instruction import Instruction, computes, instruction, moves, updates
+from tilelang.instructions.fragment import fragment
+from tilelang.instructions.instruction import Instruction, computes, instruction, moves, updates
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets import opencl
-from tilelang.lowering.targets.c_family import emit
-from tilelang.operand import operand
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Schedule
+from tilelang.lowering.targets.c.emitter import emit
+from tilelang.profiles.files import load_profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

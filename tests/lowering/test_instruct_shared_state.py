@@ -10,11 +10,11 @@ import pytest
 
 import tilelang as tl
 from tilelang.errors import Refusal
-from tilelang.fragment import fragment
-from tilelang.instruction import Instruction, instruction, updates
-from tilelang.machine import Profile
-from tilelang.operand import operand, queue
-from tilelang.schedule import Schedule
+from tilelang.instructions.fragment import fragment
+from tilelang.instructions.instruction import Instruction, instruction, updates
+from tilelang.instructions.operand import operand, queue
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

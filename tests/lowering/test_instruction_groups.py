@@ -10,14 +10,14 @@ import pytest
 
 from tests.lowering.gemm_kernels import at
 from tests.lowering.small_kernels import ORDERS, THREAD, array, program, shared
-from tilelang import dtype as dt
-from tilelang.expr import Axis, Cast, Expr, Var, const, index
-from tilelang.fragment import fragment, row_major
-from tilelang.instruction import instruction, moves, use
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Cast, Expr, Var, const, index
+from tilelang.instructions.fragment import fragment, row_major
+from tilelang.instructions.instruction import instruction, moves, use
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
-from tilelang.lowering.passes.groups import close_groups
-from tilelang.lowering.simulate import run
-from tilelang.operand import operand
+from tilelang.lowering.passes.commit_groups import close_groups
+from tilelang.lowering.simulator.simulate import run
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,13 +8,14 @@ import pytest
 
 from tests.lowering.small_kernels import THREAD, array, kinds, program, shared
 from tests.lowering.test_roles import by_boxes, linear, lowered
-from tilelang import dtype as dt
 from tilelang import testing
-from tilelang.expr import Var, const, index
-from tilelang.instructions.tensor_copy import tma_load_2d, tma_store_2d
-from tilelang.lowering import ir, simulate
-from tilelang.lowering.passes.late_waits import wait_late
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Var, const, index
+from tilelang.instructions.shipped.tensor_copy import tma_load_2d, tma_store_2d
+from tilelang.lowering import ir
+from tilelang.lowering.passes.sink_waits import wait_late
 from tilelang.lowering.printer import to_text
+from tilelang.lowering.simulator import simulate
 
 QUEUE = "tensor_store"
 K, J = Var("k", dt.int64, 0, 3), Var("j", dt.int64, 0, 1)

@@ -8,11 +8,11 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Var, binary, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Var, binary, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.lifetimes import local_buffers
-from tilelang.lowering.simulate import run
+from tilelang.lowering.simulator.lifetimes import local_buffers
+from tilelang.lowering.simulator.simulate import run
 
 K = Var("k", INDEX, 0, 2)
 ONE = const(1.0, dt.float32)

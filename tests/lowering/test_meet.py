@@ -11,8 +11,8 @@ import tilelang as tl
 from tests.test_examples import load
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

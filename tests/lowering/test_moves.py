@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 
 import tilelang as tl
 from tests.lowering.small_kernels import array, program, shared
-from tilelang.expr import INDEX, Binary, Expr, Select, Var, const, index
+from tilelang.core.expr import INDEX, Binary, Expr, Select, Var, const, index
+from tilelang.core.simplify import conjunction
 from tilelang.lowering import ir
-from tilelang.lowering.passes.moves import move_in_vectors
+from tilelang.lowering.passes.vectorize_moves import move_in_vectors
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.simulate import run
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
-from tilelang.simplify import conjunction
+from tilelang.lowering.simulator.simulate import run
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 
 CORES = tl.load_profile("avx512")
 NARROW = tl.load_profile("neon")

@@ -10,12 +10,13 @@ import tilelang as tl
 from tests.lowering.test_roles import check, linear, lowered
 from tilelang import testing
 from tilelang.errors import Refusal
-from tilelang.instruction import BARRIER_BY_BYTES, ONE_LANE, instruction, moves
-from tilelang.lowering import ir, simulate
+from tilelang.instructions.instruction import BARRIER_BY_BYTES, ONE_LANE, instruction, moves
+from tilelang.instructions.operand import operand
+from tilelang.lowering import ir
 from tilelang.lowering.printer import to_text
+from tilelang.lowering.simulator import simulate
 from tilelang.lowering.verify import InternalError, verify
-from tilelang.operand import operand
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 
 SWIZZLED = tl.layout().swizzle(128)
 BY_EIGHT = tl.layout(lambda m, n: (n // 8, m, n % 8))

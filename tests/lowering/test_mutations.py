@@ -9,8 +9,8 @@ import pytest
 
 import tilelang as tl
 from tests.test_examples import SIZES, load
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Expr, Select, Var, binary, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Select, Var, binary, const, index
 from tilelang.lowering import ir, printer
 from tilelang.testing.mutants import KINDS, Mutant, mutants
 from tilelang.testing.mutations import DOUBLED, IDLE, UNSEEN, Judge, Tally, Verdict, decided

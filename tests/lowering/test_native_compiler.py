@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import runtime
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
-from tilelang.lowering.targets import c_family
+from tilelang.lowering.targets.c import emitter
+from tilelang.runtime import kernel as runtime_kernel
 
 TWICE = """\
 __attribute__((visibility("default"))) void twice(void* const* arguments, char* scratch, long long first, long long last)
@@ -145,9 +145,9 @@ def test_a_kernel_is_written_while_its_compiler_starts(
 
     def noted(*given: Any) -> str:
         begun.append(len(compilers))
-        return c_family.emit(*given)
+        return emitter.emit(*given)
 
-    monkeypatch.setattr(runtime, "emit", noted)
+    monkeypatch.setattr(runtime_kernel, "emit", noted)
     constructed = tl.compile(Y, "cpu", options=options)
     host.connect(host.devices()[0])._pool_code()
     compilers.clear()

@@ -12,12 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.expr import INDEX, Binary, Expr, Var, free, index, substitute
+from tilelang.core.expr import INDEX, Binary, Expr, Var, free, index, substitute
+from tilelang.core.layout import evaluate
+from tilelang.core.simplify import linear
 from tilelang.lowering import sets
 from tilelang.lowering.needs import Apart, NotABox, Range, Reading, box, conditions
-from tilelang.simplify import linear
-from tilelang.spec import Bound
-from tilelang.tensor import evaluate
+from tilelang.schedules.spec import Bound
 
 BLOCK, ROUND = Var("block", INDEX, 0, 3), Var("round", INDEX, 0, 2)
 ROW, COLUMN = Var("@row", INDEX), Var("@column", INDEX)

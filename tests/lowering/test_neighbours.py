@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Expr, Var, index
-from tilelang.instruction import use
+from tilelang.instructions.instruction import use
 from tilelang.lowering import ir
-from tilelang.lowering.build.neighbours import _points, check_neighbours
-from tilelang.steps import Do
+from tilelang.lowering.build.instruction.consecutive_threads import _points, check_neighbours
+from tilelang.schedules.steps import Do
 
 THREAD, WALK = Var(ir.THREAD.name, INDEX, 0, 127), Var("k", INDEX, 0, 3)
 BLOCK = Var("block_x", INDEX, 0, (1 << 22) - 1)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.lowering.small_kernels import THREAD, array, program
-from tilelang import dtype as dt
-from tilelang.expr import Expr, Var, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.outwards import move_conditions_out
+from tilelang.lowering.passes.unswitch_loops import move_conditions_out
 from tilelang.lowering.printer import to_text
 
 K = Var("k", dt.int64, 0, 3)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Binary, Expr, Var, index
+from tilelang.core.expr import INDEX, Binary, Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
-from tilelang.lowering.build.residences import DimShare, _all_among
-from tilelang.spec import root_spec
-from tilelang.task import make_task
+from tilelang.lowering.build.distribution.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
+from tilelang.lowering.build.movement.storage import DimShare, _all_among
+from tilelang.schedules.spec import root_spec
+from tilelang.schedules.task import make_task
 
 T, W, BLOCK = Var("thread", INDEX, 0, 7), Var("w", INDEX, 0, 3), Var("block_x", INDEX, 0, 7)
 

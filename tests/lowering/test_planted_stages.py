@@ -15,10 +15,10 @@ import tilelang as tl
 from tests.lowering.test_rings import SIMULATED, blocked, both_memories, matmul, nested
 from tests.lowering.test_roles import by_hand
 from tests.lowering.test_roles import matmul as product
-from tilelang.expr import Expr, binary, index
+from tilelang.core.expr import Expr, binary, index
 from tilelang.lowering import ir
-from tilelang.lowering.simulate import run
-from tilelang.schedule import Schedule
+from tilelang.lowering.simulator.simulate import run
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import Expected, arrays, check_simulated
 from tilelang.testing.mutations import decided
 

@@ -9,7 +9,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.lowering import ir
-from tilelang.lowering.threads import Threads
+from tilelang.lowering.simulator.threads import Threads
 
 PRODUCT = """
 computation C(M = {m}, N = 40, K = 24) {{

@@ -5,8 +5,8 @@ from __future__ import annotations
 import types
 
 from tests.lowering.gemm_kernels import at, tiled_product
-from tilelang import dtype as dt
-from tilelang.expr import Const, Var, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Const, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.printer import headline, to_text
 

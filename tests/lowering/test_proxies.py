@@ -12,8 +12,9 @@ import tilelang as tl
 from tests.lowering.small_kernels import ORDERS, kinds
 from tests.lowering.test_roles import by_boxes, linear, lowered
 from tilelang import testing
-from tilelang.lowering import ir, simulate
-from tilelang.schedule import Schedule
+from tilelang.lowering import ir
+from tilelang.lowering.simulator import simulate
+from tilelang.schedules.schedule import Schedule
 
 
 def stored_by_hand() -> Schedule:

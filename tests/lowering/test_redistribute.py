@@ -10,12 +10,12 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.attention import attention, by_matrix_units
-from tilelang.expr import INDEX, Var, index
+from tilelang.core.expr import INDEX, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.exchange import _grid, _sum
+from tilelang.lowering.build.distribution.shuffle_plan import _grid, _sum
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Move, Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Move, Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 
@@ -343,9 +343,9 @@ def test_variables_that_begin_at_0_and_end_soon_are_enumerated(first: int, last:
 def test_nobody_looks_for_values_in_a_table_of_millions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of 32 threads have which of 32 elements: a table of 1024."""
     plan = turned(double(16, 16), rows=4)
-    monkeypatch.setattr("tilelang.lowering.build.exchange.MOST_POINTS", 1024)
+    monkeypatch.setattr("tilelang.lowering.build.distribution.shuffle_plan.MOST_POINTS", 1024)
     assert used(plan, AMPERE)[1] == 1
-    monkeypatch.setattr("tilelang.lowering.build.exchange.MOST_POINTS", 1023)
+    monkeypatch.setattr("tilelang.lowering.build.distribution.shuffle_plan.MOST_POINTS", 1023)
     with pytest.raises(tl.Refusal, match="reader-is-not-owner"):
         used(plan, AMPERE)
 

@@ -11,11 +11,11 @@ import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tests.lowering.test_planted_stages import Fault, Loops, dropped, planted
 from tests.lowering.test_register_rings import matmul, ring
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Expr, Var, binary, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Var, binary, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.refills import refills
-from tilelang.lowering.simulate import run
+from tilelang.lowering.simulator.refills import refills
+from tilelang.lowering.simulator.simulate import run
 from tilelang.testing import Expected, arrays, check_simulated
 from tilelang.testing.mutations import decided
 

@@ -11,7 +11,7 @@ import tilelang as tl
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_prefixes, check_schedule
 

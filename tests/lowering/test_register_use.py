@@ -6,12 +6,12 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array
-from tilelang import dtype as dt
-from tilelang.expr import INDEX, Expr, Var, const, index
-from tilelang.instruction import Instruction, instruction, updates
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Var, const, index
+from tilelang.instructions.instruction import Instruction, instruction, updates
+from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.passes.register_use import Use, register_uses
-from tilelang.operand import operand
 
 I, J, K = Var("i", INDEX, 0, 2), Var("j", INDEX, 0, 1), Var("k", INDEX, 0, 3)
 TILE, OUT = ir.Buffer("tile", dt.float32, (3, 2), "register"), array("out", 64, role="output")

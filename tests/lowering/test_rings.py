@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Expr, Var, index
+from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Trim, Walk
-from tilelang.lowering.build.rounds import Rounds
+from tilelang.lowering.build.pipelining.iteration_count import Rounds
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
-from tilelang.steps import Place
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 from tilelang.testing.mutations import Tally, decided

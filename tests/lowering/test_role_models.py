@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from tests.lowering.ring_model import Arrive, Await, Begin, Copy, End, Event, Fault, Write, explore
 from tests.lowering.test_roles import by_boxes, by_hand, linear, lowered, matmul
 from tilelang import testing
-from tilelang.expr import Expr, Var
-from tilelang.instruction import IN_ORDER_GROUP
+from tilelang.core.expr import Expr, Var
+from tilelang.core.layout import evaluate
+from tilelang.instructions.instruction import IN_ORDER_GROUP
 from tilelang.lowering import ir
-from tilelang.profile_files import load_profile
-from tilelang.tensor import evaluate
+from tilelang.profiles.files import load_profile
 
 
 class Unfolding:

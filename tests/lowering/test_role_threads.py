@@ -10,15 +10,16 @@ import pytest
 
 from tests.lowering.role_kernels import LANES, Pipeline
 from tests.lowering.small_kernels import ORDERS, THREAD, array, kinds, program
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Expr, const, index
 from tilelang.errors import DeviceError
-from tilelang.expr import Expr, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.printer import to_text
-from tilelang.lowering.simulate import run
-from tilelang.lowering.targets import c_family, opencl
-from tilelang.lowering.targets.c_dialect import RoleTexts
+from tilelang.lowering.simulator.simulate import run
+from tilelang.lowering.targets import opencl
+from tilelang.lowering.targets.c import emitter
+from tilelang.lowering.targets.c.dialect import RoleTexts
 from tilelang.lowering.verify import InternalError, verify
 
 
@@ -179,7 +180,7 @@ TEXTS = RoleTexts(
 
 def test_roles_are_branches_that_count_their_threads() -> None:
     made = Pipeline(copies=False, slots=1).program
-    text = c_family.emit(made, dataclasses.replace(opencl.DIALECT, roles=TEXTS))
+    text = emitter.emit(made, dataclasses.replace(opencl.DIALECT, roles=TEXTS))
     assert [line.strip() for line in text[text.index("if (thread < 1)") :].splitlines()] == [
         "if (thread < 1) {",
         "init(full + 0, 1);",
@@ -217,7 +218,7 @@ def elected(then: ir.Stmt, *around: Expr) -> bool:
     for condition in around:
         body = ir.If(condition, body)
     made = program(ir.Roles((ir.Role("only", 0, 64, body),)), array("out", 64, role="output"), threads=64)
-    return "if (elected(thread))" in c_family.emit(made, dataclasses.replace(opencl.DIALECT, roles=TEXTS))
+    return "if (elected(thread))" in emitter.emit(made, dataclasses.replace(opencl.DIALECT, roles=TEXTS))
 
 
 def test_any_thread_of_the_first_warp_may_be_the_first() -> None:
@@ -235,5 +236,5 @@ def test_any_thread_of_the_first_warp_may_be_the_first() -> None:
 
 def test_a_dialect_without_roles_says_so() -> None:
     with pytest.raises(DeviceError) as caught:
-        c_family.emit(Pipeline().program, opencl.DIALECT)
+        emitter.emit(Pipeline().program, opencl.DIALECT)
     assert caught.value.code == "no-roles"

@@ -8,14 +8,16 @@ import pytest
 
 import tilelang as tl
 from tests.lowering.small_kernels import ORDERS, kinds
-from tilelang import reference, testing
+from tilelang import testing
 from tilelang.errors import Refusal
-from tilelang.lowering import ir, simulate
+from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.printer import to_text
+from tilelang.lowering.simulator import simulate
 from tilelang.options import Options
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.files import load_profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
 
 ROLES = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
 

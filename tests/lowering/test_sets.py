@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tilelang.dtype import int64
-from tilelang.expr import INDEX, Binary, Expr, Unary, Var, index
+from tilelang.core.dtype import int64
+from tilelang.core.expr import INDEX, Binary, Expr, Unary, Var, index
+from tilelang.core.layout import evaluate
 from tilelang.lowering import ir, sets
-from tilelang.tensor import evaluate
 
 VARIABLES = (Var("x", INDEX, 0, 6), Var("y", INDEX, -2, 3), Var("thread", INDEX, 0, 7))
 

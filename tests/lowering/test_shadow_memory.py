@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tilelang.lowering.shadow_memory import Access, Races, Shadow, Storage, poison
+from tilelang.lowering.simulator.shadow_memory import Access, Races, Shadow, Storage, poison
 
 BLOCKS, THREADS, ELEMENTS = 3, 2, 2
 

@@ -4,10 +4,10 @@ import pytest
 
 import tilelang as tl
 from tilelang import testing
+from tilelang.core.expr import Expr
 from tilelang.errors import Refusal
-from tilelang.expr import Expr
 from tilelang.lowering import ir
-from tilelang.steps import Place
+from tilelang.schedules.steps import Place
 from tilelang.testing import families
 
 

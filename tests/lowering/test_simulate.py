@@ -10,13 +10,13 @@ import pytest
 
 from tests.lowering.gemm_kernels import Faults, at, blocked_product, matrices, tiled_product
 from tests.lowering.small_kernels import THREAD, array, kinds, program, shared
-from tilelang import dtype as dt
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, binary, const, index
 from tilelang.errors import ComputationError
-from tilelang.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, binary, const, index
-from tilelang.instruction import use
+from tilelang.instructions.instruction import use
 from tilelang.lowering import ir
-from tilelang.lowering.memory_model import Watched
-from tilelang.lowering.simulate import Report, run
+from tilelang.lowering.simulator.memory_model import Watched
+from tilelang.lowering.simulator.simulate import Report, run
 
 
 def value_of(expr: Expr, **inputs: Any) -> Any:

@@ -9,7 +9,7 @@ from tests.lowering.test_shares import faults
 from tilelang import testing
 from tilelang.errors import Refusal
 from tilelang.lowering import ir, printer
-from tilelang.machine import Profile
+from tilelang.profiles.profile import Profile
 from tilelang.testing import families
 
 

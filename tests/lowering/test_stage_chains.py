@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import tilelang as tl
 from tests.lowering.stage_chains import chain, schedule
-from tilelang import reference
-from tilelang.lowering.build import regions
+from tilelang.lowering.build.movement import access_regions
 from tilelang.lowering.build.program import build_program
-from tilelang.steps import Place
-from tilelang.task import Task
+from tilelang.schedules.steps import Place
+from tilelang.schedules.task import Task
+from tilelang.semantics import reference
 
 CUDA = tl.target("cuda", profile="ampere")
 
@@ -192,13 +192,13 @@ def test_random_chains_are_right_or_refused(seed: int) -> None:
 def test_the_reads_of_each_stage_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lowering a chain of stages takes time in proportion to their number."""
     asked: list[str] = []
-    found = regions._stage_uses
+    found = access_regions._stage_uses
 
-    def counted(task: Task, stage: Place, below: list[regions.Use]) -> list[regions.Use]:
+    def counted(task: Task, stage: Place, below: list[access_regions.Use]) -> list[access_regions.Use]:
         asked.append(task.name)
         return found(task, stage, below)
 
-    monkeypatch.setattr(regions, "_stage_uses", counted)
+    monkeypatch.setattr(access_regions, "_stage_uses", counted)
     made = tl.input("X", tl.float32, i=64)
     stages = []
     for n in range(12):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tilelang as tl
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
 

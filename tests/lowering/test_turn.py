@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.expr import INDEX, Select, Var, const, index
+from tilelang.core.expr import INDEX, Select, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.turn import turn
+from tilelang.lowering.passes.transpose_in_registers import turn
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.c_family import emit
+from tilelang.lowering.targets.c.emitter import emit
 from tilelang.lowering.targets.cpu import DIALECT
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 
 CORES = tl.load_profile("avx512")
 

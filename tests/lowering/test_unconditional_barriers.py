@@ -7,7 +7,7 @@ import pytest
 import tilelang as tl
 from tests.lowering.small_kernels import THREAD, array, program, shared
 from tilelang import testing
-from tilelang.expr import INDEX, Binary, Const, Var, index
+from tilelang.core.expr import INDEX, Binary, Const, Var, index
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.printer import to_text

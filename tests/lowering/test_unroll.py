@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lowering.small_kernels import array, program
+from tilelang.core.expr import INDEX, Call, Var, const, index
 from tilelang.errors import Refusal, Span
-from tilelang.expr import INDEX, Call, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes import unroll
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang import dtype as dt
-from tilelang.expr import Select, Var, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Select, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.simulate import run
-from tilelang.schedule import Schedule
+from tilelang.lowering.simulator.simulate import run
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule, stored
 

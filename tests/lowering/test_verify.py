@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.lowering.gemm_kernels import Faults, at, blocked_product, tiled_product
-from tilelang import dtype as dt
-from tilelang.expr import Axis, Binary, Call, Cast, Const, Expr, Select, Unary, Var, const, index
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Binary, Call, Cast, Const, Expr, Select, Unary, Var, const, index
 from tilelang.lowering import ir
 from tilelang.lowering.verify import InternalError, verify
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.simplify import interval
+from tilelang.core.simplify import interval
 
 N = 1000
 FORMS: dict[str, Callable[[Any], Any]] = {

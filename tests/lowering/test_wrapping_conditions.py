@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.checking import check_schedule
 
 NEAR = 2**63 - 11  # 12 + NEAR wraps, 15 - NEAR does not

@@ -21,7 +21,7 @@ import pytest
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import native
 from tilelang.lowering.targets import cpu
-from tilelang.lowering.targets.c_family import emit, kernel_names
+from tilelang.lowering.targets.c.emitter import emit, kernel_names
 from tilelang.testing.checking import DeviceRun, joined, stored
 
 FREESTANDING = Path(__file__).parent / "freestanding.c"

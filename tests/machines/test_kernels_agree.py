@@ -19,7 +19,7 @@ from tests.test_examples import NAMES, SIZES, schedules_for
 from tilelang import testing
 from tilelang.errors import Refusal
 from tilelang.lowering.compilers import native
-from tilelang.reference import random_arrays
+from tilelang.semantics.reference import random_arrays
 from tilelang.testing.planner import WARP
 
 ARM, AVX2 = "neoverse-v2@aarch64-linux", "haswell@x86_64-linux"

@@ -11,13 +11,13 @@ import click
 from tilelang.cli.common import PROFILES, RIGHT, SEED, WRONG, Asked, of_a_file
 from tilelang.cli.output import emit, is_json, show, working
 from tilelang.cli.run import check_memory
-from tilelang.computation import Computation
+from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, TileLangError
-from tilelang.schedule import Schedule
-from tilelang.steps import Step
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Step
 
 if TYPE_CHECKING:
-    from tilelang.targets import Target
+    from tilelang.runtime.targets import Target
 
 
 @click.command("bisect")
@@ -35,8 +35,8 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     Every prefix of a schedule is a complete schedule; the remaining work runs as plain loops. Prefixes are tried from the longest on
     until one is right. Exits with 1 if a step is wrong.
     """
-    from tilelang.runtime import devices
-    from tilelang.targets import local_target, no_device, target
+    from tilelang.runtime.kernel import devices
+    from tilelang.runtime.targets import local_target, no_device, target
 
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
@@ -97,9 +97,9 @@ def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[in
 def _fault(computation: Computation, steps: tuple[Step, ...], chosen: Target, seed: int) -> Fault | None:
     """What is wrong with the schedule of these steps, run on the target's device or, where it has none, in the simulator; None where
     it is right."""
-    from tilelang import reference
-    from tilelang.lowering.simulate import check_work
-    from tilelang.runtime import compile, simulate
+    from tilelang.lowering.simulator.simulate import check_work
+    from tilelang.runtime.kernel import compile, simulate
+    from tilelang.semantics import reference
 
     try:
         plan = Schedule(computation, steps)

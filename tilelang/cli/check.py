@@ -14,8 +14,8 @@ from tilelang.cli.output import emit, is_json, show, working
 from tilelang.errors import Refusal, Span, TileLangError, collected, counted
 
 if TYPE_CHECKING:
-    from tilelang.machine import Profile
-    from tilelang.simulated import Verdict
+    from tilelang.profiles.profile import Profile
+    from tilelang.runtime.simulated_check import Verdict
 
 
 @click.command("check")
@@ -83,14 +83,14 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
 
 def profile_of(asked: Asked) -> Profile:
     """The profile that a file is checked for."""
-    from tilelang.profile_files import load_profile
+    from tilelang.profiles.files import load_profile
 
     return asked.profile or load_profile("sapphire_rapids")
 
 
 def findings(asked: Asked) -> list[TileLangError]:
     """What is wrong with the file's computations and schedules, or with the one of --schedule."""
-    from tilelang.targets import target
+    from tilelang.runtime.targets import target
 
     profile = profile_of(asked)
     if asked.schedule_name is None:
@@ -104,8 +104,8 @@ def findings(asked: Asked) -> list[TileLangError]:
 def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
     """The schedule that is asked for, else each that holds and compiles, by name, simulated at small sizes; of a file without schedules
     the one that is constructed."""
-    from tilelang.simulated import check_simulated
-    from tilelang.targets import target
+    from tilelang.runtime.simulated_check import check_simulated
+    from tilelang.runtime.targets import target
 
     profile = profile_of(asked)
     entries = asked.document.holding(asked.sizes, profile, asked.schedule_name)
@@ -120,7 +120,7 @@ def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
 
 def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
     """The finding for a schedule that was simulated and is wrong."""
-    from tilelang.simulated import not_as_defined
+    from tilelang.runtime.simulated_check import not_as_defined
 
     assert verdict.faulty is not None
     entry = next((e for e in asked.document.schedules if e.name == name), None)

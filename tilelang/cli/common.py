@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from tilelang import dtype as dt
 from tilelang.cli.output import compiling, emit, is_json
-from tilelang.computation import Computation
-from tilelang.dtype import DType
+from tilelang.computations.computation import Computation
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import DType
 from tilelang.errors import ComputationError, Refusal, TileLangError, counted, each
 from tilelang.grammar import Document, parse, read
 from tilelang.grammar.document import read_text
 from tilelang.grammar.scan import MOST_BYTES
-from tilelang.machine import Profile
-from tilelang.profile_files import load_profile, shipped_profiles
-from tilelang.schedule import Schedule
-from tilelang.steps import Step, has_holes
+from tilelang.profiles.files import load_profile, shipped_profiles
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Step, has_holes
 
 if TYPE_CHECKING:
-    from tilelang.runtime import Kernel
-    from tilelang.targets import Target
+    from tilelang.runtime.kernel import Kernel
+    from tilelang.runtime.targets import Target
 
 RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
 # What a dialect is lowered for where no profile is asked for and nothing runs: the same on every machine.
@@ -119,7 +119,7 @@ class Asked:
         until: only its first steps. trials: how many candidates are timed where the file leaves something open. Raises Refusal, at its
         place.
         """
-        from tilelang.runtime import compile
+        from tilelang.runtime.kernel import compile
 
         try:
             given = self.given(target.profile)

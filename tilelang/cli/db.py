@@ -19,7 +19,7 @@ from tilelang.errors import ComputationError, TileLangError, counted
 from tilelang.options import Options
 
 if TYPE_CHECKING:
-    from tilelang.autoschedule.database import Database, Entry
+    from tilelang.autoschedule.tune.database import Database, Entry
 
 DIGITS = 8  # of a key, in a table
 NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of all that is known of it
@@ -40,7 +40,7 @@ def of_a_database(inner: Command) -> Command:
     @click.option("--database", "-d", "path", metavar="FILE", help="The database file. Default: the one in use.")
     @functools.wraps(inner)
     def wrapped(path: str | None, **named: Any) -> Any:
-        from tilelang.autoschedule.database import Database
+        from tilelang.autoschedule.tune.database import Database
 
         found = Database.of(Options.from_environment().replace(database=path))
         if found is None:
@@ -168,7 +168,7 @@ def import_(database: Database, file: str, limit_bytes: int) -> None:
     Every schedule is parsed and checked against its computation. Invalid ones are reported and left out, and the command then exits
     with 1. `-` reads standard input.
     """
-    from tilelang.autoschedule.database import Entry, check_entry
+    from tilelang.autoschedule.tune.database import Entry, check_entry
 
     good: list[Entry] = []
     refused: list[TileLangError] = []
@@ -217,7 +217,7 @@ def _entries(text: str, file: str) -> list[Any]:
 @of_a_database
 def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, constructed: bool, everything: bool) -> None:
     """Remove the schedules that the options select."""
-    from tilelang.autoschedule.database import KEPT
+    from tilelang.autoschedule.tune.database import KEPT
 
     if keep is None and older_than is None and not stale and not constructed and not everything:
         raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --constructed, --all")
@@ -233,8 +233,8 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
 
 def _is_stale() -> Any:
     """Tells entries of the devices here that nothing recalls any more."""
-    from tilelang.autoschedule.best import constructed_by, place_of
-    from tilelang.targets import devices, target
+    from tilelang.autoschedule.tune.best import constructed_by, place_of
+    from tilelang.runtime.targets import devices, target
 
     here = [place_of(target(device=device)) for device in devices()]
     known = {device for device, _, _ in here}

@@ -15,7 +15,7 @@ import click
 from tilelang.cli.common import NO_DEVICE, RIGHT, reporting
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.errors import DeviceError
-from tilelang.profile_files import read_profile, shipped_profiles
+from tilelang.profiles.files import read_profile, shipped_profiles
 
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Device
@@ -29,8 +29,8 @@ PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("cuda.bindings", "nvidia-smi
 def command() -> None:
     """List the devices that kernels can run on, best first, and what is missing for other kinds. Exits with 3 if there is none."""
     from tilelang.lowering.compilers.interface import tools
-    from tilelang.runtime import devices
-    from tilelang.targets import devices_of, measured_path
+    from tilelang.runtime.kernel import devices
+    from tilelang.runtime.targets import devices_of, measured_path
 
     found, unusable = devices(), _unusable()
     unused = _of_other_devices(found)
@@ -86,14 +86,14 @@ def _unusable() -> tuple[tuple[Device, str], ...]:
 
 def _of_other_devices(found: Sequence[Device]) -> list[Path]:
     """The profiles that `tilelang profile` left here, of devices that are not here."""
-    from tilelang.targets import measured_folder, measured_path
+    from tilelang.runtime.targets import measured_folder, measured_path
 
     return sorted({*measured_folder().glob("*.toml")} - {measured_path(d) for d in found})
 
 
 def _profile(device: Device) -> str:
     """Which profile kernels for a device are compiled for, where none is named."""
-    from tilelang.targets import measured_path, shipped_target
+    from tilelang.runtime.targets import measured_path, shipped_target
 
     path = measured_path(device)
     try:
@@ -113,7 +113,7 @@ def _is_installed(module: str) -> bool:
 
 def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
     """Why a driver has no devices, what of it is here, and how to get the rest."""
-    from tilelang.targets import DIALECTS
+    from tilelang.runtime.targets import DIALECTS
 
     module, program = PARTS[dialect]
     return {

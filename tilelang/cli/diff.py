@@ -12,8 +12,8 @@ from tilelang.cli.common import LIMIT, PROFILE, RIGHT, SIZES, WRONG, Asked, repo
 from tilelang.cli.output import emit, is_json, show, table
 from tilelang.cli.source import without_a_device
 from tilelang.grammar import parse
-from tilelang.machine import Profile
-from tilelang.profile_files import load_profile
+from tilelang.profiles.files import load_profile
+from tilelang.profiles.profile import Profile
 
 
 @click.command("diff")

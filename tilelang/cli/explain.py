@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.autoschedule.prune import RULES
+from tilelang.autoschedule.tune.prune import RULES
 from tilelang.cli.common import UNTIL, Asked, completed, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.cli.run import check_memory, tensor_bytes
@@ -14,12 +14,12 @@ from tilelang.cli.search import show_search
 from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
 from tilelang.errors import counted
-from tilelang.explain import Refinement, explain, notes
 from tilelang.lowering import ir
+from tilelang.schedules.explain import Refinement, explain, notes
 
 if TYPE_CHECKING:
-    from tilelang.machine import Profile
-    from tilelang.resources import Resources
+    from tilelang.profiles.profile import Profile
+    from tilelang.runtime.resources import Resources
 
 # What is simulated for the counts: threads, and bytes of tensors.
 MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
@@ -102,8 +102,8 @@ def _write_page(kernel: Any, path: str) -> None:
 
 def _counted(kernel: Any) -> Any:
     """The simulator's report; None where there are too many threads, too long walks or too large tensors."""
-    from tilelang.lowering.simulate import MOST_EXECUTIONS, executions
-    from tilelang.runtime import simulate
+    from tilelang.lowering.simulator.simulate import MOST_EXECUTIONS, executions
+    from tilelang.runtime.kernel import simulate
 
     threads = sum(r.grid[0] * r.grid[1] * r.grid[2] * r.threads for r in kernel.resources)
     small = threads <= MOST_THREADS and tensor_bytes(kernel.computation) <= MOST_BYTES

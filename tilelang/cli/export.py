@@ -10,8 +10,8 @@ from tilelang.cli.common import Asked, of_a_file
 from tilelang.cli.output import emit, is_json, working
 
 if TYPE_CHECKING:
-    from tilelang.machine import Profile
-    from tilelang.targets import Target
+    from tilelang.profiles.profile import Profile
+    from tilelang.runtime.targets import Target
 
 # The processor of a system where none is named: its instructions are those that every such machine has.
 _LEAST = {"x86_64": "x86-64", "aarch64": "generic", "aarch64-macos": "apple-m1"}
@@ -50,7 +50,7 @@ def command(asked: Asked, folder: str, name: str | None, cpu: str | None, system
 def _target(profile: Profile | None, cpu: str | None, system: str | None) -> tuple[Target, str]:
     """What to compile for, and the architecture. Raises DeviceError `unknown-architecture`, or where there is no device."""
     from tilelang.lowering.compilers import native
-    from tilelang.targets import local_target, target
+    from tilelang.runtime.targets import local_target, target
 
     if cpu is None and system is None:
         found = local_target(profile, "cpu")

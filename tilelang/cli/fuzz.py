@@ -13,12 +13,12 @@ import click
 from tilelang.cli.common import PROFILES, RIGHT, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.grammar.document import Entry
-from tilelang.schedule import Schedule
+from tilelang.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
-    from tilelang.computation import Computation
-    from tilelang.dtype import DType
-    from tilelang.targets import Target
+    from tilelang.computations.computation import Computation
+    from tilelang.core.dtype import DType
+    from tilelang.runtime.targets import Target
     from tilelang.testing.choice import Source
     from tilelang.testing.fuzzing import Found, Subject
 
@@ -74,8 +74,8 @@ def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], out
 
 def target_of(asked: Asked, dialect: str | None) -> Target:
     """The target: on a device of the dialect where one is here, else for the profile alone."""
-    from tilelang.runtime import devices
-    from tilelang.targets import devices_of, local_target, target
+    from tilelang.runtime.kernel import devices
+    from tilelang.runtime.targets import devices_of, local_target, target
 
     if dialect is None and asked.profile is not None:
         dialect = "cpu" if "cpu" in asked.profile.dialects else asked.profile.dialects[0]

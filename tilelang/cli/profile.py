@@ -45,7 +45,7 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
         return
     from tilelang.autoschedule.profile.bench import Bench
     from tilelang.autoschedule.profile.plot import drawing, plot
-    from tilelang.targets import local_target, measured_path, shipped_target
+    from tilelang.runtime.targets import local_target, measured_path, shipped_target
 
     if directory is not None:
         drawing()  # refused before anything is measured

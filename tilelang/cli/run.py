@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang import arguments
 from tilelang.cli.check import verdict_facts
 from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
+from tilelang.computations import arguments
 from tilelang.errors import ComputationError
 
 if TYPE_CHECKING:
-    from tilelang.runtime import Kernel
+    from tilelang.runtime.kernel import Kernel
 
 SECONDS = 30.0  # that a simulation may take
 _ROOM = 0.8  # of the memory that is free, which arrays may take
@@ -69,9 +69,9 @@ def command(
     Without a schedule in the file, a generated one is used. Prints a summary of the outputs. With --check, the schedule is also
     simulated at small sizes, and the command exits with 1 if a result is wrong.
     """
-    from tilelang.runtime import devices
-    from tilelang.simulated import check_simulated
-    from tilelang.targets import local_target, no_device
+    from tilelang.runtime.kernel import devices
+    from tilelang.runtime.simulated_check import check_simulated
+    from tilelang.runtime.targets import local_target, no_device
 
     if not devices():
         raise no_device()
@@ -120,7 +120,7 @@ def command(
 
 def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: bool) -> Any:
     """The comparison with the reference: of what ran, where inputs came from files; else of random data and of small integers."""
-    from tilelang import reference
+    from tilelang.semantics import reference
 
     if own:
         return reference.compare(kernel.computation, given, results, error_ulps=kernel.schedule.error_ulps)
@@ -151,7 +151,7 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
     """The inputs by name: from files, else random. Nothing in a file is run: no pickles."""
     import numpy as np
 
-    from tilelang.reference import random_arrays
+    from tilelang.semantics.reference import random_arrays
 
     names = [t.name for t in computation.inputs]
     for name in paths:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tilelang.autoschedule.prune import RULES, Pruning
+from tilelang.autoschedule.tune.prune import RULES, Pruning
 from tilelang.cli.common import NO_DEVICE_CODES, PROFILES, Asked
 from tilelang.cli.output import emit, is_json, show, table, working
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.options import Options
 
 if TYPE_CHECKING:
-    from tilelang.autoschedule.cost import Estimate
-    from tilelang.schedule import Schedule
-    from tilelang.targets import Target
+    from tilelang.autoschedule.common.cost import Estimate
+    from tilelang.runtime.targets import Target
+    from tilelang.schedules.schedule import Schedule
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Shown:
 
 def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> None:
     """The search for a schedule with holes, or for a computation without one."""
-    from tilelang.autoschedule.fill import search
+    from tilelang.autoschedule.common.complete import search
 
     aim = searched_for(asked, dialect)
     pruning = Pruning.without(without)
@@ -50,7 +50,7 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
 def searched_for(asked: Asked, dialect: str | None) -> Target:
     """What schedules are searched for: the profile that is asked for, else the device here, as `tl.compile` takes it; the dialect's
     own profile where no such device is here."""
-    from tilelang.targets import target
+    from tilelang.runtime.targets import target
 
     dialect = dialect or Options.from_environment().target
     if asked.profile is None:
@@ -70,8 +70,8 @@ def described(aim: Target) -> str:
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
     """Candidates with what becomes of them: lowered, and compiled where a compiler is here that reports what they use."""
-    from tilelang.autoschedule.cost import estimate_schedule
-    from tilelang.autoschedule.measure_programs import program_of, pruned
+    from tilelang.autoschedule.common.cost import estimate_schedule
+    from tilelang.autoschedule.tune.programs import program_of, pruned
 
     options = Options.from_environment()
     made = [program_of(s, aim, options) for s in schedules]

@@ -10,7 +10,7 @@ from tilelang.cli.common import PROFILES, UNTIL, Asked, of_a_file, target_option
 from tilelang.cli.output import emit, is_json
 
 if TYPE_CHECKING:
-    from tilelang.runtime import Kernel
+    from tilelang.runtime.kernel import Kernel
 
 
 @click.command("source")
@@ -34,7 +34,7 @@ def without_a_device(asked: Asked, dialect: str | None = None, until: int | None
 
     usual: the dialect where none is asked for, if the profile has it; in OpenCL the threads of a block are threads.
     """
-    from tilelang.targets import target
+    from tilelang.runtime.targets import target
 
     if dialect is None and (asked.profile is None or usual in asked.profile.dialects):
         dialect = usual

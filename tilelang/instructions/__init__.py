@@ -1,5 +1,1 @@
-"""Shipped instruction definitions, one module per family, loaded when a name is not found among those defined so far.
-
-Each module defines its instructions with `tilelang.instruction` exactly as a user does; nothing in the compiler names one. What a
-profile has to list for an instruction to be used stands in its `needs`.
-"""
+"""What a device does in one instruction: definitions, operands, and the match with a leaf of a schedule."""

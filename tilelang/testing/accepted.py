@@ -11,16 +11,16 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tilelang.check import main_task
-from tilelang.computation import Computation, Tensor
+from tilelang.computations.computation import Computation, Tensor
+from tilelang.core.expr import INDEX, Read, Var, index
 from tilelang.errors import Refusal
-from tilelang.expr import INDEX, Read, Var, index
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
-from tilelang.schedule import Builder, Move, Schedule, move, threads, warps
-from tilelang.spec import LEVELS
-from tilelang.steps import Split, Step
-from tilelang.targets import Target
+from tilelang.runtime.targets import Target
+from tilelang.schedules.check import main_task
+from tilelang.schedules.schedule import Builder, Move, Schedule, move, threads, warps
+from tilelang.schedules.spec import LEVELS
+from tilelang.schedules.steps import Split, Step
 from tilelang.testing.choice import Source, subset
 from tilelang.testing.moves import draw_layout, draw_move, draw_order
 

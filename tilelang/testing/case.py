@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import reference
-from tilelang.bound import rounding
-from tilelang.combiners import SHIPPED
-from tilelang.computation import Computation
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.computations.combiners import SHIPPED
+from tilelang.computations.computation import Computation
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
+from tilelang.semantics.error_bound import rounding
 from tilelang.testing.choice import Source
 from tilelang.testing.family import Recipe, draw_recipe
 from tilelang.testing.planner import draw_schedule

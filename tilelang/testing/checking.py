@@ -12,19 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import reference
-from tilelang.computation import Computation
-from tilelang.lowering import ir, printer, simulate
+from tilelang.computations.computation import Computation
+from tilelang.lowering import ir, printer
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.interface import Connection
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.c_dialect import Dialect
-from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.machine import Profile
+from tilelang.lowering.simulator import simulate
+from tilelang.lowering.targets.c.dialect import Dialect
+from tilelang.lowering.targets.c.emitter import emit, kernel_names
 from tilelang.options import Options
-from tilelang.schedule import Schedule
-from tilelang.targets import DIALECTS, local_target
+from tilelang.profiles.profile import Profile
+from tilelang.runtime.targets import DIALECTS, local_target
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
 from tilelang.testing.planner import tiny_profile
 from tilelang.testing.tracing import Reading, Trace, reading
 

@@ -10,8 +10,8 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tilelang.machine import Profile
-from tilelang.profile_files import load_profile, shipped_profiles
+from tilelang.profiles.files import load_profile, shipped_profiles
+from tilelang.profiles.profile import Profile
 from tilelang.testing.choice import Source, subset
 
 

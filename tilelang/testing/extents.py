@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, overload
 
-from tilelang.check import axis_extents, resolve_when
-from tilelang.computation import Computation, Tensor, as_computation
+from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.errors import ComputationError, Refusal, brief, meant, whole_number
-from tilelang.resize import resize, resize_schedule
-from tilelang.schedule import Schedule
-from tilelang.steps import Split, Tile, Vectorize, every_step, has_holes
-from tilelang.targets import Target
+from tilelang.runtime.targets import Target
+from tilelang.schedules.check import axis_extents, resolve_when
+from tilelang.schedules.resize import resize, resize_schedule
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Split, Tile, Vectorize, every_step, has_holes
 from tilelang.testing.accepted import is_accepted
 from tilelang.testing.choice import Source
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang import functions as F
-from tilelang.computation import Computation, Tensor, axes, computation, input
-from tilelang.definitions import define
-from tilelang.expr import Axis, Expr
+from tilelang.computations import functions as F
+from tilelang.computations.computation import Computation, Tensor, axes, computation, input
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Expr
 from tilelang.testing.choice import Source
 from tilelang.testing.family import (
     FLOATS,

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang import functions as F
-from tilelang.computation import Computation, Tensor, as_computation, axes
-from tilelang.definitions import define
-from tilelang.expr import Axis, Expr
+from tilelang.computations import functions as F
+from tilelang.computations.computation import Computation, Tensor, as_computation, axes
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import Axis, Expr
 from tilelang.testing.choice import Source
 
 FLOATS = ("float32", "float64", "float16", "bfloat16", "float8_e4m3", "float8_e5m2")

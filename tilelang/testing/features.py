@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilelang.computation import Computation
-from tilelang.expr import Binary, Expr, Pad, Read, Reduce, Select
-from tilelang.schedule import Schedule
-from tilelang.spec import Spec
-from tilelang.steps import Place, Split, Step, Tile, Units, Vectorize
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import Binary, Expr, Pad, Read, Reduce, Select
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.spec import Spec
+from tilelang.schedules.steps import Place, Split, Step, Tile, Units, Vectorize
 
 Feature = tuple[str, str]  # (group, name)
 

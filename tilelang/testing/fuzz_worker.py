@@ -15,12 +15,13 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from tilelang import reference, runtime
 from tilelang.errors import ComputationError, DeviceError, Refusal, TileLangError, each
 from tilelang.grammar import parse
 from tilelang.options import Options
-from tilelang.runtime import Kernel
-from tilelang.targets import Target
+from tilelang.runtime import kernel as runtime_kernel
+from tilelang.runtime.kernel import Kernel
+from tilelang.runtime.targets import Target
+from tilelang.semantics import reference
 from tilelang.testing import kernel_checks
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import Expected
@@ -70,7 +71,7 @@ def tried(trial: Trial, target: Target, tell: Callable[[str], None] = lambda _: 
     try:
         plan = parse(trial.text, "case.tile").schedule()
         options = dataclasses.replace(Options.from_environment(), cache_dir="", check=None)  # no case is compiled twice
-        kernel = runtime.compile(plan, target, options=options)
+        kernel = runtime_kernel.compile(plan, target, options=options)
         return _checked(kernel, trial, tell)
     except TileLangError as error:
         found = each(error)

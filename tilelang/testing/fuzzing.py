@@ -20,14 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from tilelang import planning
-from tilelang.combiners import SHIPPED
-from tilelang.computation import Computation, computation
+from tilelang.computations.combiners import SHIPPED
+from tilelang.computations.computation import Computation, computation
 from tilelang.errors import DeviceError, Refusal, TileLangError
 from tilelang.options import Options
-from tilelang.schedule import Schedule
-from tilelang.steps import Split, Step, Tile, Vectorize, has_holes
-from tilelang.targets import Target
+from tilelang.runtime import schedule_selection
+from tilelang.runtime.targets import Target
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Split, Step, Tile, Vectorize, has_holes
 from tilelang.testing import processes
 from tilelang.testing.accepted import draw_steps
 from tilelang.testing.choice import Seeded, Source
@@ -183,8 +183,8 @@ def _whole(what: Schedule | Computation, target: Target) -> Schedule:
     if isinstance(what, Schedule) and not has_holes(what.steps):
         return what
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))
-    plans = planning.constructed(what, here, Options())
-    return planning.accepted(plans, here, Options(), target.needs)[0]
+    plans = schedule_selection.constructed(what, here, Options())
+    return schedule_selection.accepted(plans, here, Options(), target.needs)[0]
 
 
 def _fitting(kinds: Sequence[str], whole: Computation) -> list[str]:

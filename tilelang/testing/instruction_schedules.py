@@ -11,19 +11,19 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from tilelang import functions
-from tilelang.computation import Computation, Tensor, computation, input
-from tilelang.definitions import define
+from tilelang.computations import functions
+from tilelang.computations.computation import Computation, Tensor, computation, input
+from tilelang.computations.define import define
+from tilelang.core.expr import Axis, Expr, Read, rewrite
 from tilelang.errors import ComputationError, Refusal
-from tilelang.expr import Axis, Expr, Read, rewrite
-from tilelang.instruction import Instruction
+from tilelang.instructions.instruction import Instruction
+from tilelang.instructions.operand import Operand
+from tilelang.instructions.semantics import MOVE, UPDATE
 from tilelang.lowering.pipeline import lower
-from tilelang.meaning import MOVE, UPDATE
-from tilelang.operand import Operand
 from tilelang.options import Options
-from tilelang.schedule import Builder, Schedule, move
-from tilelang.steps import Split
-from tilelang.targets import Target
+from tilelang.runtime.targets import Target
+from tilelang.schedules.schedule import Builder, Schedule, move
+from tilelang.schedules.steps import Split
 from tilelang.testing.choice import Source
 
 MOST_FORMS = 3

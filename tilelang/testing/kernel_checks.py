@@ -6,17 +6,18 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tilelang import runtime
-from tilelang.arguments import inputs
-from tilelang.computation import Computation, Tensor
+from tilelang.computations.arguments import inputs
+from tilelang.computations.computation import Computation, Tensor
 from tilelang.errors import ComputationError
-from tilelang.lowering import ir, simulate
+from tilelang.lowering import ir
 from tilelang.lowering.passes.fission import SCRATCH_BYTES
 from tilelang.lowering.pipeline import lower
+from tilelang.lowering.simulator import simulate
 from tilelang.options import Options
-from tilelang.runtime import Kernel
-from tilelang.schedule import Schedule
-from tilelang.targets import Target
+from tilelang.runtime import kernel as runtime_kernel
+from tilelang.runtime.kernel import Kernel
+from tilelang.runtime.targets import Target
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing import emulation
 from tilelang.testing.case import arrays as plain_arrays
 from tilelang.testing.checking import Expected, Guarded, check_simulated
@@ -43,7 +44,7 @@ def check_kernel(
     Raises Refusal as `tl.compile` does, and ComputationError where an array is missing or does not fit, or `too-much-to-simulate` where
     nothing but the simulator could run it and that would take too long.
     """
-    kernel = what if isinstance(what, Kernel) else runtime.compile(what, target)
+    kernel = what if isinstance(what, Kernel) else runtime_kernel.compile(what, target)
     given = plain_arrays(kernel.computation) if arrays is None else by_name(kernel.computation, arrays)
     return faults_of(kernel, Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps), statements)
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computation import Computation, Definition, Tensor
-from tilelang.expr import Axis, Expr, Pad, Read, Var, substitute
-from tilelang.steps import Fuse, Place, Step, Tile, Unfuse, When
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.core.expr import Axis, Expr, Pad, Read, Var, substitute
+from tilelang.schedules.steps import Fuse, Place, Step, Tile, Unfuse, When
 from tilelang.testing.points import value
 from tilelang.testing.reach import NotRead
 

@@ -9,16 +9,32 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang import functions as F
-from tilelang.computation import Computation, axes, computation, input
-from tilelang.definitions import define
-from tilelang.expr import INDEX, Expr, Read, Var, index
-from tilelang.schedule import can
-from tilelang.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Team, Tile, Unfuse, Units, Vectorize, When, hole
-from tilelang.tensor import Layout
+from tilelang.computations import functions as F
+from tilelang.computations.computation import Computation, axes, computation, input
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Read, Var, index
+from tilelang.core.identifiers import spelled
+from tilelang.core.layout import Layout
+from tilelang.schedules.schedule import can
+from tilelang.schedules.steps import (
+    Do,
+    Fuse,
+    Hole,
+    Inline,
+    Open,
+    Place,
+    Split,
+    Step,
+    Team,
+    Tile,
+    Unfuse,
+    Units,
+    Vectorize,
+    When,
+    hole,
+)
 from tilelang.testing.choice import Source, subset
-from tilelang.words import spelled
 
 AXES = ("m", "k", "order", "\u00e9tage", "tile")  # names that are words of the language stand between backquotes
 MEMORIES = ("global", "shared", "register", "image", "constant", "local")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tilelang.schedule import Move, move
-from tilelang.steps import Split
-from tilelang.tensor import Layout, layout
+from tilelang.core.layout import Layout, layout
+from tilelang.schedules.schedule import Move, move
+from tilelang.schedules.steps import Split
 from tilelang.testing.choice import Source
 
 
@@ -54,7 +54,7 @@ def draw_order(source: Source, names: list[str]) -> Layout:
 
 def packed(dims: list[str], piece: int, padded: bool) -> Layout:
     """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
-    from tilelang.expr import INDEX, Var
+    from tilelang.core.expr import INDEX, Var
 
     last = Var(dims[-1], INDEX)
     made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
@@ -63,7 +63,7 @@ def packed(dims: list[str], piece: int, padded: bool) -> Layout:
 
 def crossed(dims: list[str]) -> Layout:
     """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
-    from tilelang.expr import INDEX, Binary, Var, index
+    from tilelang.core.expr import INDEX, Binary, Var, index
 
     line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
     rest = tuple(Var(d, INDEX) for d in dims[:-1])

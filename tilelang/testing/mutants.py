@@ -18,10 +18,10 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tilelang.dtype import DType
-from tilelang.expr import Binary, Const, Expr, Read, Select, Var, const, index, substitute
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Binary, Const, Expr, Read, Select, Var, const, index, substitute
+from tilelang.core.simplify import conjuncts, from_linear, simplify, weighted_sum
 from tilelang.lowering import ir, printer
-from tilelang.simplify import conjuncts, from_linear, simplify, weighted_sum
 
 KINDS = ("barrier", "guard", "fill", "wait", "fence")
 PLACES = ("thread", "block", "swapped", "shifted", "widened", "store", "slot", "role")

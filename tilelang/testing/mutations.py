@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computation import Computation
-from tilelang.lowering import ir, simulate
+from tilelang.computations.computation import Computation
+from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.pipeline import passes
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.lowering.simulator import simulate
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import Expected, lowered, stored
 from tilelang.testing.mutants import KINDS, Mutant, mutants

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computation import Computation, Tensor
-from tilelang.expr import Axis, Binary, Expr, Read
-from tilelang.steps import Fuse, Place, Split, Step, Tile, Vectorize
+from tilelang.computations.computation import Computation, Tensor
+from tilelang.core.expr import Axis, Binary, Expr, Read
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.testing.kernels import (
     Claim,
     Indices,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilelang import functions as F
-from tilelang.computation import Computation, Tensor, axes, computation, input
-from tilelang.expr import Axis, Expr, Read, index
+from tilelang.computations import functions as F
+from tilelang.computations.computation import Computation, Tensor, axes, computation, input
+from tilelang.core.expr import Axis, Expr, Read, index
 from tilelang.testing.choice import Source, subset
 from tilelang.testing.family import REDUCTIONS, chain, defined, draw_chain, family, reduce_by
 

@@ -11,16 +11,16 @@ import dataclasses
 import math
 from typing import Any
 
-from tilelang.check import main_task
-from tilelang.computation import Computation, Tensor
-from tilelang.expr import Pad, Read
-from tilelang.machine import Profile
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Move, Schedule, move, schedule, threads, warps
-from tilelang.spec import Spec
-from tilelang.steps import Split, Tile
-from tilelang.task import reads
-from tilelang.tensor import Layout
+from tilelang.computations.computation import Computation, Tensor
+from tilelang.core.expr import Pad, Read
+from tilelang.core.layout import Layout
+from tilelang.profiles.files import load_profile
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import main_task
+from tilelang.schedules.schedule import Move, Schedule, move, schedule, threads, warps
+from tilelang.schedules.spec import Spec
+from tilelang.schedules.steps import Split, Tile
+from tilelang.schedules.task import reads
 from tilelang.testing.choice import Source, subset
 from tilelang.testing.moves import draw_layout, draw_move, draw_order
 

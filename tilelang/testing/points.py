@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.expr import Axis, Binary, Const, Expr, Var
-from tilelang.steps import Fuse, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.core.expr import Axis, Binary, Const, Expr, Var
+from tilelang.schedules.steps import Fuse, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.testing.reach import MOST_POINTS, OPERATIONS, NotRead
 
 Array = Any

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computation import Tensor
-from tilelang.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var
 
 Array = Any
 MOST_POINTS = 1 << 20

@@ -6,16 +6,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from tilelang import dtype as dt
-from tilelang import functions as F
-from tilelang.computation import axes, input
-from tilelang.definitions import define
-from tilelang.expr import cast
+from tilelang.computations import functions as F
+from tilelang.computations.computation import axes, input
+from tilelang.computations.define import define
+from tilelang.core import dtype as dt
+from tilelang.core.expr import cast
+from tilelang.core.layout import layout
 from tilelang.lowering.pipeline import lower
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule, move, schedule, threads, warpgroups, warps
-from tilelang.steps import Place, Step, Tile, Units
-from tilelang.tensor import layout
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule, move, schedule, threads, warpgroups, warps
+from tilelang.schedules.steps import Place, Step, Tile, Units
 from tilelang.testing.choice import Source
 from tilelang.testing.planner import WARP, tiny_profile
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilelang.check import main_task
-from tilelang.computation import Computation
-from tilelang.expr import Read, to_text
-from tilelang.schedule import Schedule
-from tilelang.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
-from tilelang.tensor import Layout
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import Read, to_text
+from tilelang.core.layout import Layout
+from tilelang.schedules.check import main_task
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 
 
 def schedule_text(schedule: Schedule, computation: str = "c") -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from tilelang.errors import TileLangError
-from tilelang.schedule import Schedule
-from tilelang.steps import Place, Split, Step, Tile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place, Split, Step, Tile
 from tilelang.testing.case import Case
 from tilelang.testing.family import Recipe
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import reference
-from tilelang.computation import Computation
-from tilelang.special import only_finite
-from tilelang.special import special_values as special_values
+from tilelang.computations.computation import Computation
+from tilelang.semantics import reference
+from tilelang.semantics.special_values import only_finite
+from tilelang.semantics.special_values import special_values as special_values
 from tilelang.testing.choice import Source
 
 PLAIN = ("zero", "integers", "random")

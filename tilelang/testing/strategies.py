@@ -12,15 +12,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tilelang.computation import Computation, Tensor, as_computation
+from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief, each
-from tilelang.instruction import Instruction, use
-from tilelang.machine import Profile
-from tilelang.runtime import Kernel
-from tilelang.schedule import Schedule
-from tilelang.steps import Step
-from tilelang.targets import Target
-from tilelang.targets import target as best_target
+from tilelang.instructions.instruction import Instruction, use
+from tilelang.profiles.profile import Profile
+from tilelang.runtime.kernel import Kernel
+from tilelang.runtime.targets import Target
+from tilelang.runtime.targets import target as best_target
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Step
 from tilelang.testing import accepted, instruction_schedules
 from tilelang.testing.case import Case, draw_case
 from tilelang.testing.choice import Drawn, Source

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.arguments import inputs
-from tilelang.computation import Tensor
+from tilelang.computations.arguments import inputs
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Const, Expr, Read, Reduce, Select
 from tilelang.errors import TileLangError
-from tilelang.evaluator import Evaluator
-from tilelang.expr import Const, Expr, Read, Reduce, Select
-from tilelang.lowering import simulate
-from tilelang.lowering.memory_model import Watched
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.lowering.simulator import simulate
+from tilelang.lowering.simulator.memory_model import Watched
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics.evaluator import Evaluator
 from tilelang.testing import naive
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.reach import NotRead

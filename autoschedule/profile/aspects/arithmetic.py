@@ -8,17 +8,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 
-import tilelang.functions as f
+import tilelang.computations.functions as f
 from tilelang.autoschedule.profile.aspects.shapes import QUAD, across, cycle_ns, in_blocks, lanes_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.sampling import LEAST_SECONDS, Run, enough
-from tilelang.computation import Tensor, axes, input
-from tilelang.definitions import define
-from tilelang.dtype import DType, float16, float32, int32
-from tilelang.expr import Expr
-from tilelang.machine import register, thread
-from tilelang.schedule import move, schedule
+from tilelang.computations.computation import Tensor, axes, input
+from tilelang.computations.define import define
+from tilelang.core.dtype import DType, float16, float32, int32
+from tilelang.core.expr import Expr
+from tilelang.profiles.profile import register, thread
+from tilelang.schedules.schedule import move, schedule
 
 CHAIN = 128
 CLOCK = f"""

@@ -14,12 +14,12 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.fits import Plateau, capacity, plateaus
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.computation import axes, input
-from tilelang.definitions import define
-from tilelang.dtype import float32
-from tilelang.functions import sum
-from tilelang.machine import register, thread
-from tilelang.schedule import schedule
+from tilelang.computations.computation import axes, input
+from tilelang.computations.define import define
+from tilelang.computations.functions import sum
+from tilelang.core.dtype import float32
+from tilelang.profiles.profile import register, thread
+from tilelang.schedules.schedule import schedule
 
 LARGEST_BYTES = 512 << 20  # of all blocks together
 STREAM_BYTES = 8 << 20  # a block's walk where only the width or the blocks change

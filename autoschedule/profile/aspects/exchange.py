@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns, several_threads
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
-from tilelang.instruction import known
+from tilelang.instructions.instruction import known
 
 TIMES = 16
 ATOMICS = """

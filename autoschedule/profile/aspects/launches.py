@@ -6,10 +6,10 @@ from tilelang.autoschedule.profile.aspects.shapes import across, in_blocks, lane
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.fits import line
-from tilelang.computation import axes, input
-from tilelang.definitions import define
-from tilelang.dtype import float32
-from tilelang.schedule import schedule
+from tilelang.computations.computation import axes, input
+from tilelang.computations.define import define
+from tilelang.core.dtype import float32
+from tilelang.schedules.schedule import schedule
 
 BARRIERS = 64
 BARRIER = """

@@ -5,15 +5,15 @@ The schedules are the first of each of a few computations and two that stand beh
 
 from __future__ import annotations
 
-from tilelang.autoschedule.calibrate import calibrate
-from tilelang.autoschedule.cost import SCALES
-from tilelang.autoschedule.fill import candidates
+from tilelang.autoschedule.common.complete import candidates
+from tilelang.autoschedule.common.cost import SCALES
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
-from tilelang.computation import Computation, as_computation, axes, input
-from tilelang.definitions import define
-from tilelang.dtype import float32
-from tilelang.functions import pad, sum
+from tilelang.autoschedule.tune.calibrate import calibrate
+from tilelang.computations.computation import Computation, as_computation, axes, input
+from tilelang.computations.define import define
+from tilelang.computations.functions import pad, sum
+from tilelang.core.dtype import float32
 
 PLACES = (0, 5, 11)  # of a computation's candidates
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
-from tilelang.computation import Tensor, axes, input
-from tilelang.definitions import define
-from tilelang.dtype import float32
-from tilelang.functions import pad, sum
-from tilelang.machine import block, register, shared
-from tilelang.schedule import Schedule, move, schedule
-from tilelang.tensor import layout
+from tilelang.computations.computation import Tensor, axes, input
+from tilelang.computations.define import define
+from tilelang.computations.functions import pad, sum
+from tilelang.core.dtype import float32
+from tilelang.core.layout import layout
+from tilelang.profiles.profile import block, register, shared
+from tilelang.schedules.schedule import Schedule, move, schedule
 
 ROUNDS = 20
 ROWS, COLUMNS = 128, 256

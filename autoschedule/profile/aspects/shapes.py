@@ -6,8 +6,8 @@ from typing import Any
 
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
-from tilelang.machine import block, thread
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import block, thread
+from tilelang.schedules.schedule import Schedule
 
 OTHER = 0.1  # of a count, by which another one differs
 QUAD = 4  # elements of a thread's access where threads run together

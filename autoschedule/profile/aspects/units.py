@@ -10,19 +10,19 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import tilelang.functions as f
+import tilelang.computations.functions as f
+from tilelang.autoschedule.common.matrix_units import multiplies, rates_of
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.autoschedule.units import multiplies, rates_of
-from tilelang.computation import axes, input
-from tilelang.definitions import define
-from tilelang.dtype import float32
+from tilelang.computations.computation import axes, input
+from tilelang.computations.define import define
+from tilelang.core.dtype import float32
+from tilelang.core.layout import layout
 from tilelang.errors import TileLangError
-from tilelang.instruction import AT_ONCE, Instruction, known
-from tilelang.machine import block, register, shared, thread
-from tilelang.schedule import Schedule, move, schedule
-from tilelang.tensor import layout
+from tilelang.instructions.instruction import AT_ONCE, Instruction, known
+from tilelang.profiles.profile import block, register, shared, thread
+from tilelang.schedules.schedule import Schedule, move, schedule
 
 PIECES = (2, 4)  # instructions of a warp along rows and columns, whose sums do not wait for each other
 GRID = (2, 4)  # warps of a block

@@ -10,8 +10,8 @@ from tilelang.autoschedule.profile.sampling import Run
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device
-from tilelang.machine import Profile
-from tilelang.schedule import Schedule
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 
 MADE_UP = Device("opencl", "made up", "nowhere", "gpu", "1", "1", 4, 256, 1 << 15, 1 << 30, False)
 

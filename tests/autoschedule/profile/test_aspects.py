@@ -10,8 +10,8 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.lowering.compilers.interface import tools
-from tilelang.profile_files import load_profile
-from tilelang.targets import local_target
+from tilelang.profiles.files import load_profile
+from tilelang.runtime.targets import local_target
 
 KNOWN = {"cycle_ns": 0.5}
 UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value lines".split()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.autoschedule.profile.benches import Compiling
-from tilelang.autoschedule.cost_lanes import Lanes
-from tilelang.autoschedule.lanes_streams import slow
+from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.streams import slow
 from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types, units
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
 from tilelang.autoschedule.profile.findings import Findings
@@ -17,8 +17,8 @@ from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
-from tilelang.machine import QUERIED
-from tilelang.profile_files import load_profile, parse_profile
+from tilelang.profiles.files import load_profile, parse_profile
+from tilelang.profiles.profile import QUERIED
 
 Times = Callable[[str, int, int, int], float]  # of a text, its blocks, threads of a block, bytes of shared memory
 

@@ -13,8 +13,8 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.measure import Outcome, Progress, measure, read_rows, rows_text
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
-from tilelang.machine import QUERIED
-from tilelang.profile_files import load_profile, parse_profile, shipped_profiles
+from tilelang.profiles.files import load_profile, parse_profile, shipped_profiles
+from tilelang.profiles.profile import QUERIED
 
 POCL = load_profile("sapphire_rapids")
 BENCH = Compiling(POCL, "opencl", False)

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.autoschedule.profile.benches import Compiling
-from tilelang.autoschedule.calibrate import with_scales
-from tilelang.autoschedule.cost import SCALES, estimate_schedule
-from tilelang.autoschedule.fill import candidates
+from tilelang.autoschedule.common.complete import candidates
+from tilelang.autoschedule.common.cost import SCALES, estimate_schedule
 from tilelang.autoschedule.profile.aspects import model
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run
-from tilelang.machine import Profile
-from tilelang.profile_files import load_profile
-from tilelang.schedule import Schedule
+from tilelang.autoschedule.tune.calibrate import with_scales
+from tilelang.profiles.files import load_profile
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
 
 POCL = load_profile("sapphire_rapids")
 TRUE = (1.5, 1.2, 0.8, 0.5)

@@ -7,8 +7,8 @@ import pytest
 
 from tilelang.autoschedule.profile.plot import plot, steps
 from tilelang.errors import DeviceError
-from tilelang.machine import Curve
-from tilelang.profile_files import load_profile
+from tilelang.profiles.files import load_profile
+from tilelang.profiles.profile import Curve
 
 
 def test_without_matplotlib_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

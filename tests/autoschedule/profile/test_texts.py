@@ -11,8 +11,8 @@ from tilelang.autoschedule.profile.aspects import ASPECTS, access, local, reside
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run, Sample
-from tilelang.profile_files import load_profile
-from tilelang.targets import local_target
+from tilelang.profiles.files import load_profile
+from tilelang.runtime.targets import local_target
 from tilelang.testing import emulation
 
 EMULATED = pytest.mark.skipif(emulation.absent() is not None, reason=str(emulation.absent()))

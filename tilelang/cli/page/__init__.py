@@ -13,7 +13,7 @@ from tilelang.cli.page import pictures, registers, sections
 from tilelang.cli.page.contents import contents
 from tilelang.cli.page.html import Html, join, tag
 from tilelang.cli.page.record import record
-from tilelang.runtime import Kernel
+from tilelang.runtime.kernel import Kernel
 
 PARTS = (
     ("steps", "Steps"), ("remarks", "What stands out"), ("units", "Units"), ("moves", "Moves"), ("shared", "Shared memory"),

@@ -10,10 +10,10 @@ from typing import Any
 from tilelang.cli.page.html import Html, data
 from tilelang.cli.page.record import Record
 from tilelang.errors import Span
-from tilelang.explain import Refinement, flat
 from tilelang.lowering import ir
-from tilelang.runtime import Kernel
-from tilelang.steps import Split, Step
+from tilelang.runtime.kernel import Kernel
+from tilelang.schedules.explain import Refinement, flat
+from tilelang.schedules.steps import Split, Step
 
 
 @dataclasses.dataclass

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.expr import Expr
+from tilelang.core.expr import Expr
 from tilelang.lowering import ir
-from tilelang.lowering.memory_model import Watched
-from tilelang.lowering.simulate import Report, executions, run
+from tilelang.lowering.simulator.memory_model import Watched
+from tilelang.lowering.simulator.simulate import Report, executions, run
 
 Array = npt.NDArray[Any]
 

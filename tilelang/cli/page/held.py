@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.arguments import inputs
-from tilelang.computation import Computation
-from tilelang.evaluator import Evaluator
-from tilelang.expr import Cast, Const, Expr, Select
+from tilelang.computations.arguments import inputs
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import Cast, Const, Expr, Select
+from tilelang.instructions.semantics import MOVE
 from tilelang.lowering import ir
-from tilelang.lowering.memory_model import Memory, Watched
-from tilelang.meaning import MOVE
+from tilelang.lowering.simulator.memory_model import Memory, Watched
+from tilelang.semantics.evaluator import Evaluator
 
 Array = npt.NDArray[Any]
 

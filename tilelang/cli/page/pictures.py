@@ -11,7 +11,7 @@ from tilelang.cli.page.divisions import Division
 from tilelang.cli.page.html import Html, figure, join, table, tag
 from tilelang.cli.page.record import Move
 from tilelang.lowering import ir, printer
-from tilelang.steps import Tile
+from tilelang.schedules.steps import Tile
 
 
 def move_title(c: Contents, move: Move) -> str:

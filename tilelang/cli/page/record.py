@@ -18,11 +18,11 @@ from tilelang.cli.page.divisions import Division, Enough, distinct, divisions, n
 from tilelang.cli.page.held import Held, Values, held
 from tilelang.errors import Span
 from tilelang.lowering import ir
-from tilelang.lowering.batch import Touch
-from tilelang.lowering.memory_model import Watched
-from tilelang.lowering.simulate import Report, check_work, device_numbers, run
-from tilelang.reference import random_arrays
-from tilelang.runtime import Kernel
+from tilelang.lowering.simulator.batch import Touch
+from tilelang.lowering.simulator.memory_model import Watched
+from tilelang.lowering.simulator.simulate import Report, check_work, device_numbers, run
+from tilelang.runtime.kernel import Kernel
+from tilelang.semantics.reference import random_arrays
 
 Array = npt.NDArray[Any]
 

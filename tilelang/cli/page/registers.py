@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.check import main_task
 from tilelang.cli.page import figures
 from tilelang.cli.page.contents import Contents
 from tilelang.cli.page.held import Held
 from tilelang.cli.page.html import Html, figure, join, tag
 from tilelang.lowering import ir, printer
+from tilelang.schedules.check import main_task
 
 ONE_UNIT = {
     "previous": ("◀", "the unit before"),

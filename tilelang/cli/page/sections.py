@@ -11,10 +11,10 @@ from tilelang.cli.page.divisions import distinct
 from tilelang.cli.page.html import Html, table, tag
 from tilelang.cli.page.pictures import move_title
 from tilelang.errors import DeviceError
-from tilelang.explain import notes
 from tilelang.lowering import ir
-from tilelang.lowering.targets.c_family import emit_placed
-from tilelang.runtime import DIALECTS
+from tilelang.lowering.targets.c.emitter import emit_placed
+from tilelang.runtime.kernel import DIALECTS
+from tilelang.schedules.explain import notes
 
 OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # what has a buffer of its own
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tilelang import reference
 from tilelang.lowering import ir
 from tilelang.lowering.descriptors import tensor_maps
-from tilelang.lowering.targets.c_family import emit, kernel_names
-from tilelang.runtime import DIALECTS, Kernel
+from tilelang.lowering.targets.c.emitter import emit, kernel_names
+from tilelang.runtime.kernel import DIALECTS, Kernel
+from tilelang.semantics import reference
 from tilelang.testing.emulation.launch import Launch, Mapped, run
 
 

@@ -1,0 +1,103 @@
+"""What runs without a jump, and how often: bodies, pieces of results in registers, stages; read off a kernel's loops."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.autoschedule.cpu.device import Cores
+
+
+def passes(loops: Loops, depth: int) -> int:
+    """How often what stands inside the first `depth` loops runs: pieces outside of the tensors are passed over."""
+    tile = loops.tiles[depth]
+    return math.prod([-(-n // tile[a]) for a, n in loops.nest.extents.items()])
+
+
+@dataclasses.dataclass(frozen=True)
+class Body:
+    """What runs without a jump: its depth among the loops, how often it runs in all, the extents that are written out in it, and how
+    many values of an axis one vector covers."""
+
+    depth: int
+    rounds: int
+    tile: Tile
+    axis: str
+    lanes: int
+
+    def vectors(self, axes: Iterator[str] | list[str] | frozenset[str]) -> int:
+        """Vectors of the points along some axes."""
+        return math.prod([-(-self.tile[a] // self.lanes) if a == self.axis else self.tile[a] for a in axes])
+
+
+def piece_depth(loops: Loops) -> int:
+    """Inside how many loops results are in registers: those of the innermost accumulator; where nothing is reduced, a body's."""
+    if loops.nest.reduced:
+        return max((p.depth for p in loops.places if p.verb == "accumulate" and p.memory == "register"), default=len(loops.loops))
+    return body_depth(loops)
+
+
+def piece_count(loops: Loops) -> int:
+    """How many times results in registers begin: without an accumulator, for each vector, or element, by itself."""
+    depth = piece_depth(loops)
+    if any(p.verb == "accumulate" and p.memory == "register" for p in loops.places):
+        return passes(loops, depth)
+    axis, lanes = loops.vector if loops.vector is not None else ("", 1)
+    tile = loops.tiles[depth]
+    return passes(loops, depth) * math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
+
+
+def body_depth(loops: Loops) -> int:
+    """Inside how many loops the innermost body stands: those that are not written out."""
+    depth = len(loops.loops)
+    while depth and loops.loops[depth - 1].unroll:
+        depth -= 1
+    return depth
+
+
+def body_of(loops: Loops, device: Cores) -> Body:
+    """The innermost body: rounds that are written out, and vectors; what a leaf leaves of other axes are rounds."""
+    depth = body_depth(loops)
+    tile, rounds = dict(loops.tiles[depth]), passes(loops, depth)
+    axis, lanes = loops.vector if loops.vector is not None else ("", 1)
+    for a, n in loops.tiles[-1].items():
+        if a == axis:
+            reduced = loops.nest.axis(a).reduction
+            step = lanes if reduced or n > 16 * lanes else n
+            rounds *= -(-n // step)
+            tile[a] = step * -(-tile[a] // n)
+        elif n > 1:
+            rounds *= n
+            tile[a] = -(-tile[a] // n)
+    if loops.vector is None and not loops.nest.reduced:
+        return _by_compiler(loops, Body(depth, rounds, tile, "", 1), int(device.rates.get("compiler_lanes", 1)))
+    return Body(depth, rounds, tile, axis, min(lanes, device.lanes))
+
+
+def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
+    """A body without vectors as the compiler makes it where rounds do not wait for each other: vectors along the innermost walk."""
+    left = [(a, n) for a, n in loops.tiles[-1].items() if n > 1]
+    if body.depth and not left:
+        left = [r for r in loops.loops[body.depth - 1].rounds if r[1] > 1]
+    if not left or left[-1][1] < lanes or body.tile[left[-1][0]] > 1:
+        return body
+    axis = left[-1][0]
+    return Body(body.depth, -(-body.rounds // lanes), {**body.tile, axis: lanes}, axis, lanes)
+
+
+def stages_inside(loops: Loops) -> list[tuple[Placed, Loops]]:
+    """The stages that run within a kernel, and have something to do."""
+    return [(p, p.stage) for p in loops.places if p.stage is not None and p.memory != "global" and p.stage.nest.points]
+
+
+def stage_share(place: Placed, loops: Loops) -> float:
+    """How often a stage's whole loops run, all told: those of the place's box, each time that the place is come to."""
+    assert place.stage is not None
+    nest = place.stage.nest
+    part = [min(a.extent, place.tile.get(a.name, a.extent)) / a.extent for a in nest.spatial]
+    if place.access is not None:
+        part = [n / whole for n, whole in zip(place.access.box(place.tile), place.access.tensor.shape, strict=True)]
+    return passes(loops, place.depth) * math.prod(part)

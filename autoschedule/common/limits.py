@@ -1,0 +1,97 @@
+"""What a kernel asks of a device, beside what there is: threads, blocks of a grid, shared memory, registers. Each is a rule that drops
+candidates (prune.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.autoschedule.gpu.threads import BLOCK_LEVELS, Threads, threads_at, threads_of, threads_of_level
+from tilelang.instructions.instruction import known
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.steps import Hole, Split, Step, Units
+from tilelang.schedules.steps import Tile as Spread
+from tilelang.schedules.unit_numbering import order_extents
+
+
+def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
+    """The rules about what a device can hold, each with whether a kernel breaks it."""
+    threads = threads_of(loops, profile)
+    yield "threads", threads.count > profile.max_block_threads
+    yield "grid", not takes_blocks(loops, threads, profile)
+    shared, registers = (profile.memory(n).capacity_bytes if profile.has_memory(n) else None for n in ("shared", "register"))
+    yield "shared", shared is not None and shared_bytes(loops, threads, profile) > shared
+    sharing = threads.width if loops.instruction is not None else 1  # threads that hold it together
+    yield "registers", registers is not None and loops.held_bytes("register") > registers * sharing
+
+
+def takes_blocks(loops: Loops, threads: Threads, profile: Profile) -> bool:
+    """Whether a grid of the device has a block for every unit that a kernel's tiles are given to."""
+    for loop in loops.loops:
+        if loop.level == "block":
+            rounds = dict(loop.rounds)
+            wide = [n for n in rounds.values() if n > 1]
+            if loop.count is None and loop.order is None and profile.tells_apart(wide):
+                return profile.most_blocks(threads.count) >= max(wide[-1:], default=1)
+            total = math.prod(order_extents(loop.order, rounds) if loop.order is not None else wide)
+            return profile.most_blocks(threads.count) >= min(total, loop.count or total)
+    return True
+
+
+def fills_units(steps: Sequence[Step], extents: Tile, profile: Profile) -> bool:
+    """Whether tiles that are given to parts of a unit, as a warp's threads, are as many as it has; also where nothing tells."""
+    whole, inside = dict(extents), 1
+    for step in steps:
+        if isinstance(step, Units):
+            return True  # they go in rounds
+        if not isinstance(step, (Spread, Split)):
+            continue
+        sizes = {a: n for a, n in step.sizes if isinstance(n, int) and a in whole}
+        tiles = math.prod(max(1, -(-whole[a] // n)) for a, n in sizes.items())
+        whole |= sizes
+        if isinstance(step, Split) or step.level in BLOCK_LEVELS:
+            continue
+        here = threads_of_level(step.level, profile)
+        count = tiles if step.count is None else step.count
+        told = len(sizes) == len(step.sizes) and step.order is None
+        if inside > 1 and told and not isinstance(count, Hole) and count * here != inside:
+            return False
+        inside = here
+    return True
+
+
+def shared_bytes(loops: Loops, threads: Threads, profile: Profile) -> int:
+    """What a block keeps in shared memory. Parts of results meet where its operands were, but where these are still needed."""
+    meeting = _meeting_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
+    for p in loops.places:
+        if p.stage is not None and p.memory != "global":
+            inside = threads_at(loops, p.depth, profile) or threads.count
+            meeting = max(meeting, _meeting_bytes(p.stage, p.tile, inside, threads.count, profile))
+    held = loops.held_bytes("shared")
+    return held + meeting if loops.goes_on else max(held, meeting)
+
+
+def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: Profile) -> int:
+    """The shared memory in which threads that share a reduction leave a part of each result; none where they are lanes of one warp
+    that exchange registers. tile: the extents of which the loops are; inside: threads that take them; count: of the whole block."""
+    threads = threads_of(loops, profile)
+    reduced, reach, inner = {a.name for a in loops.nest.reduced}, 1, threads.width
+    for axis, units, _ in reversed(threads.all):
+        inner *= units
+        if axis in reduced and units > 1:
+            reach = min(inner, inside)
+    lanes = profile.warp_size
+    if reach == 1 or (count % lanes == 0 and lanes % reach == 0 and _exchanges(profile)):
+        return 0
+    depth = next((p.depth for p in loops.places if p.verb == "accumulate"), 0)
+    share = threads.share(loops, loops.nest.extents, depth)
+    results = math.prod(min(share[a.name], tile.get(a.name, a.extent)) for a in loops.nest.spatial)
+    return -(-results // threads.width) * count * loops.nest.state_bytes
+
+
+def _exchanges(profile: Profile) -> bool:
+    """Whether lanes of a warp can exchange registers in every dialect of a device."""
+    moves = (i for i in known() if i.kind == "move" and "shuffle" in i.needs and i.lanes == profile.warp_size)
+    return any(i.unavailable(profile) is None and set(profile.dialects) <= set(i.dialects) for i in moves)

@@ -1,0 +1,345 @@
+"""A schedule as loops: how often each runs, and which box of which tensor comes to lie where inside them.
+
+What the model counts and what construction builds meet here. `loops_of` reads steps as the checks do, so that every schedule, written
+by hand or made, is estimated by the same rules. A stage (`compute`) has loops of its own, inside the place where it stands.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, nest_of
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import INDEX, Expr, Read, Var, substitute
+from tilelang.core.layout import Layout
+from tilelang.core.lazy import cached_property
+from tilelang.core.simplify import interval, simplify
+from tilelang.profiles.profile import Profile, l1, l2
+from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor_kinds
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
+from tilelang.schedules.steps import Tile as Spread
+from tilelang.schedules.task import Task, placed_names, prefix_of, task_of, tasks_of
+
+WALK = "walk"
+PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
+    many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major). peel: the
+    last round, where it is shorter, has code of its own."""
+
+    rounds: tuple[tuple[str, int], ...]
+    level: str = WALK
+    unroll: bool = False
+    count: int | None = None
+    order: Layout | None = None
+    peel: bool = False
+
+    @property
+    def total(self) -> int:
+        return math.prod(n for _, n in self.rounds)
+
+    @property
+    def units(self) -> int:
+        """How many work at once; 1 for a walk."""
+        return 1 if self.level == WALK else self.total if self.count is None else min(self.total, self.count)
+
+    def __str__(self) -> str:
+        count = f" over {self.count}" if self.count is not None else ""
+        return f"{self.level} " + " ".join(f"{a}:{n}" for a, n in self.rounds) + count + " unroll" * self.unroll
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Placed:
+    """A tensor (or, with access None, the state of reductions) in a memory, inside the first `depth` loops; tile: the extents there.
+
+    source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
+    (None: they go by elements). stage: the loops that make it, where it is computed. stop_bytes: of shared memory in which results
+    wait on their way. cut: the extents as they were cut, which may be more than there are.
+    """
+
+    verb: str
+    access: Access | None
+    memory: str
+    depth: int
+    tile: Tile
+    source: str
+    layout: Layout | None = None
+    vector: tuple[str, int] | None = None
+    instruction: str | None = None
+    ahead: int = 0
+    stream: bool = False
+    stage: Loops | None = None
+    stop_bytes: int = 0
+    cut: Tile = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def by_points(self) -> bool:
+        """Whether its layout is over axes, so that it holds an element for each point of them."""
+        names = set(self.layout.dims) if self.layout is not None else set()
+        return self.access is not None and bool(names - {d.name for d in self.access.tensor.dims})
+
+    @cached_property
+    def turned(self) -> bool:
+        """Whether what lies side by side in the tensor does not in its place, though vectors move it."""
+        if self.vector is None or self.layout is None or not self.layout.terms:
+            return False
+        last = self.layout.terms[-1]
+        return isinstance(last, Var) and last.name.removeprefix("@") != self.vector[0]
+
+    @cached_property
+    def box_bytes(self) -> int:
+        """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
+        if self.access is None:
+            return 0
+        if self.by_points:
+            return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
+        return self.access.footprint_bytes(self.tile)
+
+    @cached_property
+    def spans(self) -> tuple[int, ...]:
+        """The extents of the box as it was cut, with what lies outside of the tensor."""
+        assert self.access is not None
+        return self.access.spans(self.cut or self.tile)
+
+    @cached_property
+    def ring_bytes(self) -> int:
+        """The same with the padding of its rows, for each box that is there at once."""
+        held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0
+        if padding and self.access is not None and self.layout is not None:
+            last = self.layout.terms[-1] if self.layout.terms else Var(self.access.tensor.dims[-1].name, INDEX)
+            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.box(self.tile), strict=True)) | dict(self.tile)
+            named = {Var(n, INDEX): Var(n, INDEX, 0, max(0, extent - 1)) for n, extent in box.items()}
+            _, most = interval(simplify(substitute(last, named)))
+            held += held // ((most or 0) + 1) * padding
+        return held * (self.ahead + 1)
+
+    def __str__(self) -> str:
+        what = self.access.name if self.access is not None else "state"
+        by = f" by {self.vector[1]}" if self.vector else ""
+        return f"{self.verb} {what} in {self.memory} from {self.source}, {self.box_bytes} bytes{by}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Loops:
+    """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
+
+    tiles: the extents outside the first loop, and inside each. binding: the instruction's axes, with the nest's. teams: what a block is
+    made of, where the schedule says it.
+    """
+
+    nest: Nest
+    loops: tuple[Loop, ...]
+    tiles: tuple[Tile, ...]
+    places: tuple[Placed, ...]
+    vector: tuple[str, int] | None = None
+    instruction: str | None = None
+    teams: tuple[Team, ...] = ()
+    binding: tuple[tuple[str, str], ...] = ()
+
+    def rounds(self, depth: int | None = None) -> int:
+        """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
+        return math.prod(loop.total for loop in self.loops[:depth])
+
+    def units(self, level: str) -> int:
+        """How many units of a level the schedule spreads over: blocks in a kernel, threads in a block."""
+        return math.prod(loop.units for loop in self.loops if loop.level == level)
+
+    def held_bytes(self, memory: str) -> int:
+        """What a block keeps in shared memory, or a thread in registers: boxes, and the states of reductions. Results that pass through
+        shared memory take the room of what nobody needs any more, but where teams still work, or another tile comes."""
+        held = 0
+        for place in self.places:
+            if place.memory == memory and place.verb != "via":
+                owners = math.prod(loop.units for loop in self.loops[place.depth :]) if memory == "register" else 1
+                held += (place.ring_bytes if place.access is not None else self._state_bytes(place)) // max(1, owners)
+        passing = sum(place.stop_bytes for place in self.places) if memory == "shared" else 0
+        return held + passing if self.goes_on else max(held, passing)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether a block still needs its operands' memory when it has results: its teams work apart, or it takes several tiles."""
+        return bool(self.teams) or any(loop.level == "block" and loop.units < loop.total for loop in self.loops)
+
+    def _state_bytes(self, place: Placed) -> int:
+        if place.verb != "accumulate":
+            return 0
+        results = math.prod(place.tile[a.name] for a in self.nest.spatial)
+        return results * self.nest.state_bytes
+
+    def kernels(self) -> Iterator[Loops]:
+        """The kernel that these are, after those that make what it computes in global memory."""
+        for p in self.places:
+            if p.stage is not None and p.memory == "global":
+                yield from p.stage.kernels()
+        yield self
+
+    def __str__(self) -> str:
+        lines = []
+        for depth, tile in enumerate(self.tiles):
+            lines += [str(self.loops[depth - 1])] if depth else []
+            lines += [f"  {p}" for p in self.places if p.depth == depth]
+            lines.append("  " + " ".join(f"{a}:{n}" for a, n in tile.items()))
+        return "\n".join(lines + ([f"vector {self.vector[0]}:{self.vector[1]}"] if self.vector else []))
+
+
+def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops, ...]:
+    """The loops of each kernel of a schedule in launch order; tasks that no step refines have none.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=64, j=100)
+    >>> Y = tl.define("Y", tl.sum(tl.input("X", tl.float32, i, j)[i, j], over=j), i)
+    >>> print(loops_of(tl.schedule(Y).tile(i=8).to(tl.block).split(j=16).vectorize(j=16))[0])
+      i:64 j:100
+    block i:8
+      i:8 j:100
+    walk j:7
+      i:8 j:16
+    vector j:16
+    """
+    computation = schedule.computation
+    steps = resolve_when(schedule.steps, axis_extents(computation), profile)
+    tasks = tasks_of(computation, steps)
+    caches = {m.name for m in profile.memories if m.cache} if profile is not None else PREFETCHED
+    prefix = prefix_of(steps)
+    own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
+    placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
+    made = {t for task in tasks[:-1] for t in task.outputs}
+    kernels = {t.name: task for task in tasks[:-1] for t in task.outputs if t.name in own}
+
+    def stage(step: Place) -> Task:
+        """What makes a placed definition: a kernel of its own, or what its readers' kernel lacks."""
+        if step in prefix:
+            return kernels[step.tensor_name]
+        return task_of(computation.tensor(step.tensor_name), lambda t: t.name in placed or t in made)
+
+    return tuple(
+        _Reading(task, computation, stage, caches).read(steps if task is tasks[-1] else ())
+        for task in tasks
+        if task is tasks[-1] or task.name not in own
+    )
+
+
+def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
+    """The loops of steps that only cut and place, for a nest whose axes are fused already."""
+    return _Reading(nest.task, None, None, PREFETCHED, nest).read(steps)
+
+
+class _Reading:
+    """Walks over the steps of one task, noting every cut and every place. stage: the task that a `compute` step makes."""
+
+    def __init__(
+        self,
+        task: Task,
+        computation: Computation | None,
+        stage: Callable[[Place], Task] | None,
+        caches: Collection[str],
+        nest: Nest | None = None,
+    ) -> None:
+        self.task, self.computation, self.stage_task, self.caches = task, computation, stage, caches
+        self.kinds: Mapping[str, str] = tensor_kinds(computation) if computation is not None else {}
+        self.nest = nest if nest is not None else nest_of(task)
+        self.spec = self.nest.spec
+        self.loops: list[Loop] = []
+        self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
+        self.whole = dict(self.nest.extents)  # extents as they were cut
+        self.places: list[Placed] = []
+        self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
+        self.vector: tuple[str, int] | None = None
+        self.instruction: str | None = None
+        self.binding: tuple[tuple[str, str], ...] = ()
+        self.teams: tuple[Team, ...] = ()
+
+    def read(self, steps: tuple[Step, ...]) -> Loops:
+        for step in steps:
+            self.add(step)
+        whole = tuple(self.loops), tuple(self.tiles), tuple(self.places)
+        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams, self.binding)
+
+    def add(self, step: Step) -> None:
+        match step:
+            case Fuse() | Unfuse():
+                self.spec = advance(self.spec, step, self.task, self.kinds)
+                self.nest = nest_of(self.task, self.spec)
+                # What is fused or divided was not cut: whole in every tile above, and the loops there have one round along it.
+                whole = {a.name: a.extent for a in self.nest.axes}
+                self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
+                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
+                self.whole = dict(self.tiles[-1])
+                self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in self.whole)) for x in self.loops]
+            case Spread(sizes, level, count, order):
+                self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
+            case Split(sizes=sizes, unroll=unroll, peel=peel):
+                self.cut(sizes, WALK, unroll, None, peel=peel)
+            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.whole:
+                self.vector = (axis, lanes)
+            case Do(instruction, binding):
+                self.instruction, self.binding = instruction, binding
+            case Place():
+                self.place(step)
+            case Units("block", teams):
+                self.teams = teams
+            case _:
+                pass  # inline: nothing is cut; holes: nothing is known
+
+    def cut(
+        self, sizes: Sizes, level: str, unroll: bool, count: int | None, order: Layout | None = None, peel: bool = False
+    ) -> None:
+        tile, rounds = dict(self.tiles[-1]), []
+        for axis, size in sizes:
+            # A stage may lack this axis if nothing reads the stage; lowering then skips or refuses it.
+            if isinstance(size, int) and axis in tile:
+                rounds.append((axis, -(-tile[axis] // size)))
+                tile[axis] = min(size, tile[axis])
+                self.whole[axis] = size
+        self.loops.append(Loop(tuple(rounds), level, unroll, count, order, peel))
+        self.tiles.append(tile)
+
+    def place(self, step: Place) -> None:
+        inner = step.steps or ()
+        access = self.placed_access(step)
+        key = (access.name, access.written) if access is not None else ("", ())
+        source = self.memory_of.get(key, "global") if step.verb != "via" else "global"
+        self.places.append(Placed(
+            step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout,
+            next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
+            next((s.instruction for s in inner if isinstance(s, Do)), None),
+            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
+            self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.whole),
+        ))  # fmt: skip
+        if step.verb != "via" and step.memory not in self.caches:
+            self.memory_of[key] = step.memory
+
+    def stop_bytes(self, inner: tuple[Step, ...]) -> int:
+        """What a stop in shared memory holds of the results at once, on their way."""
+        tile = {a.name: self.tiles[-1][a.name] for a in self.nest.spatial}
+        for step in inner:
+            match step:
+                case Fuse(name, axes):
+                    tile[name] = math.prod(tile.pop(a) for a in axes)
+                case Unfuse(axis, parts):
+                    del tile[axis]
+                    tile |= dict(parts)
+                case Split(sizes=sizes):
+                    tile |= {a: min(tile[a], n) for a, n in sizes if isinstance(n, int)}
+                case Place(verb="via", memory="shared"):
+                    return math.prod(tile.values()) * self.nest.writes[0].element_bytes
+        return 0
+
+    def placed_access(self, step: Place) -> Access | None:
+        """The read that a place is of: the one that it names, or the first of its tensor."""
+        if step.verb in ("accumulate", "via"):
+            return None
+        written = step.what.indices if isinstance(step.what, Read) else None
+        of_tensor = [a for a in self.nest.reads if a.name == step.tensor_name]
+        return next((a for a in of_tensor if written in (None, a.written)), None)
+
+    def stage(self, step: Place) -> Loops:
+        """The loops of what makes a placed definition."""
+        assert self.stage_task is not None
+        return _Reading(self.stage_task(step), self.computation, self.stage_task, self.caches).read(step.steps or ())

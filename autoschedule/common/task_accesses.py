@@ -1,0 +1,430 @@
+"""A task as the scheduler sees it: its axes, the box of a tensor that a tile touches, the operations of one point.
+
+Everything is read off the task's expressions by propagating extents through its indices; nothing here knows an operator. Axes are
+those of the spec that a schedule's first steps leave: fused ones stand for several.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
+from tilelang.core.lazy import cached_property
+from tilelang.core.simplify import linear
+from tilelang.schedules.spec import Spec, root_spec
+from tilelang.schedules.task import Task, reads
+
+Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
+
+
+def span(index: Expr, tile: Tile) -> int | None:
+    """From the least to the greatest value of an index while each axis runs over its extent in an aligned tile; None: memory decides.
+
+    A remainder that begins anew counts as if it went on: as many values, not the gap between them.
+
+    >>> from tilelang.core.expr import Axis
+    >>> i, r = Axis("i", 56), Axis("r", 3)
+    >>> span(i * 2 + r - 1, {"i": 8, "r": 3}), span(i // 4, {"i": 8}), span(i % 4, {"i": 8})
+    (17, 2, 4)
+    """
+    total = 1
+    for atom, factor in linear(index)[0]:
+        inner = _atom_span(atom, tile)
+        if inner is None:
+            return None
+        total += abs(factor) * (inner - 1)
+    return total
+
+
+def _atom_span(atom: Expr, tile: Tile) -> int | None:
+    match atom:
+        case Var(name=name):
+            return tile.get(name.removeprefix("@"), 1)
+        case Axis(name=name):
+            return tile.get(name, 1)
+        case Binary("//", left, Const(value=c)) if (inner := span(left, tile)) is not None:
+            divisor = int(c)
+            aligned = inner % divisor == 0 or divisor % inner == 0
+            return -(-inner // divisor) + (not aligned)
+        case Binary("%", left, Const(value=c)) if (inner := span(left, tile)) is not None:
+            return min(inner, int(c))
+        case _:
+            return None
+
+
+def _names(index: Expr) -> frozenset[str]:
+    return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
+
+
+def _value(index: Expr, at: Tile) -> int | None:
+    """The value of an index where every axis has a value (0 where none is said) and memory says 0; None where neither decides."""
+    total = linear(index)[1]
+    for atom, factor in linear(index)[0]:
+        match atom:
+            case Var(name=name):
+                inner: int | None = at.get(name.removeprefix("@"), 0)
+            case Axis(name=name):
+                inner = at.get(name, 0)
+            case Binary("//" | "%" as op, left, Const(value=c)):
+                whole = _value(left, at)
+                inner = None if whole is None else whole // int(c) if op == "//" else whole % int(c)
+            case Read():
+                inner = 0
+            case _:
+                inner = None
+        if inner is None:
+            return None
+        total += factor * inner
+    return total
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Access:
+    """One read, or the write, of a tensor at indices over the nest's axes. written: the same over the task's own axes, as a schedule
+    names a read; padded: a read outside the tensor gives a constant."""
+
+    tensor: Tensor
+    indices: tuple[Expr, ...]
+    written: tuple[Expr, ...] = ()
+    store: bool = False
+    padded: bool = False
+
+    @cached_property
+    def name(self) -> str:
+        return self.tensor.name
+
+    @cached_property
+    def element_bytes(self) -> int:
+        return self.tensor.dtype.bytes
+
+    @cached_property
+    def axes(self) -> frozenset[str]:
+        """The axes on which it depends: not those that are written and drop out, as in `i % 1`."""
+        return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
+
+    @cached_property
+    def gathered(self) -> bool:
+        """Whether an index is read from a tensor."""
+        return any(isinstance(e, Read) for i in self.indices for e in i.walk())
+
+    @cached_property
+    def divisions(self) -> int:
+        """How many quotients and remainders of one axis its indices take, at most."""
+        parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
+        return max((sum(a in names for names in parts) for a in self.axes), default=0)
+
+    @cached_property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one index of a dimension to the next, row-major."""
+        shape = self.tensor.shape
+        return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+    @cached_property
+    def _extents(self) -> Callable[[Tile], Any]:
+        """The extents of a tile along its axes, as one key."""
+        return operator.itemgetter(*sorted(self.axes)) if self.axes else lambda _: ()
+
+    @cached_property
+    def _boxes(self) -> dict[Any, tuple[int, ...]]:
+        """The boxes found so far, by the extents along its axes."""
+        return {}
+
+    @cached_property
+    def _beyond(self) -> dict[Any, tuple[int, ...]]:
+        """The same with what lies beyond the tensor."""
+        return {}
+
+    @cached_property
+    def _footprints(self) -> dict[Any, int]:
+        """The bytes of these boxes."""
+        return {}
+
+    @cached_property
+    def flat(self) -> Access:
+        """The same over as few dimensions as it takes: those that a fused axis goes through without a gap in memory are one."""
+        dims, indices = list(self.tensor.dims[:1]), list(self.indices[:1])
+        for dim, index in zip(self.tensor.dims[1:], self.indices[1:], strict=True):
+            together = indices[-1] * dim.extent + index
+            if len(linear(together)[0]) < len(linear(indices[-1])[0]) + len(linear(index)[0]):
+                dims[-1], indices[-1] = Axis(f"{dims[-1].name}_{dim.name}", dims[-1].extent * dim.extent), together
+            else:
+                dims.append(dim)
+                indices.append(index)
+        if len(dims) == len(self.indices):
+            return self
+        return dataclasses.replace(self, tensor=Tensor(self.name, self.tensor.dtype, tuple(dims)), indices=tuple(indices))
+
+    def _key(self, tile: Tile) -> Any:
+        """The extents of a tile along its axes; 1 along those that the tile does not name."""
+        try:
+            return self._extents(tile)
+        except KeyError:
+            return self._extents({**dict.fromkeys(self.axes, 1), **tile})
+
+    def box(self, tile: Tile) -> tuple[int, ...]:
+        """How far the region that a tile touches reaches along each dimension, at most all of it."""
+        key = self._key(tile)
+        found = self._boxes.get(key)
+        if found is None:
+            spans = (span(i, tile) for i in self.indices)
+            found = tuple(d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True))
+            self._boxes[key] = found
+        return found
+
+    def spans(self, tile: Tile) -> tuple[int, ...]:
+        """The same, where it reaches beyond the tensor, too."""
+        key = self._key(tile)
+        found = self._beyond.get(key)
+        if found is None:
+            found = tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+            self._beyond[key] = found
+        return found
+
+    def footprint_bytes(self, tile: Tile) -> int:
+        """Bytes of the region that `box` says."""
+        key = self._key(tile)
+        found = self._footprints.get(key)
+        if found is None:
+            found = self._footprints[key] = math.prod(self.box(tile)) * self.element_bytes
+        return found
+
+    def stride(self, axis: str) -> int | None:
+        """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
+        if axis not in self._strides:
+            gathered = (e for i in self.indices for e in i.walk() if isinstance(e, Read))
+            decided = any(axis in _names(e) for e in gathered)
+            first, second = self._offset({}), self._offset({axis: 1})
+            self._strides[axis] = None if decided or first is None or second is None else second - first
+        return self._strides[axis]
+
+    @cached_property
+    def _strides(self) -> dict[str, int | None]:
+        return {}
+
+    def run(self, axis: str, extent: int) -> int:
+        """How many points of an axis, from its beginning, lie one after another in memory without a gap; 1 where none do.
+
+        >>> import tilelang as tl
+        >>> n, k = tl.axes(n=6, k=4)
+        >>> Access(tl.input("B", tl.float32, k, n), (k, n)).run("n", 6)
+        6
+        """
+        if self.stride(axis) != 1:
+            return 1
+        return self.regular(axis, extent)
+
+    def regular(self, axis: str, extent: int) -> int:
+        """How many points of an axis, from its beginning, lie at its stride: all of them but where a fused axis ends a row."""
+        step = self.stride(axis)
+        if step is None or extent < 2:
+            return 1
+        if (axis, extent) not in self._regular:
+            first, low, high = self._offset({}) or 0, 1, extent
+            while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
+                middle = (low + high + 1) // 2
+                low, high = (
+                    (middle, high) if self._offset({axis: middle - 1}) == first + (middle - 1) * step else (low, middle - 1)
+                )
+            self._regular[axis, extent] = low
+        return self._regular[axis, extent]
+
+    @cached_property
+    def _regular(self) -> dict[tuple[str, int], int]:
+        return {}
+
+    def _offset(self, at: Tile) -> int | None:
+        found = [_value(i, at) for i in self.indices]
+        if any(v is None for v in found):
+            return None
+        return sum(v * s for v, s in zip(found, self.strides, strict=True) if v is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class NestAxis:
+    """An axis of a nest."""
+
+    name: str
+    extent: int
+    reduction: bool
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Nest:
+    """A task over the axes of a spec. accesses: its reads, then its writes. inner: the operations of one point, by name ("+", "*",
+    "exp", ...), its reduction's combination included; outer: those of one element of the output once its reduction is whole."""
+
+    task: Task
+    spec: Spec
+    axes: tuple[NestAxis, ...]
+    accesses: tuple[Access, ...]
+    inner: Mapping[str, int]
+    outer: Mapping[str, int]
+
+    @cached_property
+    def reads(self) -> tuple[Access, ...]:
+        return tuple(a for a in self.accesses if not a.store)
+
+    @cached_property
+    def factors(self) -> tuple[Access, ...]:
+        """The reads that reductions combine, all of them where there is none; what is left is read once for each finished element."""
+        values = (e for s in self.task.states for v in s.reduce.values for e in reads(v))
+        combined = {(r.tensor, r.indices) for e in values for r in (e.read if isinstance(e, Pad) else e,)}
+        return tuple(a for a in self.reads if (a.tensor, a.written) in combined or not self.task.states)
+
+    @cached_property
+    def computed(self) -> DType:
+        """The type that it computes in: of what reductions combine, else of its results."""
+        return self.task.states[0].reduce.values[0].dtype if self.task.states else self.task.values[0].dtype
+
+    @cached_property
+    def multiplied(self) -> DType | None:
+        """Of a sum of products the type of what is multiplied, before casts widen it."""
+        return multiplied_type(self.task.states[0].reduce) if self.task.states else None
+
+    @cached_property
+    def writes(self) -> tuple[Access, ...]:
+        return tuple(a for a in self.accesses if a.store)
+
+    @cached_property
+    def spatial(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if not a.reduction)
+
+    @cached_property
+    def reduced(self) -> tuple[NestAxis, ...]:
+        return tuple(a for a in self.axes if a.reduction)
+
+    def axis(self, name: str) -> NestAxis:
+        """The axis of a name; KeyError where there is none."""
+        return self._by_name[name]
+
+    @cached_property
+    def _by_name(self) -> dict[str, NestAxis]:
+        return {a.name: a for a in self.axes}
+
+    @cached_property
+    def extents(self) -> dict[str, int]:
+        return {a.name: a.extent for a in self.axes}
+
+    @cached_property
+    def points(self) -> int:
+        return math.prod(self.extents.values())
+
+    @property
+    def state_bytes(self) -> int:
+        """What the reductions keep for one element of the output."""
+        return sum(v.dtype.bytes for s in self.task.states for v in s.reduce.combiner.left)
+
+    @property
+    def outputs(self) -> int:
+        """Elements of one output."""
+        return math.prod(a.extent for a in self.spatial)
+
+    @cached_property
+    def flops(self) -> int:
+        """Operations of the whole nest; a multiply-add is two."""
+        return sum(self.inner.values()) * self.points + sum(self.outer.values()) * self.outputs
+
+    @cached_property
+    def compulsory_bytes(self) -> int:
+        """What must move once between memory and the device: of every tensor the part that is touched, read and written apart."""
+        whole: dict[tuple[str, bool], int] = {}
+        for a in self.accesses:
+            key = (a.name, a.store)
+            whole[key] = max(whole.get(key, 0), a.footprint_bytes(self.extents))
+        return sum(whole.values())
+
+    def fuse(self, name: str, parts: Sequence[str]) -> Nest:
+        """The nest with one axis in place of several, the last of them fastest.
+
+        >>> import tilelang as tl
+        >>> from tilelang.schedules.task import make_task
+        >>> p, q = tl.axes(p=3, q=4)
+        >>> Y = tl.define("Y", tl.input("X", tl.float32, p, q)[p, q] * 2, p, q)
+        >>> print(nest_of(make_task((Y,), lambda t: False)).fuse("pq", ("p", "q")).reads[0].run("pq", 12))
+        12
+        """
+        return nest_of(self.task, self.spec.fuse(name, tuple(parts)))
+
+
+def nest_of(task: Task, spec: Spec | None = None) -> Nest:
+    """The nest of a task over the axes of a spec (None: its own)."""
+    spec = root_spec(task) if spec is None else spec
+    by_name = {a.name: a for a in (*task.axes, *task.reduction_axes)}
+    there = {by_name[n]: value for n, value in spec.coordinates}
+    states = {t for s in task.states for t in s.tensors}
+    found: dict[tuple[Tensor, tuple[Expr, ...]], Access] = {}
+    for whole in (r for e in task.expressions() for r in reads(e)):
+        read = whole.read if isinstance(whole, Pad) else whole
+        if read.tensor not in states:
+            indices = tuple(substitute(i, there) for i in read.indices)
+            found.setdefault((read.tensor, indices), Access(read.tensor, indices, read.indices, False, isinstance(whole, Pad)))
+    writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
+    inner, outer = Counter[str](), Counter[str]()
+    for state in task.states:
+        for e in (*state.reduce.values, *state.reduce.combiner.result):
+            inner += operations(e)
+    for value in task.values:
+        (outer if task.states else inner).update(operations(value))
+    axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
+    return Nest(task, spec, axes, (*found.values(), *writes), dict(inner), dict(outer))
+
+
+def multiplied_type(reduce: Reduce) -> DType | None:
+    """Of a sum of products the type of what is multiplied, before casts widen it; None for other reductions.
+
+    >>> import tilelang as tl
+    >>> m, k = tl.axes(m=4, k=4)
+    >>> A, x, y = tl.input("A", tl.float32, m, k), tl.input("x", tl.float32, k), tl.input("y", tl.float64, k)
+    >>> products = [tl.define("Y", tl.sum(A[m, k] * v[k], over=k), m).definition for v in (x, y)]
+    >>> [multiplied_type(of.reduction).name for of in products]
+    ['float32', 'float64']
+    """
+    value = reduce.values[0]
+    if reduce.combiner.name != "sum" or not isinstance(value, Binary) or value.op != "*":
+        return None
+    left, right = _narrow(value.left), _narrow(value.right)
+    return max(left, right, key=lambda t: t.bytes) if left.kind == right.kind else value.dtype
+
+
+def _narrow(e: Expr) -> DType:
+    """The type that a value has before it is widened."""
+    while isinstance(e, Cast) and e.operand.dtype.kind == e.type.kind and e.operand.dtype.bytes <= e.type.bytes:
+        e = e.operand
+    return e.dtype
+
+
+def operations(expr: Expr) -> Counter[str]:
+    """How often each operation on values stands in an expression, each shared part once; indices are not counted.
+
+    >>> from tilelang import axes, exp, float32, input
+    >>> i = axes(i=4)
+    >>> X = input("X", float32, i)
+    >>> sorted(operations(exp(X[i]) * X[i] + 1).items())
+    [('*', 1), ('+', 1), ('exp', 1)]
+    """
+    found, seen, stack = Counter[str](), set[Expr](), [expr]
+    while stack:
+        e = stack.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        match e:
+            case Read() | Pad():
+                continue
+            case Binary(op=op) | Unary(op=op):
+                found[op] += 1
+            case Call(name=name):
+                found[name] += 1
+            case Select() | Cast():
+                found[type(e).__name__.lower()] += 1
+            case _:
+                pass
+        stack += [c for c in e.children() if isinstance(c, Expr)]
+    return found

@@ -1,0 +1,342 @@
+"""What misses a cache: for every tensor that a schedule touches, the lines that come from beyond, walk by walk from the innermost out.
+
+A walk over an axis that a tensor has brings new lines, save those that windows share. A walk over another axis finds its lines again
+where all that one round of it touches fits the cache and the tensor's rows find places there; else it brings them anew. A table of
+pages is a cache whose lines are pages.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.loop_summary import PREFETCHED, Loops, Placed
+from tilelang.autoschedule.common.task_accesses import Access, Tile
+
+LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
+
+
+@dataclasses.dataclass(frozen=True)
+class Cache:
+    """One cache of a core: its size, the places that a line may take (None: any), and the bytes that come from beyond it in a cycle
+    (None: it takes no time). page_bytes: of the pages in which memory is found (0: unknown)."""
+
+    name: str
+    bytes: int
+    ways: int | None
+    line_bytes: int
+    beyond: float | None = None
+    page_bytes: int = 0
+
+    def lost(self, working_set: float) -> float:
+        """The share of lines that are not found again where so many bytes are used between: none up to half of the cache, whose pages
+        share places.
+
+        >>> [round(Cache("l2", 1 << 20, 16, 64).lost(n << 19), 2) for n in (1, 2, 4)]
+        [0.0, 0.29, 1.0]
+        """
+        filled = working_set / max(1, self.bytes)
+        if filled <= LOST[0][0]:
+            return LOST[0][1]
+        for (x0, y0), (x1, y1) in itertools.pairwise(LOST):
+            if filled < x1:
+                return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
+        return 1.0
+
+    def footprint(self, access: Access, box: tuple[int, ...]) -> int:
+        """Bytes of the lines that a box touches: rows that lie apart begin and end in lines of their own."""
+        return lines_bytes(access, box, self.line_bytes)
+
+    def holds(self, access: Access, box: tuple[int, ...]) -> bool:
+        """Whether the rows of a box find places: rows that lie a power of two apart share the same few. Ways larger than a page have
+        some places twice and others not at all, as pages come to lie: half of them are there for certain."""
+        if self.ways is None:
+            return True
+        ways = self.ways // 2 if 0 < self.page_bytes < self.bytes // self.ways else self.ways
+        return _places(access, box, ways, max(1, self.bytes // (self.ways * self.line_bytes)), self.line_bytes)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_bytes: int) -> bool:
+    """Whether the rows of a box all fit into a cache of `sets` sets of `ways` lines each, without evicting each other."""
+    row = box[-1] * access.element_bytes if box else access.element_bytes
+    lines = -(-row // line_bytes)
+    for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):
+        apart = stride * access.element_bytes
+        reached = sets if apart % line_bytes else sets // math.gcd(apart // line_bytes, sets)
+        if extent * lines > ways * min(sets, lines * reached):
+            return False
+    return True
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
+    """The bytes that a box touches, in whole cache lines of `line_bytes`."""
+    rows, run = rows_of(access, box, line_bytes)
+    within = any(s * access.element_bytes % line_bytes for s in access.strides[:-1])
+    return rows * (run - min(run, access.element_bytes if within else line_bytes) + line_bytes)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int, int]:
+    """The rows of a box, and the bytes that one reaches over: rows that begin so near to each other are one."""
+    rows, run = 1, access.element_bytes
+    for extent, stride in zip(reversed(box), reversed(access.strides), strict=True):
+        apart = stride * access.element_bytes
+        if rows == 1 and apart <= max(run, near_bytes):
+            run += (extent - 1) * apart
+        else:
+            rows *= extent
+    return rows, run
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Walk:
+    """Rounds along one axis, one after another. inside, outside: the tiles of one round and of all, by number; depth: of its loop."""
+
+    axis: str
+    rounds: int
+    inside: int
+    outside: int
+    depth: int
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stream:
+    """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
+    its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
+    what one byte of it is worth between caches. past: it goes past them. border: as many times as large is a copy with what lies around
+    the tensor. fetched: the share of its lines that are prefetched while others are computed with."""
+
+    access: Access
+    packed: bool = False
+    points: bool = False
+    outer: int | None = None
+    inner: int = 0
+    weight: float = 1.0
+    past: bool = False
+    border: float = 1.0
+    fetched: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Follow:
+    """How a core fetches ahead: it follows so many rows at once, each once so many of its lines are read; a row that begins so near
+    behind another one is the same."""
+
+    rows: int
+    lines: float
+    near_bytes: int
+
+
+class Traffic:
+    """The walks and the streams of a kernel: what every cache is asked about.
+
+    depth: loops inside which a body stands; pieces: loops inside which results stay in registers.
+    """
+
+    def __init__(self, loops: Loops, depth: int, pieces: int) -> None:
+        self.pieces = pieces
+        self.streams = list(streams(loops))
+        self.tiles: list[Tile] = [loops.tiles[0]]
+        self.walks: list[Walk] = []  # the innermost first; each has as many rounds as its axis needs, not as its cuts do
+        self._boxes: dict[Access, list[tuple[int, ...]]] = {}
+        self._sizes: dict[tuple[Stream, int], list[int]] = {}
+        self._found: dict[str, list[tuple[Stream, float]]] = {}
+        self._sets: dict[int, list[int]] = {}  # by the bytes of a line
+        self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
+        for d in range(depth):
+            for axis, _ in loops.loops[d].rounds:
+                tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
+                rounds = -(-tile[axis] // size)
+                if rounds > 1:
+                    self.walks.append(Walk(axis, rounds, len(self.tiles), len(self.tiles) - 1, d))
+                    self.tiles.append({**tile, axis: size})
+        self._cut = ["", *(w.axis for w in self.walks)]  # the one axis along which a tile differs from the one around it
+        self.walks.reverse()
+        outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
+        self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, which lie in one place
+
+    def boxes(self, access: Access) -> list[tuple[int, ...]]:
+        """The boxes of all tiles, by number."""
+        found = self._boxes.get(access)
+        if found is None:
+            found = self._boxes[access] = []
+            for axis, tile in zip(self._cut, self.tiles, strict=True):
+                found.append(access.box(tile) if not found or axis in access.axes else found[-1])
+        return found
+
+    def rows(self, s: Stream) -> int:
+        """How many rows, apart from each other, the innermost round reads of."""
+        return rows_of(s.access, self.boxes(s.access)[-1], s.access.element_bytes)[0]
+
+    def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
+        """For every stream the bytes of the lines that come from beyond a cache, in the whole kernel."""
+        if cache.name not in self._found:
+            lost = self._lost(cache)
+            self._found[cache.name] = [(s, self._missed(s, cache, lost)) for s in self.streams]
+        return self._found[cache.name]
+
+    def _lost(self, cache: Cache) -> list[float]:
+        """The share of lines that a cache does not find again, walk by walk."""
+        sets = self._sets.get(cache.line_bytes)
+        if sets is None:
+            sets = self._sets[cache.line_bytes] = self._working_sets(cache)
+        return [cache.lost(n) for n in sets]
+
+    def begun(self, cache: Cache, follow: Follow) -> list[tuple[float, float]]:
+        """Lines that come from beyond a cache before they are fetched ahead, the first ones of each row that begins: how many, and how
+        many bytes a core touched since it read them last, infinite where it never did. Nothing is read of lines that are written whole,
+        past the caches."""
+        lost, found = self._lost(cache), list[tuple[float, float]]()
+        for s, moved in self.missed(cache):
+            if not (s.packed or s.past or s.fetched):
+                rows = self._begun(s, cache, lost, follow)
+                lines = min(moved / cache.line_bytes, s.weight * follow.lines * sum(rows.values()))
+                found += [(lines * n / sum(rows.values()), since) for since, n in rows.items()]
+        return found
+
+    def begun_past(self, cache: Cache) -> float:
+        """How many rows a kernel begins to write past the caches: every one counts, as nothing is fetched ahead for it."""
+        lost, alone = self._lost(cache), Follow(1, 1.0, 0)
+        return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
+
+    def _walked(self, s: Stream) -> list[tuple[int, Walk, bool]]:
+        """The walks that count for a stream, by number, each with whether it goes along one of the stream's axes."""
+        found = self._chosen.get(s)
+        if found is None:
+            last, axes = self._last(s), s.access.axes
+            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.walks) if w.depth < last]
+        return found
+
+    def _last(self, s: Stream) -> float:
+        """The depth of the loop that begins what a stream takes no part in."""
+        return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
+
+    def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
+        """How many rows of a stream begin beyond a cache, by the bytes that a core touched since they began last."""
+        boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
+        chosen = self._walked(s)
+        rows = alive = rows_of(s.access, boxes[chosen[0][1].inside], follow.near_bytes)[0] if chosen else 1
+        found, most = {math.inf: float(rows)}, alive
+        for number, walk, along in chosen:
+            missing, touched, first = lost[number], sets[number], 1.0
+            if along:
+                wider = rows_of(s.access, boxes[walk.outside], follow.near_bytes)[0]
+                begins = wider > rows or most > follow.rows
+                alive, rows = alive * wider // rows, wider
+                most = max(most, alive)
+                if not begins:
+                    continue
+                first = min(walk.rounds, sizes[walk.outside] / sizes[walk.inside])
+            again, once = (walk.rounds - first) * missing, found[math.inf]
+            found = {apart: n * (first + (again if apart < math.inf else 0.0)) for apart, n in found.items()}
+            if again > 0:
+                found[float(touched)] = found.get(float(touched), 0.0) + once * again
+        return found
+
+    def _sized(self, s: Stream, cache: Cache) -> list[int]:
+        """The bytes that each tile touches of a stream, by number: in whole lines, where it is not packed."""
+        key = (s, 0 if s.packed else cache.line_bytes)
+        found = self._sizes.get(key)
+        if found is None:
+            found = self._sizes[key] = []
+            boxes = [tuple(t[a] for a in s.access.axes) for t in self.tiles] if s.points else self.boxes(s.access)
+            for axis, box in zip(self._cut, boxes, strict=True):
+                if found and axis not in s.access.axes:
+                    found.append(found[-1])
+                elif s.packed:
+                    found.append(int(math.prod(box) * s.access.element_bytes * s.border))
+                else:
+                    found.append(cache.footprint(s.access, box))
+        return found
+
+    def _working_sets(self, cache: Cache) -> list[int]:
+        """Bytes that one round of each walk touches: of what is copied, before the copy or after it; of results, where none are
+        summed."""
+        found = [0] * len(self.walks)
+        for s in self.streams:
+            sizes, last = self._sized(s, cache), math.inf if s.packed else self._last(s)
+            copy = self._copies[s] if s.packed else 0
+            for number, walk in enumerate(self.walks):
+                if walk.depth < last:
+                    found[number] += sizes[copy if s.packed and walk.depth < s.inner else walk.inside]
+        return found
+
+    def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
+        chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
+        found = start = float(sizes[chosen[0][1].inside if chosen else 0])
+        again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box is another one
+        for number, walk, along in chosen:
+            missing = lost[number]
+            if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
+                found = found * (1 + (walk.rounds - 1) * missing) + again * missing * walk.rounds
+                again = 0.0
+                continue
+            if missing < 1.0 and not s.packed:
+                if moved:
+                    held, moved = cache.holds(s.access, boxes[walk.inside]), False
+                missing = missing if held else 1.0
+            moved = moved or along
+            if along:
+                whole = float(sizes[walk.outside])
+                least, start = min(float(walk.rounds), whole / start), whole
+                found *= least + (walk.rounds - least) * missing
+            elif missing:
+                found *= 1.0 + (walk.rounds - 1.0) * missing
+        return found * s.weight
+
+
+def streams(loops: Loops) -> Iterator[Stream]:
+    """Every tensor that a kernel reads or writes: as it lies, and where it is staged as it is packed, too."""
+    staged = staged_places(loops)
+    stream = any(p.stream for p in loops.places)
+    waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
+    touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # an empty tensor never is
+    for access in (access.flat for access in touched):
+        place = staged.get(access.name) if not access.store else None
+        if access.store and waiting is not None:
+            yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)
+            yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # sums are read and written
+        elif place is None:
+            written = access.store and not stream  # a line is read before a part of it is written
+            yield Stream(access, weight=2.0 if written else 1.0, past=access.store and stream)
+        elif place.verb == "compute":
+            yield Stream(access, packed=True, points=place.by_points, inner=place.depth)
+        else:
+            border = 1.0 if place.by_points else math.prod(place.spans) * access.element_bytes / place.box_bytes
+            yield Stream(access, outer=place.depth, fetched=fetched_share(loops, place))
+            yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
+
+
+def fetched_share(loops: Loops, place: Placed) -> float:
+    """The share of a copy's lines that a prefetch brings before it: of each round but the first."""
+    assert place.access is not None
+    name, depth = place.access.name, place.depth
+    beside = [p for p in loops.places if p.depth == depth and p.access is not None and p.access.name == name]
+    if depth and any(p.ahead and p.memory in PREFETCHED for p in beside):
+        rounds = loops.loops[depth - 1].rounds[-1][1] if loops.loops[depth - 1].rounds else 1
+        return 1.0 - 1.0 / rounds
+    return 0.0
+
+
+def staged_places(loops: Loops) -> dict[str, Placed]:
+    """Where tensors lie in memory of the block, by name."""
+    return {
+        p.access.name: p for p in loops.places if p.access is not None and p.verb in ("load", "compute") and p.memory == "shared"
+    }
+
+
+def touched_bytes(loops: Loops) -> int:
+    """Bytes of all tensors that a kernel touches in memory, those of its stages too, but for what it keeps on chip."""
+    inside = [(p.access, p.stage) for p in loops.places if p.stage is not None and p.memory != "global"]
+    made = {access.name for access, _ in inside if access is not None}
+    whole: dict[str, int] = {}
+    for nest in (loops.nest, *(stage.nest for _, stage in inside)):
+        for a in nest.accesses:
+            if a.name not in made:
+                whole[a.name] = max(whole.get(a.name, 0), a.footprint_bytes(nest.extents))
+    return sum(whole.values())

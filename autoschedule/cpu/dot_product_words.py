@@ -1,0 +1,310 @@
+"""Products of small integers by dot products of words, on cores with vectors: `vpdpbusd`, `sdot` and their like.
+
+Such an instruction adds to every 32-bit lane the products of a few neighbours along a reduction: those of one row, which every lane
+gets, and the lane's own. Counted in such words the nest is a product of 32-bit elements, so growth, search and model treat it as they
+treat any other: `in_words` makes that nest of a nest, and such loops of loops; `spelled` makes steps in words those of the nest itself.
+
+Only integers are multiplied so without being asked: their sums are the same in every order. Instructions for floating point round in
+their own way and take small numbers as 0, so they are for schedules that name them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.common.matrix_units import usable
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.computations.computation import Tensor
+from tilelang.core.dtype import DType, int32
+from tilelang.core.expr import INDEX, Axis, Binary, Cast, Expr, Pad, Read, Var, substitute
+from tilelang.core.layout import Layout
+from tilelang.core.lazy import cached_property
+from tilelang.instructions.instruction import Instruction
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Vectorize
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.cpu.device import Cores
+
+
+@dataclasses.dataclass(frozen=True)
+class Dot:
+    """A dot product of one thread. lanes: of its results; depth: how many neighbours along the reduction it adds up; row, lane, result:
+    the types of what goes to all lanes, of what each has for itself, and of the sums; columns, reduced: its axes' names."""
+
+    made: Instruction
+    lanes: int
+    depth: int
+    row: DType
+    lane: DType
+    result: DType
+    columns: str
+    reduced: str
+
+
+@functools.lru_cache(maxsize=64)
+def dots(profile: Profile) -> tuple[Dot, ...]:
+    """The dot products of words that a device has, for integers; the widest first."""
+    found = [dot for made in usable(profile, ()) if made.level == "thread" and (dot := _dot_of(made)) is not None]
+    return tuple(sorted(found, key=lambda dot: -dot.lanes))
+
+
+def _dot_of(made: Instruction) -> Dot | None:
+    """An instruction as a dot product of words; None where it is something else."""
+    means, axes = made.means, (made.means.target_axes, made.means.reduced)
+    if means.combiner != "sum" or [len(a) for a in axes] != [1, 1] or made.operand(made.writes).memory != "register":
+        return None
+    (columns,), (reduced,) = axes
+    reads = sorted(_factors(means.value) or (), key=lambda r: len(r.indices))
+    if [set(r.indices) for r in reads] != [{reduced}, {reduced, columns}]:
+        return None
+    row, lane, result = (made.operand(name) for name in (*(r.tensor.name for r in reads), made.writes))
+    fragment, whole = lane.fragment, any(len(o.dtypes) != 1 or o.memory != "register" for o in (row, lane))
+    if whole or fragment is None or result.dtypes[0].bytes != 4 or result.dtypes[0].kind not in ("int", "uint"):
+        return None
+    at = [d.name for d in lane.dims]
+    wanted = [{reduced.name: slot % reduced.extent, columns.name: slot // reduced.extent} for slot in range(fragment.slots)]
+    if fragment.lanes != 1 or fragment.table[0].tolist() != [[point[d] for d in at] for point in wanted]:
+        return None
+    if row.dtypes[0].bytes * reduced.extent != 4 or lane.dtypes[0].bytes * reduced.extent != 4:
+        return None
+    types = row.dtypes[0], lane.dtypes[0], result.dtypes[0]
+    return Dot(made, columns.extent, reduced.extent, *types, columns.name, reduced.name)
+
+
+def _factors(value: Expr) -> tuple[Read, Read] | None:
+    """Both reads, padded or not, of a product of two that are cast to its type; None where a value is something else."""
+    if not isinstance(value, Binary) or value.op != "*":
+        return None
+    wholes = [side.operand for side in (value.left, value.right) if isinstance(side, Cast)]
+    reads = [e.read if isinstance(e, Pad) else e for e in wholes]
+    first, second = reads if len(reads) == 2 else (None, None)
+    return (first, second) if isinstance(first, Read) and isinstance(second, Read) else None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Words:
+    """A nest whose words are multiplied by dot products. dots: by their lanes; row, lane: the reads of what goes to all lanes, and of
+    what each has for itself; reduced: the axis whose neighbours make a word."""
+
+    nest: Nest
+    dots: Mapping[int, Dot]
+    row: Access
+    lane: Access
+    reduced: str
+
+    @cached_property
+    def depth(self) -> int:
+        return next(iter(self.dots.values())).depth
+
+    def count(self, sizes: Mapping[str, int]) -> dict[str, int]:
+        """Extents in words."""
+        return {a: -(-n // self.depth) if a == self.reduced else n for a, n in sizes.items()}
+
+    def name(self, access: Access, axis: str, layout: Layout | None) -> str:
+        """The name that an axis has in the region of a read: that of its dimension; its own where the region is laid out over axes."""
+        dims = {d.name for d in access.tensor.dims}
+        if layout is not None and set(layout.dims) != dims:
+            return axis
+        return next((d.name for d, i in zip(access.tensor.dims, access.indices, strict=True) if _is_axis(i, axis)), axis)
+
+    @cached_property
+    def counted(self) -> Nest:
+        """The nest in words."""
+        extents = self.count(self.nest.extents)
+        axes = tuple(dataclasses.replace(a, extent=extents[a.name]) for a in self.nest.axes)
+        operation = {max(self.dots.items())[1].made.name: 1}
+        return dataclasses.replace(self.nest, axes=axes, accesses=tuple(map(self.access, self.nest.accesses)), inner=operation)
+
+    @cached_property
+    def _accesses(self) -> dict[Access, Access]:
+        return {access: self._in_words(access) for access in (self.row, self.lane)}
+
+    def access(self, access: Access) -> Access:
+        """A read of the nest as it is in words."""
+        return self._accesses.get(access, access)
+
+    def _in_words(self, access: Access) -> Access:
+        along = self.name(access, self.reduced, None)
+        dims = tuple(Axis(d.name, -(-d.extent // self.depth)) if d.name == along else d for d in access.tensor.dims)
+        return dataclasses.replace(access, tensor=Tensor(access.name, int32, dims))
+
+    @cached_property
+    def staged(self) -> frozenset[str]:
+        """What cannot be read where it lies: the lanes' operand, and a row that is padded, or whose neighbours lie apart."""
+        apart = self.row.padded or self.row.stride(self.reduced) != 1
+        return frozenset((self.lane.name, self.row.name) if apart else (self.lane.name,))
+
+    def takes(self, vector: tuple[str, int] | None) -> bool:
+        """Whether one of the instructions has its lanes along such vectors."""
+        if vector is None or vector[1] not in self.dots or vector[0] not in {a.name for a in self.nest.spatial}:
+            return False
+        return vector[0] in self.lane.axes and vector[0] not in self.row.axes
+
+
+def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Words]:
+    """A nest by dot products of words, in each way that a device can. reduced: along this axis only."""
+    states = nest.task.states
+    if len(states) != 1 or states[0].reduce.combiner.name != "sum" or states[0].reduce.condition is not None:
+        return
+    reads = _factors(states[0].reduce.values[0])
+    if reads is None:
+        return
+    found = [[a for a in nest.reads if (a.tensor, a.written) == (r.tensor, r.indices)] for r in reads]
+    if any(len(a) != 1 or sum(r.name == a[0].name for r in nest.reads) > 1 for a in found):
+        return
+    (first,), (second,) = found
+    for row, lane in ((first, second), (second, first)):
+        types = row.tensor.dtype, lane.tensor.dtype, states[0].reduce.values[0].dtype
+        fitting = {dot.lanes: dot for dot in device.dots if (dot.row, dot.lane, dot.result) == types}
+        depth = max((dot.depth for dot in fitting.values()), default=0)
+        axes = [a for a in nest.reduced if reduced in (None, a.name) and a.extent >= depth]
+        along = [a for a in axes if _alone(row, a.name) and _alone(lane, a.name)]
+        if fitting and along:
+            axis = max(along, key=lambda a: (row.stride(a.name) == 1, a.extent))
+            yield Words(nest, fitting, row, lane, axis.name)
+
+
+def _alone(access: Access, axis: str) -> bool:
+    """Whether an axis is one index of a read by itself, and in no other."""
+    along = [i for i in access.indices if any(_is_axis(e, axis) for e in i.walk())]
+    return len(along) == 1 and _is_axis(along[0], axis)
+
+
+def _is_axis(index: object, name: str) -> bool:
+    return isinstance(index, (Var, Axis)) and index.name.removeprefix("@") == name
+
+
+# ---------------------------------------------------------------- loops
+
+
+def in_words(loops: Loops, device: Cores) -> Loops:
+    """The loops of a schedule that ends in a dot product of words, in words; other loops as they are."""
+    if loops.instruction is None or (dot := next((d for d in device.dots if d.made.name == loops.instruction), None)) is None:
+        return loops
+    bound = dict(loops.binding)
+    vector = bound.get(dot.columns, dot.columns), dot.lanes
+    made = next((w for w in words(loops.nest, device, bound.get(dot.reduced, dot.reduced)) if w.takes(vector)), None)
+    if made is None:
+        return loops
+    try:
+        places = tuple(_placed(p, made) for p in loops.places if not _broadcast(p, made))
+    except NotInWords:
+        return loops
+    tiles = tuple(map(made.count, loops.tiles))
+    return dataclasses.replace(loops, nest=made.counted, tiles=tiles, places=places, vector=vector)
+
+
+class NotInWords(Exception):
+    """A layout that has the neighbours of a word apart."""
+
+
+def _broadcast(place: Placed, made: Words) -> bool:
+    """Whether a place is what the instruction takes of a row, in registers: it goes to all lanes as one element does."""
+    return place.access is made.row and place.memory == "register"
+
+
+def _placed(place: Placed, made: Words) -> Placed:
+    tile, cut = made.count(place.tile), made.count(place.cut)
+    if place.access is None or place.access not in (made.row, made.lane):
+        return dataclasses.replace(place, tile=tile, cut=cut)
+    layout, vector = place.layout, place.vector
+    name = made.name(place.access, made.reduced, layout)
+    if vector is not None and vector[0] == name:
+        vector = (name, vector[1] // made.depth) if vector[1] >= 2 * made.depth else None
+    if place.memory == "shared" and layout is not None and layout.terms:
+        layout = _layout_in_words(layout, Var(name, INDEX), made.depth)
+    return dataclasses.replace(place, access=made.access(place.access), tile=tile, cut=cut, layout=layout, vector=vector)
+
+
+def _layout_in_words(layout: Layout, variable: Var, depth: int) -> Layout:
+    """The layout of words where that of their elements has their neighbours last."""
+    whole, rest = variable // depth, variable % depth
+    terms = tuple(variable if t == whole else t for t in layout.terms[:-1])
+    if layout.terms[-1] != rest or whole in terms or rest in terms:
+        raise NotInWords
+    return dataclasses.replace(layout, terms=terms)
+
+
+# ---------------------------------------------------------------- steps
+
+
+def spelled(steps: tuple[Step, ...], made: Words) -> tuple[Step, ...]:
+    """Steps in words that end in vectors, as steps of the nest itself, which end in the instruction."""
+    *above, vector = steps
+    assert isinstance(vector, Vectorize) and isinstance(vector.lanes, int)
+    return tuple(_Spelling(made, vector.axis, vector.lanes).steps(above))
+
+
+class _Spelling:
+    """Writes steps in words as steps of a nest. layouts: of the operands in shared memory, by name."""
+
+    def __init__(self, made: Words, axis: str, lanes: int) -> None:
+        self.made, self.axis, self.lanes = made, axis, lanes
+        self.layouts: dict[str, Layout | None] = {}
+        self.loaded = False  # whether the lanes' operand is in registers
+
+    def steps(self, above: list[Step]) -> Iterator[Step]:
+        made = self.made
+        walks = [n for n, s in enumerate(above) if isinstance(s, Split) and not s.unroll and made.reduced in dict(s.sizes)]
+        if walks and made.nest.extents[made.reduced] % made.depth:  # the last word is not whole: only its round looks for the end
+            above[walks[-1]] = above[walks[-1]].replace(peel=True)
+        for step in above:
+            yield self.step(step)
+        if not self.loaded:
+            yield self.registers(made.lane, self.axis, self.lanes)
+        yield self.registers(made.row, made.reduced, made.depth)
+        dot = made.dots[self.lanes]
+        yield Do(dot.made.name, ((dot.columns, self.axis), (dot.reduced, made.reduced)))
+
+    def step(self, step: Step) -> Step:
+        match step:
+            case Tile(sizes=sizes) | Split(sizes=sizes):
+                return step.replace(sizes=tuple((a, self.size(a, n) if isinstance(n, int) else n) for a, n in sizes))
+            case Place(verb="load", memory="shared") if step.tensor_name in (self.made.row.name, self.made.lane.name):
+                return self.staged(step)
+            case Place(verb="load", memory="register"):
+                self.loaded |= step.tensor_name == self.made.lane.name
+        return step
+
+    def size(self, axis: str, size: int) -> int:
+        """An extent in elements; of the vectors' axis in whole vectors, for the instruction takes no less."""
+        if axis == self.axis:
+            return -(-size // self.lanes) * self.lanes
+        return size * self.made.depth if axis == self.made.reduced else size
+
+    def registers(self, access: Access, axis: str, lanes: int) -> Place:
+        """The load of what the instruction takes of an operand, in vectors along an axis."""
+        name = self.made.name(access, axis, self.layouts.get(access.name))
+        return Place("load", access.name, "register", steps=(Vectorize(name, lanes),))
+
+    def staged(self, step: Place) -> Place:
+        """The load of an operand in shared memory, where the elements of a word lie side by side."""
+        made = self.made
+        access = made.row if step.tensor_name == made.row.name else made.lane
+        names, layout = [d.name for d in access.tensor.dims], step.layout
+        if layout is None:
+            if access is made.row and names[-1] == made.name(access, made.reduced, None):
+                return step.replace(steps=None)  # they do so in the tensor
+            layout = Layout(tuple(Var(n, INDEX) for n in names))
+        name = made.name(access, made.reduced, layout)
+        word = Var(name, INDEX)
+        terms = tuple(substitute(t, {word: word // made.depth}) for t in layout.terms)
+        layout = self.layouts[access.name] = layout.replace(terms=(*terms, word % made.depth))
+        return step.replace(layout=layout, steps=self.moved(step.steps, access, name))
+
+    def moved(self, steps: tuple[Step, ...] | None, access: Access, name: str) -> tuple[Step, ...] | None:
+        """A move by whole words where their elements lie side by side in memory; else by vectors of what does, one element of each word
+        after another."""
+        depth = self.made.depth
+        if access.stride(self.made.reduced) == 1:
+            return (Vectorize(name, depth),)
+        match steps:
+            case (Vectorize(axis, lanes),):
+                return Split(((name, depth), (axis, lanes))), Split(((name, 1),), unroll=True), Vectorize(axis, lanes)
+            case _:
+                return None

@@ -1,0 +1,414 @@
+"""Tiles grown from the innermost level outward: what to fuse, whose vectors, which registers, which block.
+
+No operator is known here. Fusions, vectors and what is staged follow from the boxes and strides of a nest's accesses; extents from
+the numbers of the device. What comes out are seeds: the search looks around them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.loop_summary import read_steps
+from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.model import leaf_cycles, result_cycles
+from tilelang.autoschedule.cpu.tile import (
+    BOX,
+    PANELS,
+    Fusions,
+    RTile,
+    boxed,
+    by_points,
+    overlaps,
+    scattered,
+    shared_bytes,
+    stays,
+    steps,
+    walked,
+)
+from tilelang.autoschedule.cpu.tile_size_selection import sized
+
+KEPT_PIECES = 6  # register tiles that growth goes on with
+KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
+# Of large blocks, as in `_large`: long rows are fetched ahead while they are read; those stored past the caches begin slowly.
+LARGE_SIDES = (4, 0.25), (2, 1)
+SQUARES_AHEAD = 4  # how many squares before their use their lines are fetched: these take as long as memory needs to answer
+LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
+
+
+# ---------------------------------------------------------------- fused axes
+
+
+def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
+    """The nest with every fusion that costs nothing; and, where windows are left, with all neighbours of one kind fused."""
+    free, made = _fuse_all(nest, free_only=True)
+    yield free, made
+    every, whole = _fuse_all(nest, free_only=False)
+    if _walks(whole) < _walks(made):
+        yield every, whole
+
+
+def _walks(nest: Nest) -> int:
+    return sum(a.extent > 1 for a in nest.axes)
+
+
+def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
+    fusions: list[tuple[str, tuple[str, ...]]] = []
+    taken = set(nest.extents)
+    for kind in (False, True):
+        group: list[str] = []
+        for axis in [*(a for a in nest.axes if a.reduction == kind), None]:
+            if axis is not None and (not group or _may_fuse(nest, group[-1], axis.name, free_only)):
+                group.append(axis.name)
+                continue
+            if len(group) > 1:
+                name = "_".join(group)
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                fusions.append((name, tuple(group)))
+            group = [axis.name] if axis is not None else []
+    for name, parts in fusions:
+        nest = nest.fuse(name, parts)
+    return tuple(fusions), nest
+
+
+def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
+    """Whether two neighbours can be one axis; free: in every access its steps go on where the inner one ends."""
+    extent = nest.axis(inner).extent
+    if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
+        return False
+    accesses = nest.accesses if free_only else nest.writes if not nest.axis(inner).reduction else ()
+    for a in accesses:
+        first, second = a.stride(outer), a.stride(inner)
+        if first is None or second is None or first != second * extent or a.regular(inner, extent) < extent:
+            return False
+        if a.padded and second:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- vectors
+
+
+def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
+    """Axes along which some access goes from one element to the next, the result's own first, with the lanes along each."""
+    found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
+    direct = any(r.stride(a) == 1 for a in found for r in nest.reads)
+    if not found or (not direct and nest.reduced):
+        least = 2 if not found else device.lanes
+        found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}
+    copied = any(needed(nest, r, a) for a in found for r in nest.reads if a in r.axes)
+    if nest.reduced and (copied or not direct or all(nest.extents[a] < 2 * device.lanes for a in found)):
+        found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _apart(nest, a.name)}
+    widest = max(a.element_bytes for a in nest.accesses)
+    lanes = max(1, device.lanes * 4 // max(4, widest))
+    chosen = []
+    for axis in found:
+        most = min(lanes, 1 << (nest.extents[axis] - 1).bit_length())
+        least = min(lanes, 1 << (nest.extents[axis].bit_length() - 1))
+        chosen += [(axis, n) for n in dict.fromkeys((most, least))]
+    return chosen
+
+
+def _apart(nest: Nest, axis: str) -> bool:
+    """Whether every operand has an axis in one dimension by itself, so that a copy with it last serves vectors."""
+    return all(boxed(nest, r.name) for r in nest.reads if axis in r.axes)
+
+
+# ---------------------------------------------------------------- registers
+
+
+def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
+    """The register tiles that take the fewest cycles for a point."""
+    found: list[tuple[float, int, int, dict[str, int]]] = []
+    reduced = {a.name: a.extent for a in nest.reduced}
+    staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
+    for piece in _pieces(nest, device, axis, lanes):
+        loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
+        cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
+        found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
+    found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
+    return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.08]
+
+
+def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
+    """Vectors along one axis, and rounds of the two axes that save most loads; or of a row of results, which squares store."""
+    room, rows = max(1, device.registers - 4), _rows(nest, axis)
+    others = [
+        a for a in nest.spatial
+        if a.name != axis and a.extent > 1 and (a.name in rows or any(a.name not in r.axes for r in nest.reads))
+    ]  # fmt: skip
+    others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
+    choices = [_rounds(a.extent, room if a.name in rows else most) for a, most in zip(others, (16, 3), strict=False)]
+    for columns in (1, 2, 3, 4):
+        if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
+            continue
+        most = (device.registers - 1 - columns) // columns  # beside the vectors of a point, and what goes to all of their lanes
+        filled = [
+            sorted({*first, most}) if a.extent >= 8 * most > 0 else first for a, first in zip(others[:1], choices, strict=False)
+        ]
+        for rounds in itertools.product(*filled, *choices[1:]):
+            if not device.pruning.drops("registers", math.prod(rounds) * columns > room):
+                sizes = {a.name: n for a, n in zip(others, rounds, strict=False)}
+                yield {a.name: columns * lanes if a.name == axis else sizes.get(a.name, 1) for a in nest.spatial}
+
+
+def _rows(nest: Nest, axis: str) -> list[str]:
+    """The axes along which results lie side by side, where those of one vector do not."""
+    if any(w.stride(axis) == 1 for w in nest.writes):
+        return []
+    return [a.name for a in nest.spatial if a.extent > 1 and all(w.stride(a.name) == 1 for w in nest.writes)]
+
+
+def _rounds(extent: int, most: int) -> list[int]:
+    """How many points of an axis a piece may have: divisors, as what is left is a piece of its own; where these are small, others.
+
+    >>> _rounds(42, 16), _rounds(34, 16), _rounds(83, 16)
+    ([1, 2, 3, 6, 7, 14], [1, 2, 4, 6, 8], [1, 4, 8])
+    """
+    found = [n for n in range(1, most + 1) if extent % n == 0]
+    if found[-1] >= 4 or extent < 8 or most < 8:
+        return found
+    return sorted({*found, 4, 6, 8}) if len(found) > 1 else [1, 4, 8]
+
+
+# ---------------------------------------------------------------- what is staged
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def form(nest: Nest, access: Access) -> str | None:
+    """How an operand is staged: as its box where windows overlap or it goes to no piece, else as panels; None: it cannot be."""
+    extents = nest.extents
+    if boxed(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
+        return BOX
+    return PANELS if by_points(nest, access.name) else None
+
+
+def reused(nest: Nest, access: Access) -> bool:
+    """Whether elements of an operand are read for more than one point."""
+    return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
+
+
+def needed(nest: Nest, access: Access, axis: str) -> bool:
+    """Whether an operand must be staged: its reads are padded; or not side by side along the vectors, or along the innermost walk where
+    vectors share them; or they leave a line within an axis."""
+    if not nest.reduced:
+        return False
+    turned = axis in access.axes and access.stride(axis) != 1
+    steps = [abs(n) for a in access.axes if nest.extents[a] > 1 and (n := access.stride(a))]
+    sparse = min(steps, default=1) > 1
+    last = walked(nest)[-1]
+    scattered = axis not in access.axes and last in access.axes and abs(access.stride(last) or 0) != 1
+    fused = any(access.regular(a.name, a.extent) < a.extent for a in nest.axes if a.name in access.axes)
+    return access.padded or turned or sparse or scattered or fused
+
+
+def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
+    """What is staged: only what must be; and all that is reused."""
+    every = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None and reused(nest, r)}
+    least = {r.name: every[r.name] for r in nest.reads if r.name in every and needed(nest, r, axis)}
+    return [least, every] if least != every else [every]
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
+    """The tiles that growth comes to."""
+    reduced = {a.name: a.extent for a in nest.reduced}
+    found = vectors(nest, device)
+    for axis, lanes in found:
+        if axis in reduced or not reduced:
+            yield from _passing(nest, fusions, device, axis, lanes)
+        else:
+            yield from _multiplying(nest, fusions, device, axis, lanes)
+    if not found:
+        piece = {a.name: 1 for a in nest.spatial}
+        yield RTile(fusions, shared_out(nest, device, piece, 4), reduced, piece, None)
+
+
+def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+    """Tiles whose results lie in registers while a reduction passes."""
+    whole = {a.name: a.extent for a in nest.reduced}
+    if passes(nest, device):
+        staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
+        sizes: list[tuple[int, dict[str, int]]] = [(width, {}) for width in dict.fromkeys((most, lanes))]
+        sizes += [(lanes, {a: n}) for a in _rows(nest, axis) for n in _rounds(nest.extents[a], max(1, device.registers - 4))[-2:]]
+        for width, row in sizes:
+            piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}
+            vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
+            tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
+            for share in (1, 4, 16, 64):
+                yield dataclasses.replace(tile, block=shared_out(nest, device, piece, share))
+            if staged:
+                yield _near(nest, device, tile)
+        return
+    choices = stagings(nest, axis)
+    for piece in pieces(nest, device, axis, lanes):
+        plain = RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes))
+        if {} in choices:
+            yield plain
+        yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
+
+
+def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], every: dict[str, str]) -> Iterator[RTile]:
+    """Tiles in closed form, with the piece of a plain one: all operands of a block have room in the last cache of a core, or one has
+    and the others pass by it; with the whole reduction, or as much of it as of the other axes. must, every: what is staged at least, at
+    most."""
+    piece, gathers = plain.piece, not stays(nest) or scattered(nest, plain)
+    for resident in (None, *(r for r in nest.reads if r.name in every)):
+        kinds = every if resident is None else {**must, resident.name: every[resident.name]}
+        found: dict[tuple[object, ...], RTile] = {}
+        for share, least in itertools.product((2, 4), ({}, plain.chunk)):
+            size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
+            block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
+            chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
+            tile = RTile(plain.fusions, block, chunk, piece, plain.vector, kinds, panels_first=resident is None, gathers=gathers)
+            found[tile.key] = tile
+        axes = [a for a in nest.spatial if resident is None or a.name not in resident.axes]
+        yield from (_fitting(nest, device, tile, axes) for tile in found.values())
+
+
+def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:
+    """A tile whose block is halved along some axes, the one of most pieces first, until what it keeps on chip has room."""
+    while shared_bytes(nest, tile) > device.room_bytes:
+        pieces, axis = max(((tile.block[a.name] // tile.piece[a.name], a) for a in axes), key=lambda x: x[0], default=(1, None))
+        if axis is None or pieces < 2:
+            break
+        half = in_parts(tile.block[axis.name], 2, tile.piece[axis.name])
+        tile = dataclasses.replace(tile, block={**tile.block, axis.name: half})
+    return tile
+
+
+def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
+    """A tile with its staged operands in the nearest cache: its block as large as it can be, from the innermost axis outward."""
+    for a in reversed(nest.spatial):
+        for size in sorted(
+            {in_parts(a.extent, parts, tile.piece[a.name]) for parts in (1, 2, 3, 4, 8, 16, 32, 64)}, reverse=True
+        ):
+            wider = dataclasses.replace(tile, block={**tile.block, a.name: max(size, tile.block[a.name])})
+            if shared_bytes(nest, wider) <= nearest_bytes(device):
+                tile = wider
+                break
+    return tile
+
+
+def nearest_bytes(device: Cores) -> int:
+    """What the nearest cache holds."""
+    return device.caches[0].bytes if device.caches else device.cache_bytes
+
+
+def passes(nest: Nest, device: Cores) -> bool:
+    """Whether moving a nest's data once takes far longer than its work, so that no tile of registers saves anything."""
+    work = nest.flops / 4 / device.lanes
+    return nest.compulsory_bytes / ((device.caches[-1].beyond if device.caches else None) or math.inf) > 4 * work
+
+
+@functools.cache
+def rounds_of(extent: int) -> tuple[int, ...]:
+    """Extents of a walk's rounds, in order: divisors, for a tail is tested at every point; where there are few, others, too.
+
+    >>> rounds_of(96), rounds_of(67)
+    ((16, 24, 32, 48, 96), (16, 32, 64, 67))
+    """
+    small = [n for n in range(1, min(math.isqrt(extent), LARGEST_DIVISOR) + 1) if extent % n == 0]
+    found = sorted({n for d in small for n in (d, extent // d) if n >= 16})
+    if len(found) < 1 + extent.bit_length() // 3:
+        found = sorted({*found, extent, *(n for p in range(4, 12) if (n := 1 << p) < extent)})
+    return tuple(found)
+
+
+def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+    """Tiles through which data passes once: rows of vectors, of which several are under way at a time; a row's data is fetched a page
+    before its use."""
+    reduced = {a.name: a.extent for a in nest.reduced}
+    extent = nest.extents[axis]
+    far = nest.compulsory_bytes > KEPT_SHARE * device.cores * device.cache_bytes
+    streams = (True, False) if far and not reduced else (False,)
+    for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
+        ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
+        long = device.fetches and axis in reduced and extent >= ahead * width
+        for rows in dict.fromkeys((1, 4)) if axis in reduced else (1,):
+            last = nest.spatial[-1].name if nest.spatial else ""
+            wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
+            piece = wide if axis in reduced else {**wide, axis: width}
+            turned = _turned(nest, axis) if axis not in reduced else {}
+            for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
+                blocks = [(_corner(nest, turned, piece, width), piece)]
+                if square > 1:  # rows are stored whole, one after another
+                    large = [_large(nest, device, turned, piece, square, shape) for shape in LARGE_SIDES]
+                    blocks += [(block, {**piece, axis: block[axis]}) for block in large]
+                before = SQUARES_AHEAD if square > 1 and device.fetches else 0
+                for block, rows_of_block in blocks:
+                    yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
+                                ahead=before, square=square)  # fmt: skip
+            for stream, share in itertools.product(streams, (1, 4, 16, 64)):
+                block = shared_out(nest, device, piece, share)
+                yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
+                            ahead=ahead if long else 0)  # fmt: skip
+        if axis in reduced and nest.outputs < device.cores * 4:
+            parts = -(-device.cores * 4 // max(1, nest.outputs))
+            share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
+            yield RTile(fusions, {**{a.name: 1 for a in nest.spatial}, **share_of}, {**reduced, **share_of},
+                        {a.name: 1 for a in nest.spatial}, (axis, width))  # fmt: skip
+
+
+def _turned(nest: Nest, axis: str) -> dict[str, str]:
+    """Operands whose elements follow each other along another axis than the vectors'."""
+    return {
+        r.name: BOX for r in nest.reads
+        if axis in r.axes and r.stride(axis) != 1 and boxed(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
+    }  # fmt: skip
+
+
+def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
+    """A block as long along what operands in shared memory follow as along the vectors."""
+    along = _followed(nest, turned)
+    return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
+
+
+def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
+    """The axes along which elements of these operands follow each other."""
+    return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
+
+
+def _large(
+    nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
+) -> dict[str, int]:
+    """A block along both of the last two axes, in whole squares. sides: along the rows that are read and those that are stored, by that
+    of a square of a quarter of the last cache."""
+    element_bytes = max(a.element_bytes for a in nest.accesses)
+    side = 1 << int(math.log2(device.room_bytes / 4 / element_bytes)) // 2
+    along, block = _followed(nest, turned), dict(piece)
+    for a in nest.spatial[-2:]:
+        least = max(piece[a.name], square)
+        wanted = int(side * sides[a.name not in along])
+        block[a.name] = in_parts(a.extent, -(-a.extent // max(wanted, least)), least)
+    return block
+
+
+def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> dict[str, int]:
+    """Blocks of whole pieces, so many for each core, cut along the outermost axes first."""
+    wanted, block = device.cores * share, {a.name: a.extent for a in nest.spatial}
+    made = 1
+    for a in nest.spatial:
+        if made >= wanted:
+            break
+        parts = min(-(-a.extent // piece[a.name]), -(-wanted // made))
+        block[a.name] = in_parts(a.extent, parts, piece[a.name])
+        made *= -(-a.extent // block[a.name])
+    return block
+
+
+def in_parts(extent: int, parts: int, piece: int) -> int:
+    """The extent of one of so many equal parts, in whole pieces.
+
+    >>> in_parts(1000, 3, 48)
+    336
+    """
+    return math.ceil(math.ceil(extent / parts) / piece) * piece

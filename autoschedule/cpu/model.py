@@ -1,0 +1,433 @@
+"""How long a schedule takes on a device whose blocks are tasks of cores with vectors: counted, not tried.
+
+Every term is a count that `Loops` gives (instructions of the innermost body, elements moved, lines that miss a cache) times a rate of
+the profile. What runs one after another on a core is summed; what waits for a cache or for memory runs beside it, so of each wait what
+is longer counts, and a share of the rest. A rate that a profile does not have takes no time.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+from tilelang.autoschedule.common.bodies import (
+    Body,
+    body_depth,
+    body_of,
+    passes,
+    piece_count,
+    piece_depth,
+    stage_share,
+    stages_inside,
+)
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share, staged_places
+from tilelang.autoschedule.cpu.device import Cores, divided
+from tilelang.autoschedule.cpu.dot_product_words import in_words
+from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
+from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
+from tilelang.core.expr import Axis, Binary, Const, Expr, Var
+from tilelang.core.simplify import linear
+
+MANY_BLOCKS = 8  # of a core
+STEPS = 3  # in which a kernel's time is counted
+
+OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
+
+
+Parts: TypeAlias = list[tuple[str, float]]
+
+
+def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
+    """The time of a program's kernels, one after another."""
+    return Counted(kernels, device).estimate
+
+
+class Counted:
+    """An estimate in steps: the work of a program's kernels; what they wait for beside it; what they wait for with nothing beside it.
+
+    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything. work_seconds: the work
+    alone, divided evenly among all cores.
+    """
+
+    def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
+        every = [in_words(kernel, device) for loops in kernels for kernel in loops.kernels()]
+        self._device = device
+        launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
+        self._launch = ("launch", launches * 1e-6)
+        self._kernels: list[tuple[Loops, float, Parts]] = [
+            (loops, ended(loops, device) if loops.nest.points else 1.0, []) for loops in every
+        ]
+        self._steps = zip(*(_in_steps(loops, even, device) for loops, even, _ in self._kernels), strict=True)
+        self._number = 0
+        self.count()
+        self.work_seconds = sum(seconds for _, _, parts in self._kernels for _, seconds in parts) / device.cores
+
+    def count(self) -> None:
+        """Counts the next step of every kernel, if one is left."""
+        if self.whole:
+            return
+        for (_, _, parts), found in zip(self._kernels, next(self._steps), strict=True):
+            parts += found
+        self._number += 1
+        kernels = (_whole(loops, parts, even, self._device) for loops, even, parts in self._kernels)
+        self._so_far = Estimate.of([*itertools.chain.from_iterable(kernels), self._launch])
+
+    @property
+    def least_seconds(self) -> float:
+        return self._so_far.seconds
+
+    @property
+    def whole(self) -> bool:
+        return self._number == STEPS
+
+    @property
+    def estimate(self) -> Estimate:
+        while not self.whole:
+            self.count()
+        return self._so_far
+
+
+def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
+    """The seconds of the parts of a kernel's time, step by step; where no axis has a point, those of its results alone."""
+    if not loops.nest.points:
+        written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
+        yield [("results", device.per(written * 1e-9, "global_gb_per_s"))]
+        yield from itertools.repeat([], STEPS - 1)
+        return
+    cycle = device.rate("cycle_ns") * 1e-9
+    worked = [(what, cycles * cycle) for what, cycles in work(loops, device)]
+    yield worked
+    traffic, busy = Traffic(loops, body_depth(loops), piece_depth(loops)), sum(seconds for _, seconds in worked)
+    slower = cycle * device.scale("waiting")
+    waits = [(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)]
+    yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy))]
+    yield [("pages and rows", stalled(loops, traffic, device) * slower)]
+
+
+def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
+    """The parts of a kernel on all cores, and what its blocks take by themselves."""
+    if not loops.nest.points:
+        return parts
+    blocks = max(1, loops.units("block"))
+    each = ("blocks", -(-blocks // device.cores) * device.rate("block_us") * 1e-6)
+    return [*((what, seconds * even) for what, seconds in parts), each]
+
+
+def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:
+    """What is left of each wait beside so much work: a share of what runs beside it, and of the longest wait what is longer.
+
+    Work hides waits for memory worse the more of it there is: what is needed then comes now and then, not fetched ahead.
+    """
+    longest, parts = max(waits, key=lambda wait: wait[1], default=None), []
+    for found in waits:
+        cache, wait = found
+        far = cache == "global" and busy > 0
+        longer = max(0.0, wait - busy) if found is longest else 0.0
+        apart = busy + (wait if found is longest else min(busy, wait))
+        beside = device.rate("far_waiting_share") * busy / apart if far else device.rate("waiting_share")
+        parts.append((f"waiting for {cache}", longer + beside * min(busy, wait)))
+    return parts
+
+
+def ended(loops: Loops, device: Cores) -> float:
+    """When the last block ends, as a share of all the work: each core has its share of the blocks, in order, and then takes the next of
+    another's."""
+    sizes: list[tuple[int, int]] = []  # of each axis its extent and the block's
+    for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
+        if loop.level == "block":
+            sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
+    return _ended(tuple(sizes), device.cores)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
+    blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
+    if all(extent % size == 0 for extent, size in sizes):
+        return -(-blocks // cores) / blocks
+    cores = min(cores, blocks)
+    shares = [blocks * core // cores for core in range(cores + 1)]
+    if blocks > MANY_BLOCKS * cores:  # one more or less makes no difference
+        return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
+    free, following = [(0.0, core) for core in range(cores)], shares[:-1]
+    after = [*range(1, cores), 0]  # the share that is looked at next if this one is finished
+    for _ in range(blocks):
+        now, core = heapq.heappop(free)
+        owner = core
+        while following[owner] == shares[owner + 1]:
+            further = after[owner]
+            if following[further] == shares[further + 1]:  # finished for good
+                after[owner] = after[further]
+            owner = further
+        following[owner] += 1
+        taken = _of_first(following[owner], sizes) - _of_first(following[owner] - 1, sizes)
+        heapq.heappush(free, (now + taken / points, core))
+    return max(free)[0]
+
+
+def _of_first(blocks: int, sizes: tuple[tuple[int, int], ...]) -> int:
+    """The points of the first so many blocks; the last axis comes fastest."""
+    if not sizes:
+        return min(1, blocks)
+    extent, size = sizes[0]
+    inner = math.prod(-(-e // s) for e, s in sizes[1:])
+    whole, rest = divmod(blocks, inner)
+    begun = min(extent, whole * size)
+    return begun * math.prod(e for e, _ in sizes[1:]) + min(size, extent - begun) * _of_first(rest, sizes[1:])
+
+
+# ---------------------------------------------------------------- work
+
+
+def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
+    """What runs one after another, in cycles of all cores together."""
+    yield "operations", leaf_cycles(loops, device) * device.scale("operations")
+    yield "results", result_cycles(loops, device) * device.scale("operations")
+    for p, stage in stages_inside(loops):
+        computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
+        yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
+    for p in loops.places:
+        if p.access is not None and p.verb == "load" and p.memory == "shared":
+            yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
+            if fetched_share(loops, p) and device.caches:
+                lines = passes(loops, p.depth) * p.box_bytes / device.caches[0].line_bytes
+                asked = max(lines, body_of(loops, device).rounds)  # each iteration asks whether there is one
+                yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
+
+
+def _stage_name(stage: Loops) -> str:
+    return stage.nest.writes[0].name
+
+
+def leaf_cycles(loops: Loops, device: Cores) -> float:
+    """Cycles of the innermost bodies, all rounds of all blocks."""
+    nest = loops.nest
+    body = body_of(loops, device)
+    points = body.vectors(list(body.tile))
+    computed = sum(n * operation_cycles(op, device) for op, n in _fused(nest).items()) * points
+    each = {a: _loads(a, body, device) for a in nest.reads}
+    loads = sum(each.values())
+    stores = 0.0 if nest.reduced else sum(_stored(a, body) for a in nest.writes)
+    count = sum(_fused(nest).values()) * points + loads + stores
+    loading = divided(loads, device.loads)
+    cycles = max(
+        max(computed, loading) + device.rate("loads_share") * min(computed, loading),
+        device.per(stores, "stores_per_cycle"),
+        device.per(count, "operations_per_cycle"),
+    )
+    summed = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
+    cycles += _spilled(loops, body, device) * summed * device.rate("spill_cycles")
+    cycles += sum(n * _crossing(loops, a.flat, body, device) for a, n in each.items()) * device.rate("crossing_cycles")
+    cycles += sum(_gathered(loops, a, body, device) for a in (nest.reads if nest.reduced else nest.accesses))
+    cycles += sum(_masked(loops, a, body) for a in nest.reads) * device.rate("masked_vector_cycles")
+    ends = _ends(loops)
+    cycles += summed * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
+    total = body.rounds * (cycles + device.rate("round_cycles"))
+    if nest.reduced:
+        total = max(total, _latency_cycles(loops, body, count, device))
+    return total
+
+
+def _ends(loops: Loops) -> set[bool]:
+    """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
+    point."""
+    reduced = {a.name for a in loops.nest.reduced} - ({loops.vector[0]} if loops.vector is not None else set())
+    peeled = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}
+    return {a in peeled for tile in loops.tiles for a in reduced if loops.nest.extents[a] % tile[a]}
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _fused(nest: Nest) -> Mapping[str, int]:
+    """The operations of one point as instructions: a multiply-add is one; a cast is by what it comes from or goes to."""
+    found = dict(nest.inner)
+    found["*"] = max(0, found.get("*", 0) - found.get("+", 0))
+    if casts := found.pop("cast", 0):
+        found["from_float16" if any(a.element_bytes == 2 for a in nest.accesses) else "from_int32"] = casts
+    return found
+
+
+def operation_cycles(op: str, device: Cores) -> float:
+    """Cycles of one operation on a vector."""
+    name = f"{OPERATIONS.get(op, op)}_cycles"
+    return device.rates[name] if name in device.rates else divided(1.0, device.multiply_adds)
+
+
+def _loads(access: Access, body: Body, device: Cores) -> float:
+    """Vectors that one operand needs in a body, each once: windows share rows, but none of the vectors that begin at other elements."""
+    vectors = body.vectors([body.axis]) if body.axis in access.axes else 1
+    tile = {a: (1 if a == body.axis else n) for a, n in body.tile.items()}
+    wide = access.element_bytes * body.lanes > 4 * device.lanes and body.axis in access.axes
+    return min(vectors * math.prod(access.box(tile)), body.vectors(access.axes)) * (2.0 if wide else 1.0)
+
+
+def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
+    """The share of an operand's vectors that lie on two lines: where arrays, rows or windows begin at any element of a line."""
+    if body.axis not in access.axes or body.lanes == 1 or not device.caches:
+        return 0.0
+    line, place = device.caches[0].line_bytes, staged_places(loops).get(access.name)
+    if place is None or place.layout is None or not place.layout.terms:
+        rows = access.strides[:-1] if place is None else (row_extent(place),)
+        besides = [step_of(access.indices[-1], a) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
+        apart = [n * access.element_bytes for n in (*rows, *besides)]
+        apart += [int(device.rate("array_offset_bytes"))] if place is None else []
+    else:
+        apart = [row_extent(place) * access.element_bytes]
+    if all(n % line == 0 for n in apart):
+        return 0.0
+    return min(1.0, body.lanes * access.element_bytes / line)
+
+
+def _masked(loops: Loops, access: Access, body: Body) -> float:
+    """The vectors of an operand read in place that end beyond what there is of it, as the last one of a row does."""
+    if body.axis not in access.axes or body.lanes == 1 or access.name in staged_places(loops):
+        return 0.0
+    there = loops.nest.extents[body.axis]
+    return body.vectors(access.axes) / -(-there // body.lanes) if there % body.lanes else 0.0
+
+
+def _stored(access: Access, body: Body) -> float:
+    return float(body.vectors(access.axes))
+
+
+def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
+    """Cycles to assemble vectors from elements that do not lie side by side, or may lie outside of the tensor."""
+    if body.axis not in access.axes or body.lanes == 1:
+        return 0.0
+    place = staged_places(loops).get(access.name) if not access.store else None
+    vectors = float(body.vectors(access.axes))
+    if not _beside(access, place, body.axis):
+        cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
+        if access.regular(body.axis, loops.nest.extents[body.axis]) < loops.nest.extents[body.axis]:
+            cycles += device.rate("integer_divide_cycles")  # where each lane lies follows from its row and its place there
+            cycles += device.rate("padded_vector_move_cycles") if access.padded and place is None else 0.0
+        return vectors * cycles
+    if access.padded and place is None:
+        rounds = -(-loops.nest.extents[body.axis] // max(1, body.tile[body.axis]))
+        at_edges = min(1.0, 2 / rounds)
+        return vectors * body.lanes * at_edges * device.rate("edge_element_cycles")
+    return 0.0
+
+
+def _beside(access: Access, place: Placed | None, axis: str) -> bool:
+    """Whether the points of an axis lie one beside the other, in the tensor or where it is staged."""
+    if place is None or place.layout is None or not place.layout.terms:
+        return access.stride(axis) == 1
+    last = place.layout.terms[-1]
+    apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
+    names = axis_names(last)
+    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if step_of(index, axis) == apart}
+    return axis in names or bool(names & along)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def step_of(index: Expr, axis: str) -> int:
+    """By how much an index grows with an axis; 0 where it does not, or not evenly."""
+    return sum(f for atom, f in linear(index)[0] if isinstance(atom, (Var, Axis)) and atom.name.removeprefix("@") == axis)
+
+
+def _spilled(loops: Loops, body: Body, device: Cores) -> float:
+    """Values that have no register: results, and the operands of one point that several of them share."""
+    if not loops.nest.reduced:
+        return 0.0
+    tile = loops.tiles[piece_depth(loops)]
+    held = body.vectors([a.name for a in loops.nest.spatial]) if body.tile.keys() == tile.keys() else 0
+    shared = [
+        body.vectors([a.name for a in loops.nest.spatial if a.name in r.axes]) for r in loops.nest.reads if body.axis in r.axes
+    ]
+    return max(0.0, held + min((n for n in shared if n < held), default=0) + 1 - device.registers)
+
+
+def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> float:
+    """Cycles that results wait for each other: one after another along a reduction, as many pieces beside each other as the window
+    of instructions holds."""
+    depth = piece_depth(loops)
+    pieces = piece_count(loops)
+    reduced = [a.name for a in loops.nest.reduced]
+    steps = math.prod(loops.tiles[depth][a] for a in reduced)
+    if body.axis in reduced:
+        steps = -(-steps // body.tile[body.axis])
+    chain = steps * device.rate("latency_cycles")
+    bodies = max(1.0, body.rounds / pieces)
+    window = device.rates.get("window_operations")
+    return pieces * chain / max(1.0, window / (count * bodies) if window else 1.0)
+
+
+def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
+    """Latency of a stage's horizontal sum: log2(lanes) steps of a shuffle and an addition, each waiting for the one before. Everything
+    after the stage waits for it."""
+    if stage.vector is None or stage.vector[0] not in {a.name for a in stage.nest.reduced}:
+        return 0.0
+    return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
+
+
+def result_cycles(loops: Loops, device: Cores) -> float:
+    """Cycles to begin and to hand on results: once for every time that the innermost accumulator begins."""
+    nest = loops.nest
+    if not nest.reduced:
+        return 0.0
+    depth, axis, lanes = piece_depth(loops), *_result_vector(loops, device)
+    handed = 3.0 if any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced) else 1.0
+    each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
+    each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
+    if any(a.name == axis for a in nest.reduced):
+        each += device.rate("fold_cycles")
+    for write in nest.writes:
+        if axis in write.axes and write.stride(axis) != 1:
+            each += turned_vector_cycles(lanes, device) if _transposed(loops) else lanes * device.rate("scattered_element_cycles")
+    return passes(loops, depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
+
+
+def _transposed(loops: Loops) -> bool:
+    """Whether results pass through shared memory, from where they leave side by side."""
+    return any(p.stop_bytes for p in loops.places)
+
+
+def drained_cycles(loops: Loops, device: Cores) -> float:
+    """Cycles of partial-vector stores and of partial-line stores of transposed rows, which overlap with the computation after them."""
+    vectors = _result_vectors(loops, device) * _partial(loops, device)
+    each = vectors * device.rate("masked_store_cycles") + _turned_rows(loops, device) * device.rate("turned_store_cycles")
+    return passes(loops, piece_depth(loops)) * each
+
+
+def _turned_rows(loops: Loops, device: Cores) -> float:
+    """Partial-line stores of one piece of results that was transposed in shared memory and whose rows are not whole vectors; only the
+    share of lines that misses a core's last cache counts."""
+    axis, _ = _result_vector(loops, device)
+    tile, stores = loops.tiles[piece_depth(loops)], 0.0
+    if not device.caches or not _transposed(loops):
+        return 0.0
+    for write in loops.nest.writes:
+        row = next((a for a in write.axes if a != axis and write.stride(a) == 1), None)
+        if row is not None and tile[row] % device.lanes:
+            own = write.footprint_bytes(loops.nest.extents) / device.cores
+            vectors = math.prod(-(-tile[a] // (device.lanes if a == row else 1)) for a in write.axes)
+            stores += vectors * device.caches[-1].lost(own)
+    return stores
+
+
+def _partial(loops: Loops, device: Cores) -> float:
+    """The share of the vectors of results whose last elements lie beyond their row."""
+    nest = loops.nest
+    axis, lanes = _result_vector(loops, device)
+    if not nest.reduced or axis not in nest.extents or not nest.extents[axis] % lanes:
+        return 0.0
+    return any(axis in w.axes and w.stride(axis) == 1 for w in nest.writes) / -(-nest.extents[axis] // lanes)
+
+
+def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
+    """The axis of the vectors that results are handed on in, and their lanes."""
+    axis, lanes = loops.vector if loops.vector is not None else ("", 1)
+    return axis, min(lanes, device.lanes)
+
+
+def _result_vectors(loops: Loops, device: Cores) -> int:
+    """How many vectors of results an accumulator has."""
+    axis, lanes = _result_vector(loops, device)
+    tile = loops.tiles[piece_depth(loops)]
+    return math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)

@@ -1,0 +1,115 @@
+"""The time of moves between memories on one core with vectors."""
+
+from __future__ import annotations
+
+import math
+
+from tilelang.autoschedule.common.bodies import passes
+from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.cpu.device import Cores
+from tilelang.core.expr import Binary, Const, Expr, Var
+from tilelang.core.layout import variable_names
+
+
+def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
+    """Cycles of the moves of a place, all rounds: by vectors, as its steps or the lowering make them, or by elements, where each has an
+    index of its own."""
+    assert place.access is not None
+    elements = passes(loops, place.depth) * place.box_bytes / place.access.element_bytes
+    if place.vector is not None and place.vector[1] > 1:
+        lanes = min(place.vector[1], device.lanes)
+        if place.turned:
+            return elements / lanes * turned_vector_cycles(place.vector[1], device)
+        if place.access.padded or _remainders(place):  # lane by lane
+            return elements / device.lanes * device.rate("padded_vector_move_cycles")
+        return elements / lanes * device.rate("vector_move_cycles")
+    if _remainders(place):  # it was measured where there are two
+        return elements * device.rate("padded_move_cycles") * max(1.0, _divisions(place) / 2)
+    return passes(loops, place.depth) * _vectors_moved(place, device)
+
+
+def turned_vector_cycles(lanes: int, device: Cores) -> float:
+    """Cycles of a vector of a square whose rows and columns change places: vectors exchange lanes, in log2 steps."""
+    measured = device.rates.get("turned_vector_cycles")
+    return device.rate("vector_move_cycles") + math.log2(lanes) if measured is None else measured
+
+
+def _vectors_moved(place: Placed, device: Cores) -> float:
+    """Cycles of one round of moves that the lowering makes vectors of: rows, rows of every second element, or squares."""
+    assert place.access is not None
+    row, last = max(1, row_extent(place)), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
+    elements = math.prod(place.spans) if not place.by_points else place.box_bytes / place.access.element_bytes
+    vector, element = device.rate("vector_move_cycles"), device.rate("gathered_element_cycles")
+    if isinstance(last, Binary) and last.op == "//":  # the compiler vectorizes these; the remainder goes by elements
+        return elements / row * (row // device.lanes * vector + row % device.lanes * element)
+    if _side_by_side(place):
+        return elements / row * -(-row // device.lanes) * vector
+    across = max(1, _read_together(place))
+    if min(row, across) < 4:
+        return elements * element
+    lanes = next((n for n in (4, 8, 16, 32, 64) if n >= min(row, across, device.lanes)), device.lanes)
+    squares = elements / (row * across) * -(-row // lanes) * -(-across // lanes)
+    return squares * lanes * turned_vector_cycles(lanes, device)
+
+
+def _read_together(place: Placed) -> int:
+    """How many elements of a place's tensor lie side by side, whole rows together."""
+    access = place.access
+    assert access is not None
+    if place.by_points:
+        return max((place.tile[a] for a in access.axes if access.stride(a) == 1), default=1)
+    found = 1
+    for dim, extent in zip(reversed(access.tensor.dims), reversed(place.spans), strict=True):
+        found *= extent
+        if extent != dim.extent or access.padded:
+            break
+    return found
+
+
+def row_extent(place: Placed) -> int:
+    """How many elements of a place lie side by side and are moved one after another."""
+    assert place.access is not None
+    dims, tile = place.access.tensor.dims, place.cut or place.tile
+
+    def extent(name: str) -> int:
+        return tile[name] if name in tile else next((n for d, n in zip(dims, place.spans, strict=True) if d.name == name), 1)
+
+    if place.layout is None or not place.layout.terms:
+        return extent(dims[-1].name) if dims else 1
+    match place.layout.terms[-1]:
+        case Binary("%", _, Const(value=n)):
+            return int(n)
+        case Binary("//", Var(name=name), Const(value=n)):
+            return -(-extent(name.removeprefix("@")) // int(n))
+        case Var(name=name):
+            return extent(name.removeprefix("@"))
+        case _:
+            return 1
+
+
+def _remainders(place: Placed) -> bool:
+    """Whether the indices of a place's elements take divisions: fused axes that do not go on where a row ends."""
+    access = place.access
+    assert access is not None
+    return place.by_points and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
+
+
+def _divisions(place: Placed) -> int:
+    """How many quotients and remainders of one fused axis an element's indices take, at most."""
+    assert place.access is not None
+    return place.access.divisions
+
+
+def _side_by_side(place: Placed) -> bool:
+    """Whether what lies side by side in a tensor does so in its place, too."""
+    assert place.access is not None
+    if place.layout is None or not place.layout.terms:
+        return True
+    last = axis_names(place.layout.terms[-1])
+    innermost = {place.access.tensor.dims[-1].name} | {a for a in place.access.axes if place.access.stride(a) == 1}
+    return bool(last & innermost)
+
+
+def axis_names(term: Expr) -> set[str]:
+    """The dimensions that a term of a layout is made of."""
+    return {name.removeprefix("@") for name in variable_names((term,))}

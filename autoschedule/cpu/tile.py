@@ -1,0 +1,424 @@
+"""The tile of each level, and the schedule that it stands for, on devices whose blocks are tasks of cores with vectors.
+
+An `RTile` is a decision, a Schedule its text: `steps` writes one as the other and decides nothing more. From the outside in: fused
+axes; the block; chunks of the reduction, whose operands lie packed in shared memory; pieces, whose results lie in registers; vectors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator, Mapping
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.core.expr import INDEX, Axis, Expr, Var
+from tilelang.core.layout import Layout
+from tilelang.core.lazy import cached_property
+from tilelang.core.simplify import linear
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
+
+Fusions = tuple[tuple[str, tuple[str, ...]], ...]
+PANELS, BOX = "panels", "box"
+FEW_RESULTS = 8  # vectors of results that leave registers for operands that several of them read
+UNROLLED = 8  # points of a reduction that are written out at once, at most
+
+
+@dataclasses.dataclass(frozen=True)
+class RTile:
+    """Extents for one level after another; an axis that a level leaves out is as the level above has it.
+
+    fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that several blocks share. chunk: of
+    reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
+    copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
+    the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
+    go past the caches. ahead: rounds that the vectors' operands are fetched before; of chunks, those that are copied. gathers: sums of
+    chunks wait in shared memory, not where the results lie. square: of that many lanes are squares that moves turn in registers, where
+    they change rows and columns (1: such moves go by elements).
+    """
+
+    fusions: Fusions
+    block: Mapping[str, int]
+    chunk: Mapping[str, int]
+    piece: Mapping[str, int]
+    vector: tuple[str, int] | None
+    staged: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    panels_first: bool = True
+    stream: bool = False
+    ahead: int = 0
+    gathers: bool = True
+    square: int = 1
+
+    @cached_property
+    def key(self) -> tuple[object, ...]:
+        """Equal for equal tiles."""
+        levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
+        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
+
+    @property
+    def axis(self) -> str:
+        return self.vector[0] if self.vector is not None else ""
+
+    @property
+    def lanes(self) -> int:
+        return self.vector[1] if self.vector is not None else 1
+
+
+def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
+    """The schedule of a tile for a nest whose axes are fused as it says."""
+    return tuple(_steps(nest, tile))
+
+
+def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
+    for name, parts in tile.fusions:
+        yield Fuse(name, parts)
+    spatial = [a.name for a in nest.spatial if a.extent > 1]
+    reduced = [a.name for a in nest.reduced]
+    left = dict(nest.extents)
+    blocks = tuple((a, tile.block[a]) for a in spatial)
+    blocks += tuple((a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a])
+    if blocks:
+        yield _spread(blocks)
+        left.update(blocks)
+    chunks = tuple((a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a])
+    pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
+    if tile.panels_first:
+        pieces.sort(key=lambda p: p[0] != tile.axis)
+    if tile.stream:
+        yield Place("via", None, "register", stream=True)
+    if chunks:
+        if not pieces or tile.gathers:
+            yield _sums(nest, tile) if pieces else _sum("register", None, None)
+        yield _cut(chunks)
+        left.update(chunks)
+    if chunks and tile.ahead:
+        for access in _staged(nest, tile):
+            if fetchable(access, tile):
+                yield Place("load", access.name, "l2", ahead=tile.ahead)
+    for access in _staged(nest, tile):
+        layout = staged_layout(nest, access, tile, left)
+        yield _copy(access.name, layout, _move_steps(access, layout, tile, left))
+    if pieces:
+        tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
+        yield _cut(tuple(pieces), peel=tails)
+        left.update(pieces)
+    if reduced and (pieces or not chunks):
+        turned = not chunks and scattered(nest, tile)
+        yield _sum("register", None, (_turned(nest, tile),) if turned else None)
+    yield from _walks(nest, tile, left)
+    if tile.vector is not None:
+        yield _vector(*tile.vector)
+
+
+# Candidates have most of their steps in common, and looking a step up takes less time than making it anew.
+_spread = functools.lru_cache(maxsize=1 << 12)(lambda sizes: Tile(sizes, "block"))
+_cut = functools.lru_cache(maxsize=1 << 12)(Split)
+_vector = functools.lru_cache(maxsize=1 << 8)(Vectorize)
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _copy(name: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
+    return Place("load", name, "shared", layout, steps=moved)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _sum(memory: str, layout: Layout | None, handed_on: tuple[Step, ...] | None) -> Place:
+    return Place("accumulate", None, memory, layout, steps=handed_on)
+
+
+def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
+    """The walks inside a piece: over its reduction, some points of it written out, then over its results."""
+    axis, lanes = tile.axis, tile.lanes
+    reduced = [a for a in walked(nest) if left[a] > 1 and a != axis]
+    inside = [a.name for a in nest.spatial if left[a.name] > 1 and a.name != axis]
+    if any(a.name == axis for a in nest.reduced):
+        for a in reduced:
+            yield _cut(((a, 1),))
+        yield _cut(((axis, lanes),))
+        yield from _fetches(nest, tile)
+    else:
+        for number, a in enumerate(reduced):
+            last = number == len(reduced) - 1
+            if last and left[a] > UNROLLED:
+                size = written_out(left[a])
+                yield _cut(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
+            yield _cut(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
+        if reduced and axis and left[axis] >= lanes and inside:
+            for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
+                near = access.name in tile.staged or access.stride(axis) == 1
+                if axis in access.axes and set(inside) - access.axes and near and together(nest, access.name):
+                    yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
+        if not reduced:
+            yield from _fetches(nest, tile)
+    if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
+        inside.sort(key=lambda a: all(a not in r.axes or axis in r.axes for r in nest.reads))
+        yield _cut(tuple([(a, 1) for a in inside]), unroll=True)
+
+
+def _along(access: Access, tile: RTile) -> str:
+    """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point."""
+    by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
+    fused = any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0])
+    if by_point or fused:
+        return tile.axis
+    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in dict(_factors(i)))
+
+
+def fetchable(access: Access, tile: RTile) -> bool:
+    """Whether the lines of an operand's next chunk can be prefetched: it is copied as its tensor has it, not point by point."""
+    by_region = tile.staged.get(access.name) == BOX or plain_dims(access) is not None
+    return by_region and any(a in access.axes for a, n in tile.chunk.items())
+
+
+def _sums(nest: Nest, tile: RTile) -> Place:
+    """Where results wait from one chunk to the next, so that vectors of them lie side by side."""
+    if tile.axis not in {a.name for a in nest.spatial}:
+        return _sum("shared", None, None)
+    names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
+    beside = all(w.stride(tile.axis) == 1 for w in nest.writes)
+    layout = None if beside else Layout(tuple(Var(a, INDEX) for a in names))
+    return _sum("shared", layout, _moved(tile.axis, tile.lanes))
+
+
+def scattered(nest: Nest, tile: RTile) -> bool:
+    """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
+    apart = tile.axis in {a.name for a in nest.spatial} and any(w.stride(tile.axis) != 1 for w in nest.writes)
+    return apart and math.prod(tile.piece.values()) // tile.lanes > FEW_RESULTS
+
+
+def _turned(nest: Nest, tile: RTile) -> Place:
+    """Results pass through shared memory, in whole vectors: lanes that are stored one by one are written out, and take a compiler
+    milliseconds each."""
+    names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
+    return Place("via", None, "shared", Layout(tuple(Var(a, INDEX) for a in names)))
+
+
+def stays(nest: Nest) -> bool:
+    """Whether results are what is summed, nothing more, so that sums of chunks can wait where the results lie."""
+    states = [t.dtype for s in nest.task.states for t in s.tensors]
+    return not nest.outer and states == [w.tensor.dtype for w in nest.writes]
+
+
+def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
+    """Whether points of a walk, written out, would read again what other results of a large piece read: they are kept, in registers
+    that the results need."""
+    if math.prod(tile.piece.values()) // tile.lanes <= FEW_RESULTS:
+        return False
+    names = [{n for n, _ in _factors(i)} for a in nest.reads for i in a.indices]
+    return any(reduced in found and found & set(inside) for found in names)
+
+
+def walked(nest: Nest) -> list[str]:
+    """The reduction's axes in the order of their walks: the longest is the innermost, whose rounds are written out."""
+    return [a.name for a in sorted(nest.reduced, key=lambda a: a.extent)]
+
+
+def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
+    """Prefetches of what is not staged."""
+    if tile.ahead:
+        for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
+            if together(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
+                yield Place("load", name, "l1", ahead=tile.ahead)
+
+
+def written_out(extent: int) -> int:
+    """How many points of a reduction one round of its walk writes out: a number near four that divides it, if there is one.
+
+    >>> written_out(256), written_out(27), written_out(31)
+    (4, 3, 4)
+    """
+    return next((n for n in (4, 5, 3, 6, 7, 8, 2) if extent % n == 0), 4)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
+    return (_vector(axis, lanes),) if lanes > 1 else None
+
+
+def _staged(nest: Nest, tile: RTile) -> list[Access]:
+    found: dict[str, Access] = {}
+    for access in nest.reads:
+        if access.name in tile.staged:
+            found.setdefault(access.name, access)
+    return list(found.values())
+
+
+# ---------------------------------------------------------------- how operands lie in shared memory
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def plain_dims(access: Access) -> Mapping[str, str] | None:
+    """The dimension along which each axis goes, where every index is one axis by itself; None where one is more than that."""
+    found: dict[str, str] = {}
+    for index, dim in zip(access.indices, access.tensor.dims, strict=True):
+        if not isinstance(index, (Var, Axis)):
+            return None
+        found[index.name.removeprefix("@")] = dim.name
+    return found if len(found) == len(access.indices) else None
+
+
+def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+    """The layout of a staged operand; None: as the tensor has it."""
+    if tile.staged[access.name] == PANELS:
+        return _panels(nest, access, tile, left)
+    return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else walked(nest)[-1])
+
+
+def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+    """Panels of the piece's extent, inside them the reduction, inside it the piece, the vectors' axis last."""
+    dims = plain_dims(access)
+    spatial = [a.name for a in nest.spatial if a.name in access.axes and left[a.name] > 1]
+    spatial.sort(key=lambda a: a == tile.axis)
+    outer: list[Expr] = []
+    inner: list[Expr] = []
+    for a in spatial:
+        variable = _index(dims[a] if dims is not None else a)
+        part = tile.piece[a]
+        if part >= left[a]:
+            inner.append(variable)
+        elif part == 1:
+            outer.append(variable)
+        else:
+            whole, rest = _divided(variable, part)
+            outer.append(whole)
+            inner.append(rest)
+    middle: list[Expr] = [
+        _index(dims[a.name] if dims is not None else a.name) for a in nest.reduced if a.name in access.axes and left[a.name] > 1
+    ]
+    if dims is not None:  # by region: every dimension is named
+        outer = [_index(d) for a, d in dims.items() if left[a] <= 1] + outer
+    terms = (*outer, *middle, *inner)
+    return Layout(terms) if terms else None
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _index(name: str) -> Var:
+    return Var(name, INDEX)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _divided(variable: Var, part: int) -> tuple[Expr, Expr]:
+    return variable // part, variable % part
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def box_layout(access: Access, axis: str) -> Layout | None:
+    """The box with an axis' dimension last, cut into as many phases as its stride, so that what follows along it lies side by side.
+
+    >>> import tilelang as tl
+    >>> c, q, s = tl.axes(c=8, q=5, s=3)
+    >>> X = tl.input("X", tl.float32, c=8, w=11)
+    >>> print(box_layout(Access(X, (c, q * 2 + s)), "q"), box_layout(Access(X, (c, q + s)), "c"))
+    layout (c, w % 2, w / 2) layout (w, c)
+    """
+    factors = [dict(_factors(i)).get(axis, 0) for i in access.indices]
+    along = [d for d, f in enumerate(factors) if f]
+    if not along or (along[-1] == len(factors) - 1 and factors[-1] == 1):
+        return None
+    names = [d.name for d in access.tensor.dims]
+    last, factor = Var(names[along[-1]], INDEX), abs(factors[along[-1]])
+    others: list[Expr] = [Var(n, INDEX) for d, n in enumerate(names) if d != along[-1]]
+    return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _factors(index: Expr) -> tuple[tuple[str, int], ...]:
+    return tuple((atom.name.removeprefix("@"), factor) for atom, factor in linear(index)[0] if isinstance(atom, (Var, Axis)))
+
+
+def boxed(nest: Nest, name: str) -> bool:
+    """Whether all reads of a tensor share one box: no fused axis, no remainder, nothing that memory decides, constants apart."""
+    reads = [a for a in nest.reads if a.name == name]
+    sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
+    first = reads[0].indices
+    return sums and all(not linear(i - j)[0] for a in reads for i, j in zip(a.indices, first, strict=True))
+
+
+def together(nest: Nest, name: str) -> bool:
+    """Whether all reads of a tensor are constants apart: no region that a load could bring has reads that move apart."""
+    return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
+
+
+def by_points(nest: Nest, name: str) -> bool:
+    """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand. Where it has
+    dimensions of the axes' names, a layout over these is one over its dimensions, which says the same only of plain indices."""
+    reads = [a for a in nest.reads if a.name == name]
+    if len(reads) > 1 or reads[0].gathered:
+        return False
+    return plain_dims(reads[0]) is not None or not reads[0].axes <= {d.name for d in reads[0].tensor.dims}
+
+
+def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
+    """Whether points of different axes meet in one element, as windows do: the box is smaller than its axes' points."""
+    return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
+
+
+def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:
+    """A move by vectors, where elements that follow each other in memory do so in the layout, too; by squares that are turned in
+    registers, where they follow each other along another axis there."""
+    dims = plain_dims(access)
+    if layout is None or dims is None or tile.axis not in dims or access.padded:
+        return None
+    if access.stride(tile.axis) == 1:
+        return _moved(dims[tile.axis], tile.lanes)
+    along, n = next((a for a in dims if access.stride(a) == 1), None), tile.square
+    ends_along = bool(layout.terms) and isinstance(layout.terms[-1], Var) and layout.terms[-1].name == dims[tile.axis]
+    if along is None or n < 2 or not ends_along or left[tile.axis] % n or left[along] % n:
+        return None
+    rows, columns = dims[tile.axis], dims[along]
+    fetch = (Place("load", access.name, "l2", ahead=tile.ahead),) if tile.ahead else ()
+    return Split(((rows, n),)), Split(((columns, n),)), *fetch, Split(((rows, 1),), unroll=True), Vectorize(columns, n)
+
+
+def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
+    """The bytes of a staged box: that of all reads of the tensor, which are constants apart, with what it holds outside the tensor, in
+    whole phases."""
+    layout = staged_layout(nest, access, tile, left)
+    spans = [n + apart for n, apart in zip(access.spans(left), _apart(nest, access.name), strict=True)]
+    if layout is None:
+        return int(math.prod(spans)) * access.element_bytes
+    return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _apart(nest: Nest, name: str) -> tuple[int, ...]:
+    """How far apart the reads of a tensor lie along each dimension, where they are constants apart."""
+    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == name), strict=True)
+    return tuple(max(b) - min(b) for b in begins)
+
+
+@functools.lru_cache(maxsize=1024)
+def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: int) -> int:
+    """Bytes of a box by a layout."""
+    return math.prod(layout.place(dict(box), element_bytes).shape) * element_bytes
+
+
+def shared_bytes(nest: Nest, tile: RTile) -> int:
+    """What a block keeps in shared memory: operands, in whole panels, and the sums that wait, or are turned, there; each begins on a
+    line."""
+    whole = {**nest.extents, **tile.block}
+    left = {a: min(whole[a], extent) for a, extent in nest.extents.items()}
+    chunk = {a.name: min(tile.chunk.get(a.name, left[a.name]), left[a.name]) for a in nest.reduced}
+    total = 0
+    for access in _staged(nest, tile):
+        if tile.staged[access.name] == PANELS:
+            held = access.element_bytes
+            for a in access.axes:
+                if a in chunk:
+                    held *= chunk[a]
+                else:
+                    part = min(tile.piece.get(a, 1), whole[a])
+                    held *= -(-whole[a] // part) * part
+        else:
+            held = _box_bytes(nest, access, tile, {**whole, **chunk})
+        total += -(-held // 64) * 64
+    cut = any(chunk[a] < left[a] for a in chunk)
+    waits = tile.gathers and cut and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
+    turned = bool(chunk) and not cut and scattered(nest, tile)
+    if waits or turned:
+        results = math.prod((whole if waits else tile.piece)[a.name] for a in nest.spatial)
+        if turned:  # the rest of an axis has code, and results, of its own
+            results <<= sum(a.extent % tile.piece[a.name] > 0 or a.extent % whole[a.name] > 0 for a in nest.spatial)
+        members = [v.dtype.bytes for s in nest.task.states for v in s.reduce.combiner.left]
+        total += sum(-(-results * b // 64) * 64 for b in members)
+    return total

@@ -1,0 +1,68 @@
+"""Tiles in closed form: how operands are reused says how long a tile is along each axis, the room that they have how large it is.
+
+After the tile size selection of PTSS (Narasimhan, Acharya, Baid, Bondhugula, ICS 2021): one number sizes all axes, and the footprint of
+the tile, which grows with it, is set equal to the room. What is new here is that one operand may stay while the others pass by.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+
+HALVINGS = 14  # of the logarithm of the one number, which lies between 1 and all points
+
+
+def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
+    """Axes along which the same operands are found again, the innermost first, and how many operands these are."""
+    groups: dict[tuple[bool, ...], list[NestAxis]] = {}
+    for axis in reversed(nest.axes):
+        groups.setdefault((axis.reduction, *(axis.name not in a.axes for a in nest.accesses)), []).append(axis)
+    return [(sum(same[1:]), axes) for same, axes in groups.items()]
+
+
+def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> Mapping[str, int]:
+    """Extents of all axes of the largest tile whose operands, or whose resident one alone, have room; at least a piece.
+
+    Axes that a resident operand does not have are whole: everything else passes by it.
+    """
+    free = nest.extents if resident is None else resident.axes
+    least = tuple([min(a.extent, piece.get(a.name, 1)) if a.name in free else a.extent for a in nest.axes])
+    return _sized(nest, least, room_bytes, resident)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Access | None) -> Mapping[str, int]:
+    """The same by the least extent of each axis: pieces that differ along the others have one tile."""
+    held = nest.accesses if resident is None else [resident]
+    smallest = dict(zip(nest.extents, least, strict=True))
+    groups = [(reused, [(a.name, a.extent, smallest[a.name]) for a in axes]) for reused, axes in reused_along(nest)]
+
+    def of_size(size: float) -> dict[str, int]:
+        tile = {}
+        for reused, axes in groups:
+            left = max(1.0, size * reused)
+            for axis, extent, start in axes:
+                found = int(left) if left < extent else extent
+                if found < start:
+                    found = start
+                tile[axis] = found
+                left = left / found if left > found else 1.0
+        return tile
+
+    low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
+    least_tile, most_tile = of_size(low), of_size(high)
+    for _ in range(HALVINGS):
+        if least_tile == most_tile:  # as are all between
+            break
+        middle = math.sqrt(low * high)
+        tile = of_size(middle)
+        if tile == least_tile:  # which fits, or nothing does
+            low = middle
+        elif sum(a.footprint_bytes(tile) for a in held) <= room_bytes:
+            low, least_tile = middle, tile
+        else:
+            high, most_tile = middle, tile
+    return least_tile

@@ -1,0 +1,1 @@
+"""Schedules for GPUs: tiles level by level, and the cost model of warps, banks and memory transactions."""

@@ -1,0 +1,89 @@
+"""How many phases an access of a warp to banked memory takes: counted over its lanes, by the rule that the simulator has.
+
+As many lanes are served at once as their accesses fill the banks once; among those, words of one bank wait for each other, and a word
+that several lanes want is fetched once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+from tilelang.core.expr import INDEX, Const, Expr, Var, index, substitute
+from tilelang.core.layout import Layout, evaluate
+from tilelang.core.simplify import interval, simplify
+
+Spread = tuple[tuple[str, int, int], ...]  # an axis, lanes along it, and from one to the next; the last varies fastest
+
+
+def coordinates(spread: Spread, lanes: int) -> dict[str, list[int]]:
+    """Where each lane begins along every axis.
+
+    >>> coordinates((("m", 2, 4), ("n", 4, 1)), 8)
+    {'m': [0, 0, 0, 0, 4, 4, 4, 4], 'n': [0, 1, 2, 3, 0, 1, 2, 3]}
+    """
+    found: dict[str, list[int]] = {}
+    below = 1
+    for axis, count, apart in reversed(spread):
+        found[axis] = [a + lane // below % count * apart for lane, a in enumerate(found.get(axis, [0] * lanes))]
+        below *= count
+    return dict(reversed(found.items()))
+
+
+def phases(byte_addresses: Sequence[int], access_bytes: int, banks: int, bank_bytes: int) -> int:
+    """Phases in which accesses of so many bytes at these addresses, one of each lane, are served.
+
+    >>> phases([4 * lane for lane in range(32)], 4, 32, 4), phases([128 * lane for lane in range(32)], 4, 32, 4)
+    (1, 32)
+    """
+    words = max(1, access_bytes // bank_bytes)
+    served = max(1, banks // words)
+    total = 0
+    for first in range(0, len(byte_addresses), served):
+        wanted = {b // bank_bytes + w for b in byte_addresses[first : first + served] for w in range(words)}
+        per_bank: dict[int, int] = {}
+        for word in wanted:
+            per_bank[word % banks] = per_bank.get(word % banks, 0) + 1
+        total += max(per_bank.values())
+    return total
+
+
+@functools.lru_cache(maxsize=4096)
+def layout_phases(
+    layout: Layout, extents: tuple[tuple[str, int], ...], spread: Spread, lanes: int, shape: tuple[int, int, int, int]
+) -> int:
+    """The same where lanes read or write what a layout of a box of these extents puts into shared memory. shape: bytes of an element,
+    elements of an access, banks, bytes of a bank."""
+    element_bytes, elements, banks, bank_bytes = shape
+    return phases(
+        [p * element_bytes for p in places(layout, dict(extents), spread, lanes)], elements * element_bytes, banks, bank_bytes
+    )
+
+
+def places(layout: Layout, extents: Mapping[str, int], spread: Spread, lanes: int) -> list[int]:
+    """The place, in elements, where each lane's access begins; a dimension that the layout leaves out has one value."""
+    at = coordinates(spread, lanes)
+    return places_at(layout, extents, {d: at.get(d, [0] * lanes) for d in layout.dims or ("",)})
+
+
+def places_at(layout: Layout, extents: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> list[int]:
+    """The same of coordinates that are given, a list for each dimension."""
+    import numpy as np
+
+    values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at.items()}
+    bound = {Var(d, INDEX): Var(d, INDEX, 0, max(0, extents.get(d, 1) - 1)) for d in layout.dims}
+    terms = layout.terms or (index(0),)
+    sizes = [_size(simplify(substitute(t, bound))) for t in terms]
+    sizes[-1] += layout.padding
+    place = np.zeros_like(next(iter(values.values())))
+    for term, size in zip(terms, sizes, strict=True):
+        place = place * size + evaluate(term, values)
+    found: list[int] = place.tolist()
+    return found
+
+
+def _size(term: Expr) -> int:
+    if isinstance(term, Const):
+        return 1
+    high = interval(term)[1]
+    return 1 if high is None else int(high) + 1

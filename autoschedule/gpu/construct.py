@@ -1,0 +1,286 @@
+"""Schedules by construction for devices whose warps run in lockstep: tiles grown from a thread's registers outward.
+
+No operator is known here. Two families are always tried, and the model says which of what they give comes first. *Shared* tiles: a
+round of the operands is brought to shared memory, where threads that hold pieces of the result in registers read it several times.
+*Streams*: threads take neighbouring elements straight from memory, alone or, along a reduction, by lanes, warps and blocks together.
+What is turned on its way is a stream through shared memory.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
+from tilelang.autoschedule.common.loop_summary import read_steps
+from tilelang.autoschedule.common.separate_kernels import Made
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.cpu.growth import fused
+from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.gpu import matrix_tiles, streams, warp_specialized
+from tilelang.autoschedule.gpu.growth import Growth, grow
+from tilelang.autoschedule.gpu.model import Lanes, estimate, full_grid, resident_blocks
+from tilelang.autoschedule.gpu.staging import stage, vector_lanes
+from tilelang.autoschedule.gpu.threads import OVERHEAD_REGISTERS, threads_of
+from tilelang.autoschedule.gpu.tile import LaneTile, WarpShape, panels, steps
+from tilelang.schedules.steps import Fuse, Step, Vectorize
+
+REGISTER_TILES = 6  # that growth hands on
+BLOCKS_OF_EACH = 6  # for each of them
+# Half of what devices take. Growth up to the whole ends with fewer and longer tiles, and those it hands on are few: products of 4096 x
+# 4096 x 4096 were estimated at up to ten times as long.
+MOST_THREADS = 512
+KEPT = 64  # candidates that are handed on
+IN_PANELS = 16  # of them, whose blocks may be numbered in panels
+
+
+def of_lanes(root: Nest, device: Lanes) -> list[Made]:
+    """Steps for a task on lanes, the best first."""
+    found: dict[LaneTile, tuple[Nest, LaneTile, Made]] = {}
+    for fusions, nest in fused(root):
+        families = (shared_tiles, streams.tiles, matrix_tiles.tiles, warp_specialized.tiles)
+        for tile in (t for family in families for t in family(nest, fusions, device)):
+            made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
+            if made is not None and (kind not in found or made.estimate.seconds < found[kind][2].estimate.seconds):
+                found[kind] = nest, tile, made
+    if not found:  # too small for threads to share
+        return [Made((), estimate((read_steps(root, ()),), device))]
+    first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[:KEPT]
+    ordered = [in_panels(*f, device) for f in first[:IN_PANELS]] + [made for _, _, made in first[IN_PANELS:]]
+    return sorted(ordered, key=lambda m: m.estimate.seconds)
+
+
+def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
+    """The schedule with its blocks numbered in panels, where those that run at once then read fewer bytes in less time."""
+    shared = any(nest.axis(a).reduction for a, _ in tile.block)
+    if len(tile.block) < 2 or not tile.staged or shared:
+        return made
+    (_, rows), (n, columns) = tile.block[-2:]
+    width = 1 << round(math.log2(max(1.0, math.sqrt(device.cores * rows / columns))))
+    blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
+    if blocks <= device.cores or not 1 < width < -(-nest.extents[n] // columns):
+        return made
+    other = judged(nest, dataclasses.replace(tile, order=panels(tuple(a for a, _ in tile.block), width)), device)
+    return other if other is not None and other.estimate.seconds < made.estimate.seconds else made
+
+
+def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
+    """What tiles have in common that differ in nothing but how much of a reduction a round brings: the best of them stands for all."""
+    parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
+    block = tuple((a, parts.get(a, n)) for a, n in tile.block)
+    return dataclasses.replace(tile, block=block, chunk=(), staged=())
+
+
+def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
+    """A tile's schedule with its estimate; None where a rule drops it."""
+    drops = device.pruning.drops
+    slow = device.shared_rate <= device.global_rate < math.inf
+    if drops("slow-shared", bool(tile.staged) and slow) or drops("shared", staged_bytes(nest, tile) > device.shared_bytes):
+        return None
+    made = steps(tile)
+    loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
+    threads = threads_of(loops, device.profile)
+    most = min(device.profile.max_block_threads, device.room("core_threads"))
+    shared = shared_bytes(loops, threads, device.profile)
+    if drops("shared", shared > device.shared_bytes) or drops("threads", threads.count > most):
+        return None
+    if drops("registers", resident_blocks(loops, threads, device) < 1):
+        return None
+    if drops("grid", not takes_blocks(loops, threads, device.profile)):
+        blocks = full_grid(loops, threads, device)
+        return judged(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
+    device.pruning.keeps()
+    return Made(made, estimate((loops,), device))
+
+
+def staged_bytes(nest: Nest, tile: LaneTile) -> int:
+    """What a block keeps in shared memory of all operands: whole tiles also where they reach beyond the axes."""
+    sizes = {**nest.extents, **dict(tile.block), **dict(tile.chunk)}
+    total = 0
+    for staged in tile.staged:
+        if staged.layout is None:
+            held = math.prod(staged.access.spans(sizes)) * staged.access.element_bytes
+        else:
+            rows = math.prod(sizes[a] for a in staged.access.axes)
+            held = rows * staged.access.element_bytes
+            if staged.layout.padding:
+                held += held // sizes.get(staged.layout.dims[-1], 1) * staged.layout.padding
+        total += held * (staged.ahead + 1)
+    return total
+
+
+# ---------------------------------------------------------------- register tiles
+
+
+def register_tiles(nest: Nest, device: Lanes) -> Growth:
+    """What one thread keeps of the result, grown until shared memory brings operands faster than they are used."""
+    axes = tiled_axes(nest)
+    one = {a.name: 1 for a in nest.reduced}
+    most = device.profile.registers_per_thread - OVERHEAD_REGISTERS
+
+    def fits(tile: dict[str, int]) -> bool:
+        results = math.prod(tile.values())
+        operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.factors)
+        return max(tile.values()) <= 16 and not device.pruning.drops("registers", results + operands > most)
+
+    start = {a.name: 1 for a in nest.spatial}
+    kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
+    balance = device.balance(nest, device.shared_rate)
+    found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
+    return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
+
+
+def tiled_axes(nest: Nest) -> tuple[str, ...]:
+    """The axes along which a thread has several elements: the result's contiguous one, and the one that shares most with it."""
+    wide = [a for a in nest.spatial if a.extent > 1]
+    if not wide:
+        return ()
+    x = next((a for a in wide if nest.writes[0].stride(a.name) == 1), wide[-1])
+    others = [a for a in wide if a is not x and any((a.name in r.axes) != (x.name in r.axes) for r in nest.factors)]
+    if not others:
+        return (x.name,)
+    y = max(others, key=lambda a: (sum(a.name not in r.axes and x.name in r.axes for r in nest.factors), a.extent))
+    return (y.name, x.name)
+
+
+# ---------------------------------------------------------------- tiles in shared memory
+
+
+def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Tiles whose operands wait in shared memory: where some operand is read by several points of the others' axes."""
+    axes = tiled_axes(nest)
+    if len(axes) < 2 or not nest.reduced or nest.extents[axes[0]] * nest.extents[axes[1]] < device.warp:
+        return
+    if len({r.name for r in nest.reads}) < len(nest.reads):
+        return  # a tensor that is read at several places is brought by no one place
+    for register in register_tiles(nest, device).tiles:
+        for shape in warp_shapes(nest, axes, register, device)[:1]:
+            for block in block_tiles(nest, axes, shape, device)[:BLOCKS_OF_EACH]:
+                yield from with_chunks(nest, fusions, axes, register, shape, block, device)
+
+
+def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], device: Lanes) -> list[WarpShape]:
+    """How the lanes of a warp may lie, the squarest tile first, of two the one with more along the result's rows; every lane has
+    elements of the tensors."""
+    found = []
+    for lanes in range(device.warp.bit_length()):
+        grid = (1 << lanes, device.warp >> lanes)
+        side = tuple(min(4, register[a]) for a in axes)
+        if all(s * g <= nest.extents[a] for s, g, a in zip(side, grid, axes, strict=True)):
+            rounds = tuple(min(-(-register[a] // s), -(-nest.extents[a] // (s * g)))
+                           for a, s, g in zip(axes, side, grid, strict=True))  # fmt: skip
+            found.append(WarpShape((side[0], side[1]), grid, (rounds[0], rounds[1])))
+    return sorted(found, key=lambda w: (sum(w.tile), -w.tile[1]))
+
+
+def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
+    """Warps of a block along both axes: those that growth ends with, the first of them turned, then what leaves cores least idle."""
+    whole = {a.name: a.extent for a in nest.reduced}
+    start = dict(zip(axes, shape.tile, strict=True))
+    most = MOST_THREADS // device.warp
+    kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
+    single = {a.name: 1 for a in nest.spatial}
+
+    def fits(tile: dict[str, int]) -> bool:
+        return math.prod(tile[a] // start[a] for a in axes) <= most
+
+    # operands are seen through tiles of one point along the axes that are not tiled
+    full = dataclasses.replace(kept, accesses=nest.accesses)
+    balance = device.balance(nest, device.global_rate)
+    found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
+    order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
+    turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
+    turned = [t for t in turned if t not in found.tiles and not any(t[a] % start[a] for a in axes) and fits(t)]
+    every = [*found.tiles, *turned[:1], *(t for t in order if t not in found.tiles and t not in turned[:1])]
+    return [{**single, **t} for t in every]
+
+
+def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) -> Growth:
+    """Blocks grown from one unit's tile as far as sums fit in registers and two rounds of operands in shared memory."""
+    inner = innermost_reduction(nest)
+    whole = {a.name: a.extent for a in nest.reduced}
+    once = {a.name: min(chunk, a.extent) if a.name == inner else 1 for a in nest.reduced}
+    single = {a.name: 1 for a in nest.spatial}
+    sums = device.room("core_registers") * 3 / 4
+
+    def fits(tile: dict[str, int]) -> bool:
+        held = sum(r.footprint_bytes({**single, **tile, **once}) for r in nest.factors)
+        return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
+
+    balance = device.balance(nest, device.global_rate, matrix=True)
+    return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
+
+
+def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
+    """How much of the cores' time the waves of a tile leave unused, padding included; then how much it brings."""
+    blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
+    padded = math.prod(-(-a.extent // block[a.name]) * block[a.name] / a.extent for a in nest.spatial)
+    waves = math.ceil(blocks / device.cores) * device.cores / blocks
+    return waves * padded * (1 + 32 / math.sqrt(math.prod(block.values())))
+
+
+def with_chunks(
+    nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
+    device: Lanes,
+) -> Iterator[LaneTile]:  # fmt: skip
+    """A block's tile with rounds of the reduction of several lengths, whole or, where blocks are few, shared by blocks."""
+    inner = innermost_reduction(nest)
+    extent = nest.extents[inner]
+    blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
+    parts = {1}
+    if blocks < 2 * device.cores:
+        parts |= {p for p in (2, 4, 8, 16, 32) if extent // p >= 64 and blocks * p <= 8 * device.cores}
+    for length in (8, 16, 32):
+        if length > max(8, extent):
+            continue
+        for part in sorted(parts):
+            tile = _shared_tile(nest, fusions, axes, register, shape, block, (inner, length, part), device)
+            if tile is not None:
+                yield tile
+
+
+def innermost_reduction(nest: Nest) -> str:
+    """The reduction whose points an operand has side by side; the longest where none has."""
+    beside = [a for a in nest.reduced if any(r.stride(a.name) == 1 for r in nest.factors)]
+    return max(beside or nest.reduced, key=lambda a: a.extent).name
+
+
+def _shared_tile(
+    nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
+    reduction: tuple[str, int, int], device: Lanes,
+) -> LaneTile | None:  # fmt: skip
+    inner, length, parts = reduction
+    block = {a: min(n, -(-nest.extents[a] // t) * t) if a in axes else n
+             for a, n in block.items() for t in [dict(zip(axes, shape.tile, strict=True)).get(a, 1)]}  # fmt: skip
+    wide = {a.name: block[a.name] for a in nest.spatial if a.extent > 1}
+    chunk = {a.name: min(length, a.extent) if a.name == inner else 1 for a in nest.reduced}
+    if parts > 1:
+        per_block = -(-nest.extents[inner] // parts)
+        wide[inner] = -(-per_block // length) * length
+    count = math.prod(-(-block[a] // t) for a, t in zip(axes, shape.tile, strict=True)) * device.warp
+    if device.pruning.drops("threads", count > device.profile.max_block_threads):
+        return None
+    staged = []
+    for access in nest.factors:
+        found = stage(nest, access, {**block, **chunk}, axes, shape, device)
+        if found is None:
+            return None
+        staged.append(found)
+    y, x = axes
+    return LaneTile(
+        fusions,
+        tuple(wide.items()),
+        tuple(zip(axes, shape.side, strict=True)),
+        chunk=tuple(chunk.items()),
+        staged=tuple(staged),
+        warp=tuple(zip(axes, shape.tile, strict=True)),
+        walk=tuple((a.name, 1) for a in nest.reduced),
+        interleave=tuple(zip(axes, shape.reach, strict=True)) if max(shape.rounds) > 1 else (),
+        accumulate=_stores(nest, x, shape.side[1], device) if parts == 1 else (),
+    )
+
+
+def _stores(nest: Nest, axis: str, side: int, device: Lanes) -> tuple[Step, ...]:
+    lanes = min(side, vector_lanes(nest.writes[0], axis, device))
+    return (Vectorize(axis, lanes),) if lanes > 1 else ()

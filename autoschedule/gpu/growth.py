@@ -1,0 +1,106 @@
+"""Growing a tile at one level: from the smallest outward, the axis that saves most traffic for what it takes first.
+
+A level is done where the time of its memory falls under that of its arithmetic. Where no tile that fits comes so far, what stands at
+the border of the capacity is kept, as far as nothing there is better in everything: bytes for each operation, footprint, and how full
+the last wave is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+
+from tilelang.autoschedule.common.task_accesses import Nest
+
+VISITED = 400
+
+
+@dataclasses.dataclass(frozen=True)
+class Growth:
+    """tiles: in the order in which growth came to them. reached: whether they meet the stop test. path: every tile that fits."""
+
+    tiles: tuple[dict[str, int], ...]
+    reached: bool
+    path: tuple[dict[str, int], ...]
+
+
+def traffic(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
+    """Bytes of all operands that all tiles bring, over a round of the reduction of these extents."""
+    tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
+    return float(tiles * sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors))
+
+
+def intensity(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
+    """Operations of a tile for each byte that it brings; a multiply-add is two."""
+    points = math.prod(tile[a.name] for a in nest.spatial) * math.prod(reduced.values())
+    moved = sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
+    return sum(nest.inner.values()) * points / max(1, moved)
+
+
+def reuse(nest: Nest, tile: Mapping[str, int], larger: Mapping[str, int], reduced: Mapping[str, int]) -> float:
+    """The score of an enlargement: bytes of traffic saved for each byte of footprint that it takes."""
+    saved = traffic(nest, tile, reduced) - traffic(nest, larger, reduced)
+    taken = sum(r.footprint_bytes({**larger, **reduced}) - r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
+    return saved / taken if taken > 0 else saved
+
+
+def grow(
+    nest: Nest,
+    start: Mapping[str, int],
+    reduced: Mapping[str, int],
+    fits: Callable[[dict[str, int]], bool],
+    balance: float,
+    limit: int,
+    units: int = 1,
+) -> Growth:
+    """Tiles from `start` outward by doubling one axis after another. balance: operations for each byte from which on a level's memory
+    is no longer its bottleneck; limit: so many tiles that meet it; units: that tiles are given to."""
+    found: list[dict[str, int]] = []
+    path: list[dict[str, int]] = []
+    border: list[dict[str, int]] = []
+    seen: set[tuple[int, ...]] = set()
+    stack = [dict(start)]
+    fitting: dict[tuple[int, ...], bool] = {}
+
+    def is_fitting(tile: dict[str, int]) -> bool:
+        key = tuple(tile.values())
+        if key not in fitting:
+            fitting[key] = fits(tile)
+        return fitting[key]
+
+    while stack and len(seen) < VISITED and len(found) < limit:
+        tile = stack.pop()
+        key = tuple(tile.values())
+        if key in seen or not is_fitting(tile):
+            continue
+        seen.add(key)
+        path.append(tile)
+        if intensity(nest, tile, reduced) > balance:
+            found.append(tile)
+        larger = [
+            {**tile, a.name: tile[a.name] * 2} for a in nest.spatial if a.name in start and tile[a.name] < a.extent
+        ]  # fmt: skip
+        inside = [t for t in larger if is_fitting(t)]
+        if len(inside) < len(larger) or not larger:
+            border.append(tile)
+        stack += sorted(inside, key=lambda t: reuse(nest, tile, t, reduced))
+    if found:
+        return Growth(tuple(found), True, tuple(path))
+    return Growth(tuple(front(nest, border, reduced, units)), False, tuple(path))
+
+
+def front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], units: int) -> list[dict[str, int]]:
+    """The tiles that no other one beats in everything, those with the fewest bytes for each operation first."""
+    measured = [(_measures(nest, t, reduced, units), t) for t in tiles]
+    kept = [
+        (m, t) for m, t in measured
+        if not any(all(x <= y for x, y in zip(n, m, strict=True)) and n != m for n, _ in measured)
+    ]  # fmt: skip
+    return [t for _, t in sorted(kept, key=lambda k: k[0])]
+
+
+def _measures(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int], units: int) -> tuple[float, float, float]:
+    tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
+    idle = math.ceil(tiles / units) * units / tiles
+    return 1 / intensity(nest, tile, reduced), float(sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)), idle

@@ -1,0 +1,135 @@
+"""Computations of several tasks in one kernel: rows stay in the registers of the threads that share them.
+
+Every stage spreads its row over the same threads in the same way, so that each finds what it needs in its own registers; what all
+need of a row, as a sum, reaches them by the reduction. Rows that no registers hold are left to kernels of their own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
+from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.common.separate_kernels import Steps, common_axes, on_chip
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.gpu.model import Lanes, full_grid
+from tilelang.autoschedule.gpu.staging import vector_lanes
+from tilelang.autoschedule.gpu.threads import threads_of
+from tilelang.computations.computation import Computation, Tensor
+from tilelang.core.expr import Call
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place, Split, Tile, Vectorize
+from tilelang.schedules.task import plan, task_of
+
+WARPS_OF_A_ROW = (1, 2, 4, 8, 16, 32)
+ROWS_OF_A_BLOCK = 4  # where a warp has a row
+ROWS_OF_THREADS = (64, 128)  # of a block, where a thread has one
+ALONE = 32  # columns of a row that one thread has, at most
+HELD = 64  # elements of all rows that a thread keeps, at most
+
+
+def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
+    """All tasks in one kernel, rows shared by warps and blocks; none where the stages have no rows in common, or long ones."""
+    placed = _placed(computation)
+    names = {t.name for t in placed}
+    order = [t for t in placed if t.member == 0]
+    stages = {t.name: nest_of(task_of(t, lambda r: r.name in names)) for t in order}
+    last = nest_of(plan(computation, names)[-1])
+    nests = [*stages.values(), last]
+    rows = common_axes(placed, nests)
+    columns = [_column(nest, rows) for nest in nests]
+    if not rows or last.points == 0 or last.reduced or columns[-1] is None or "" in columns:
+        return []
+    extents = {nest.extents[c] for nest, c in zip(nests, columns, strict=True) if c is not None}
+    if len(extents) > 1:
+        return []
+    lanes = min(_lanes(nest, c, device) for nest, c in zip(nests, columns, strict=True) if c is not None)
+    loaded = _loaded(computation, list(zip(nests, columns, strict=True)))
+    kept = len(loaded) + sum(any(a.name not in rows and a.extent > 1 for a in stages[t.name].spatial) for t in order)
+    found = []
+    for head, threads in _shapes(last, rows, device, extents.pop(), lanes):
+        held = kept * -(-last.extents[columns[-1]] // (threads * lanes)) * lanes
+        if device.pruning.drops("registers", held > HELD):
+            continue
+        steps = list(head)
+        for name, dimension in loaded.items():
+            steps.append(Place("load", name, "register", steps=(Vectorize(dimension, lanes),) if lanes > 1 else None))
+        for t, column in zip(order, columns, strict=False):
+            spread = (Tile(((column, lanes),), "thread"),) if column is not None and threads > 1 else None
+            steps.append(Place("compute", t.name, "register", steps=spread))
+        ways = Tile(((columns[-1], lanes),), "thread", threads) if threads > 1 else Split(((columns[-1], lanes),), unroll=True)
+        made = _within(computation, (*steps, ways, *((Vectorize(columns[-1], lanes),) if lanes > 1 else ())), device)
+        if made is not None:
+            device.pruning.keeps()
+            found.append(made)
+    return found
+
+
+def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | None:
+    """The steps, as many blocks as a grid takes, with several rows each; None where none would do."""
+    loops, drops = loops_of(Schedule(computation, steps), device.profile)[-1], device.pruning.drops
+    threads = threads_of(loops, device.profile)
+    if drops("shared", shared_bytes(loops, threads, device.profile) > device.shared_bytes):
+        return None
+    if drops("grid", not takes_blocks(loops, threads, device.profile)):
+        (head, *rest), blocks = steps, full_grid(loops, threads, device)
+        assert isinstance(head, Tile)
+        return (dataclasses.replace(head, count=blocks), *rest) if blocks else None
+    return steps
+
+
+def _placed(computation: Computation) -> list[Tensor]:
+    """What a kernel of all tasks keeps: as elsewhere, and pointwise values with a function that have fewer axes than their readers."""
+    kept = {t.name for t in on_chip(computation)}
+    for definition in computation.definitions:
+        dear = definition.reduction is None and any(isinstance(e, Call) for v in definition.values for e in v.walk())
+        for t in definition.tensors if dear else ():
+            readers = [d for d in computation.definitions if t in d.reads]
+            if t not in computation.outputs and any(len(d.axes) > len(definition.axes) for d in readers):
+                kept.add(t.name)
+    return [t for d in computation.definitions for t in d.tensors if t.name in kept]
+
+
+def _column(nest: Nest, rows: list[str]) -> str | None:
+    """The axis that runs along a row; None where a stage has one value of each, an empty name where it has several such axes."""
+    found = [a.name for a in nest.axes if a.name not in rows and a.extent > 1]
+    return None if not found else found[0] if len(found) == 1 else ""
+
+
+def _lanes(nest: Nest, column: str, device: Lanes) -> int:
+    """Lanes of vectors along a column that all accesses which have it can be moved by."""
+    return min((min(4, vector_lanes(a, column, device)) for a in nest.accesses if column in a.axes), default=1)
+
+
+def _loaded(computation: Computation, nests: list[tuple[Nest, str | None]]) -> dict[str, str]:
+    """The inputs whose rows several stages read, each at one place, with the name of the dimension along them."""
+    inputs = {t.name for t in computation.inputs}
+    readers: dict[str, list[str]] = {}
+    for nest, column in nests:
+        for access in nest.reads:
+            if access.name in inputs and column is not None and access.stride(column) == 1 and len(access.axes) > 1:
+                readers.setdefault(access.name, []).append(access.tensor.dims[-1].name)
+    return {name: found[0] for name, found in readers.items() if len(found) > 1}
+
+
+def _shapes(last: Nest, rows: list[str], device: Lanes, columns: int, lanes: int) -> Iterator[tuple[Steps, int]]:
+    """How rows go to blocks, warps or threads, and the threads that share one."""
+    inner = next(a for a in reversed(last.spatial) if a.name in rows)
+    single = tuple((a.name, 1) for a in last.spatial if a.name in rows)
+    most = device.profile.max_block_threads
+
+    def of_block(count: int) -> tuple[tuple[str, int], ...]:
+        return tuple((a, count if a == inner.name else n) for a, n in single)
+
+    if columns <= ALONE:
+        for count in (n for n in ROWS_OF_THREADS if not device.pruning.drops("threads", n > most)):
+            yield (Tile(of_block(count), "block"), Tile(single, "thread")), 1
+    for warps in WARPS_OF_A_ROW:
+        threads = warps * device.warp
+        if threads > most or (warps > 1 and threads * lanes >= 2 * columns):
+            return
+        several = warps == 1 and inner.extent >= ROWS_OF_A_BLOCK
+        if several and not device.pruning.drops("threads", ROWS_OF_A_BLOCK * threads > most):
+            yield (Tile(of_block(ROWS_OF_A_BLOCK), "block"), Tile(single, "warp")), threads
+        yield (Tile(single, "block"),), threads

@@ -1,0 +1,92 @@
+"""How an operand comes to shared memory and from there to registers: order, vectors, padding that keeps lanes in different banks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.gpu.bank_conflicts import Spread, layout_phases
+from tilelang.autoschedule.gpu.tile import Staged, WarpShape, buffer_dimensions, layout_over
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.gpu.model import Lanes
+
+
+def vector_lanes(access: Access, axis: str, device: Lanes) -> int:
+    """The most elements along an axis that one access of 16 bytes or less can move: side by side, and aligned wherever it begins."""
+    if access.stride(axis) != 1:
+        return 1
+    extent = access.tensor.shape[-1]
+    offset = access._offset({}) or 0
+    others = [access.stride(a) for a in access.axes if a != axis]
+    found = 1
+    for lanes in device.profile.vector_lanes(access.tensor.dtype):
+        aligned = offset % lanes == 0 and extent % lanes == 0 and all(s is not None and s % lanes == 0 for s in others)
+        if aligned and lanes * access.element_bytes <= 16:
+            found = lanes
+    return found
+
+
+def stage(
+    nest: Nest, access: Access, tile: Mapping[str, int], axes: tuple[str, ...], shape: WarpShape, device: Lanes
+) -> Staged | None:
+    """An operand of a round of a block: its reduction outermost, the axis that threads spread over innermost, with padding."""
+    dims = buffer_dimensions(nest, access, tile)
+    if dims is None:
+        return _as_it_is(access, tile, device)
+    mine = [a for a in axes if a in access.axes]
+    order = [d for d in dims if d not in mine and dims[d] > 1] + [a for a in mine if a in dims]
+    if not order:
+        return None
+    beside = next((a for a in dims if access.stride(a) == 1), None)
+    lanes = vector_lanes(access, beside, device) if beside is not None else 1
+    while beside is not None and lanes > 1 and dims[beside] % lanes:
+        lanes //= 2
+    vector = (beside, lanes) if beside is not None and lanes > 1 else None
+    move = tuple((d, lanes if d == beside else 1) for d in dims)
+    side = shape.side[axes.index(mine[-1])] if mine else 1
+    kept = (mine[-1], side) if side > 1 else None
+    padding = _padding(access, dims, order, move, (axes, shape, side), device)
+    return Staged(access, layout_over(order, padding), move, vector, kept, ahead=1)
+
+
+def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged | None:
+    """An operand whose windows overlap: the box as the tensor has it; None where memory decides which elements are read."""
+    if access.gathered:
+        return None
+    beside = next((a for a in access.axes if access.stride(a) == 1), None)
+    lanes = vector_lanes(access, beside, device) if beside is not None else 1
+    box = access.box(tile)
+    last = access.tensor.dims[-1].name
+    while lanes > 1 and box[-1] % lanes:
+        lanes //= 2
+    move = tuple((d.name, lanes if d.name == last else 1) for d in access.tensor.dims)
+    return Staged(access, None, move, (last, lanes) if lanes > 1 else None, ahead=1)
+
+
+def _padding(
+    access: Access, dims: Mapping[str, int], order: list[str], move: tuple[tuple[str, int], ...],
+    reading: tuple[tuple[str, ...], WarpShape, int], device: Lanes,
+) -> int:  # fmt: skip
+    """Elements after each row with which writing and reading take the fewest phases; no more than needed. reading: the tiled axes, the
+    lanes along them, and the elements that a lane reads at once."""
+    axes, shape, lanes = reading
+    banks, bank_bytes = device.banks
+    eb = access.element_bytes
+    writes: Spread = tuple((d, -(-dims[d] // n), n) for d, n in move)
+    reads: Spread = tuple((a, shape.lanes[i], shape.side[i]) for i, a in enumerate(axes))
+    extents = tuple(sorted(dims.items()))
+    step = max(lanes, bank_bytes // eb if eb < bank_bytes else 1)
+    best: tuple[int, int] | None = None
+    for padding in (0, step, 2 * step, 4 * step, 8 * step):
+        layout = layout_over(order, padding)
+        wide = next((n for d, n in move if n > 1 and d == order[-1]), 1)
+        total = layout_phases(layout, extents, writes, device.warp, (eb, wide, banks, bank_bytes))
+        total += layout_phases(layout, extents, reads, device.warp, (eb, lanes, banks, bank_bytes)) * 4
+        if best is None or total < best[0]:
+            best = (total, padding)
+        if len(order) < 2:
+            break
+    assert best is not None
+    return best[1]

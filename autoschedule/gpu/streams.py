@@ -1,0 +1,201 @@
+"""Tiles of threads that take what they need straight from memory: neighbours beside each other, vectors where rows allow them.
+
+A reduction is walked by the thread that has its result, or given to lanes, to the threads of a block, or to several blocks, whose
+partial results a second kernel adds. What is turned between reading and writing lies in shared memory meanwhile.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.gpu.staging import vector_lanes
+from tilelang.autoschedule.gpu.tile import LaneTile, Staged, layout_over
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.gpu.model import Lanes
+
+UNROLLED = 16  # points of a reduction that are written out
+SQUARE = 16  # threads along a row of a block that is about as high as wide
+BLOCKS_OF_A_CORE = (1, 2, 4, 8)  # that share reductions
+
+
+def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Every tile of this family."""
+    yield from alone(nest, fusions, device)
+    if nest.reduced:
+        yield from together(nest, fusions, device)
+    else:
+        yield from turned(nest, fusions, device)
+
+
+def contiguous_axis(nest: Nest) -> str | None:
+    """The spatial axis along which results, else operands, lie side by side."""
+    wide = [a for a in nest.spatial if a.extent > 1]
+    found = [a.name for a in wide if nest.writes[0].stride(a.name) == 1]
+    found += [a.name for a in wide if any(r.stride(a.name) == 1 for r in nest.reads)]
+    return found[0] if found else wide[-1].name if wide else None
+
+
+def widest(nest: Nest, axis: str, device: Lanes) -> int:
+    """Lanes of vectors along an axis that every operand that has it, and the result, can be moved by."""
+    accesses = [a for a in nest.accesses if axis in a.axes]
+    return min((vector_lanes(a, axis, device) for a in accesses), default=1)
+
+
+def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Each thread computes some results, the whole reduction of each."""
+    x = contiguous_axis(nest)
+    if x is None:
+        return
+    vectors = [(x, n) for n in sorted({1, min(4, widest(nest, x, device)), widest(nest, x, device)})]
+    if nest.reduced:
+        r = nest.reduced[-1].name
+        lanes = widest_of_reads(nest, r, device)
+        vectors += [(r, lanes)] if 1 < lanes <= nest.extents[r] else []
+    for vector in vectors:
+        for second in seconds(nest, x, device):
+            for threads in (128, 256, 512):
+                for row in (threads, SQUARE) if slow(device) and second[0] else (threads,):
+                    if threads <= device.profile.max_block_threads:
+                        yield _alone(nest, fusions, x, vector, second, (threads, row))
+
+
+def slow(device: Lanes) -> bool:
+    """Whether shared memory brings operands no faster than global memory does."""
+    return device.shared_rate <= device.global_rate
+
+
+def seconds(nest: Nest, x: str, device: Lanes) -> list[tuple[str, int]]:
+    """Along which other axis a thread may have several results, and how many: one, or where windows overlap or operands are shared."""
+    found = [("", 1)]
+    if nest.reduced:
+        for a in nest.spatial:
+            shared = any(a.name not in r.axes or r.stride(a.name) != 1 for r in nest.factors)
+            if a.name != x and a.extent > 1 and shared:
+                found += [(a.name, n) for n in ((2, 4, 8) if slow(device) else (2, 4)) if n <= a.extent]
+    return found
+
+
+def _alone(
+    nest: Nest, fusions: Fusions, x: str, vector: tuple[str, int], second: tuple[str, int], threads: tuple[int, int]
+) -> LaneTile:  # fmt: skip
+    """threads: of a block, and the most of them along a row."""
+    own = dict((second, vector))
+    piece = {a.name: own.get(a.name, 1) for a in nest.spatial if a.extent > 1}
+    block, left = {}, threads[0]
+    for a in sorted((a for a in nest.spatial if a.extent > 1), key=lambda a: (a.name != x, -nest.spatial.index(a))):
+        most = min(left, threads[1]) if a.name == x else left
+        units = min(most, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
+        if a.name == x and a.extent // piece[x] < most:  # a whole row is a multiple of nothing in particular
+            units = min(most, -(-a.extent // piece[x]))
+        block[a.name] = units * piece[a.name]
+        left //= units
+    ordered = tuple((a.name, block[a.name]) for a in nest.spatial if a.extent > 1)
+    return LaneTile(
+        fusions,
+        ordered,
+        tuple((a, piece[a]) for a, _ in ordered),
+        inner=tuple(walks(nest, *vector)),
+        vector=vector if vector[1] > 1 else None,
+    )
+
+
+def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
+    """The walk over a whole reduction: its last points written out, as many as are worth it; by vectors where they go along it."""
+    reduced = [a for a in nest.reduced if a.extent > 1]
+    if not reduced and nest.reduced:
+        reduced = [nest.reduced[-1]]
+    step = {a.name: lanes if a.name == axis else 1 for a in reduced}
+    short, count = 0, 1
+    for a in reversed(reduced):
+        if count * a.extent > UNROLLED * step[a.name]:
+            break
+        count *= -(-a.extent // step[a.name])
+        short += 1
+    long, written = reduced[: len(reduced) - short], reduced[len(reduced) - short :]
+    if long:
+        last = long[-1]
+        if not written and last.extent > 8 * step[last.name]:
+            yield tuple((a.name, 1 if a is not last else 8 * step[a.name]) for a in long), False
+            yield ((last.name, step[last.name]),), True
+            return
+        yield tuple((a.name, step[a.name]) for a in long), False
+    if written:
+        yield tuple((a.name, step[a.name]) for a in written), True
+
+
+def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Lanes, threads and blocks that share the reduction of a result."""
+    longest = max(nest.reduced, key=lambda a: (any(r.stride(a.name) == 1 for r in nest.factors), a.extent))
+    r = longest.name
+    if longest.extent < 8:
+        return
+    wide = [a for a in nest.spatial if a.extent > 1]
+    rows = math.prod(a.extent for a in wide)
+    for lanes in sorted({1, min(widest_of_reads(nest, r, device), 4)}):
+        for parts in sorted({1, *(-(-device.cores * each // rows) for each in BLOCKS_OF_A_CORE)}):
+            if parts > 1 and longest.extent // parts < 1024:
+                continue
+            shared = () if parts == 1 else ((r, -(-longest.extent // parts // (lanes * 256)) * lanes * 256),)
+            for threads in (device.warp, 2 * device.warp, 128, 256, 512):
+                if threads > device.profile.max_block_threads or threads * lanes > 2 * longest.extent:
+                    continue
+                block = tuple((a.name, 1) for a in wide) + shared
+                if not block:
+                    block = ((r, longest.extent),)
+                yield LaneTile(
+                    fusions, block, ((r, lanes),), count=threads, vector=(r, lanes) if lanes > 1 else None
+                )  # fmt: skip
+                if threads == device.warp and wide and parts == 1:
+                    several = tuple((a.name, 4 if a is wide[-1] else 1) for a in wide)
+                    if wide[-1].extent >= 4:
+                        yield LaneTile(fusions, several, ((r, lanes),), warp=tuple((a.name, 1) for a in wide), count=threads,
+                                       vector=(r, lanes) if lanes > 1 else None)  # fmt: skip
+        yield from _short_rows(nest, fusions, device, (r, lanes))
+
+
+def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, int]) -> Iterator[LaneTile]:
+    """Rows so short that a warp has several of them, a vector of each for a lane."""
+    r, lanes = vector
+    across = nest.extents[r] // lanes
+    wide = [a for a in nest.spatial if a.extent > 1]
+    if not wide or nest.extents[r] % lanes or across & (across - 1) or not 2 <= across < device.warp:
+        return
+    if any(a.extent > 1 and a.name != r for a in nest.reduced):
+        return
+    for threads in (128, 256):
+        rows = threads // across
+        if threads <= device.profile.max_block_threads and rows <= wide[-1].extent:
+            block = tuple((a.name, rows if a is wide[-1] else 1) for a in wide)
+            yield LaneTile(fusions, block, (*((a.name, 1) for a in wide), (r, lanes)), vector=vector if lanes > 1 else None)
+
+
+def widest_of_reads(nest: Nest, axis: str, device: Lanes) -> int:
+    """Lanes of vectors along a reduction that every operand that has it can be moved by."""
+    return min((vector_lanes(a, axis, device) for a in nest.factors if axis in a.axes), default=1)
+
+
+def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Operands that lie along another axis than the result: squares of them wait in shared memory, a place longer than their rows."""
+    x = contiguous_axis(nest)
+    for access in nest.reads:
+        y = next((a.name for a in nest.spatial if access.stride(a.name) == 1), None)
+        if x is None or y is None or y == x or access.stride(x) in (0, 1, None) or access.padded:
+            continue
+        dims = dict(zip(access.written, access.tensor.dims, strict=True))
+        names = {getattr(a, "name", ""): d.name for a, d in dims.items()}
+        if x not in names or y not in names or any(names.get(a) != a for a in (x, y)):
+            continue
+        for side in (32, 64):
+            for rows in (4, 8):
+                if min(nest.extents[x], nest.extents[y]) < 32 or side * side // rows > device.profile.max_block_threads:
+                    continue
+                block = tuple((a.name, side if a.name in (x, y) else 1) for a in nest.spatial if a.extent > 1)
+                move = tuple((d.name, rows if d.name == x else 1) for d in access.tensor.dims)
+                layout = layout_over([d.name for d in access.tensor.dims if d.name in (x, y)], 1)
+                piece = tuple((a, rows if a == y else 1) for a, _ in block)
+                yield LaneTile(fusions, block, piece, staged=(Staged(access, layout, move),))

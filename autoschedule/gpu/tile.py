@@ -1,0 +1,171 @@
+"""The tile of each level, and the schedule that it stands for, on devices whose warps run in lockstep.
+
+A `LaneTile` is a decision, a Schedule its text: `steps` writes one as the other and decides nothing more. From the outside in: fused
+axes; the block; chunks of the reduction, brought to shared memory; warps; what a thread has, in pieces that are as far apart as a warp
+reaches, so that neighbours touch neighbouring elements; vectors.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.core.expr import INDEX, Axis, Var
+from tilelang.core.layout import Layout
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Tile, Units, Vectorize
+
+Sizes = tuple[tuple[str, int], ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Staged:
+    """An operand in shared memory. move: what each thread brings at once, along the buffer's dimensions; vector: among them;
+    kept: the axis and lanes of the vectors in which threads read it into registers; instruction: what moves it, by name; on: by which
+    role; in_place: the instruction that computes reads it there."""
+
+    access: Access
+    layout: Layout | None
+    move: Sizes
+    vector: tuple[str, int] | None = None
+    kept: tuple[str, int] | None = None
+    kept_by: str | None = None
+    instruction: str | None = None
+    ahead: int = 0
+    on: str | None = None
+    in_place: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneTile:
+    """Extents for one level after another; an axis that a level leaves out is as the level above has it.
+
+    fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that blocks share. chunk: of reductions, one
+    round. warp: of a warp's tile (empty: threads are those of the block). interleave: what all lanes have in one round. piece: one
+    thread's in one round; count: so many threads, which take several rounds. inner: walks inside a thread, and whether they are
+    unrolled. vector: axis and lanes of what a thread stores or computes at once. instruction: what computes a piece, with its axes.
+    teams: of which a block is made, the last of them computes; blocks: so many, which take several tiles each; order: theirs.
+    """
+
+    fusions: tuple[tuple[str, tuple[str, ...]], ...]
+    block: Sizes
+    piece: Sizes
+    chunk: Sizes = ()
+    staged: tuple[Staged, ...] = ()
+    warp: Sizes = ()
+    walk: Sizes = ()
+    interleave: Sizes = ()
+    count: int | None = None
+    inner: tuple[tuple[Sizes, bool], ...] = ()
+    vector: tuple[str, int] | None = None
+    instruction: tuple[str, tuple[tuple[str, str], ...]] | None = None
+    accumulate: tuple[Step, ...] | None = ()
+    order: Layout | None = None
+    teams: tuple[Team, ...] = ()
+    blocks: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WarpShape:
+    """Of one warp, along the two tiled axes: elements side by side, lanes, rounds."""
+
+    side: tuple[int, int]
+    lanes: tuple[int, int]
+    rounds: tuple[int, int]
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """What all lanes have in one round."""
+        return self.side[0] * self.lanes[0], self.side[1] * self.lanes[1]
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        return self.reach[0] * self.rounds[0], self.reach[1] * self.rounds[1]
+
+
+def steps(tile: LaneTile) -> tuple[Step, ...]:
+    """The schedule of a tile."""
+    return tuple(_steps(tile))
+
+
+def _steps(tile: LaneTile) -> Iterator[Step]:
+    if tile.teams:
+        yield Units("block", tile.teams)
+    for name, parts in tile.fusions:
+        yield Fuse(name, parts)
+    yield Tile(tile.block, "block", tile.blocks, tile.order)
+    early = bool(tile.chunk or tile.walk)
+    if early:
+        yield Place("accumulate", None, "register", steps=tile.accumulate or None)
+    if tile.chunk:
+        yield Split(tile.chunk)
+    for staged in tile.staged:
+        yield _load(staged)
+    if tile.warp:
+        yield Tile(tile.warp, (tile.teams and tile.teams[-1].role) or "warp")
+    if tile.walk:
+        yield Split(tile.walk)
+    for staged in tile.staged:
+        if staged.kept is not None or staged.kept_by is not None:
+            how: Step = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by or "")
+            yield Place("load", staged.access.name, "register", steps=(how,))
+        elif tile.instruction is not None and not staged.in_place:
+            yield Place("load", staged.access.name, "register")
+    if tile.interleave:
+        yield Split(tile.interleave)
+    if tile.piece:
+        yield Tile(tile.piece, "thread", tile.count)
+    if tile.inner and not early:
+        yield Place("accumulate", None, "register")
+    for sizes, unroll in tile.inner:
+        yield Split(sizes, unroll=unroll)
+    if tile.instruction is not None:
+        yield Do(*tile.instruction)
+    elif tile.vector is not None and not early:
+        yield Vectorize(*tile.vector)
+
+
+def _load(staged: Staged) -> Place:
+    move: tuple[Step, ...] = (Tile(staged.move, "thread"),) if staged.move else ()
+    if staged.instruction is not None:
+        move += (Do(staged.instruction),)
+    elif staged.vector is not None and staged.vector[1] > 1:
+        move += (Vectorize(*staged.vector),)
+    return Place("load", staged.access.name, "shared", staged.layout, ahead=staged.ahead, on=staged.on, steps=move or None)
+
+
+def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> dict[str, int] | None:
+    """The dimensions of what is staged of an operand, with their extents, as far apart in memory as they come: the tensor's own where
+    it is staged by region, the axes of the read where it is staged by access; None where neither names every element once."""
+    own = [isinstance(i, (Var, Axis)) and i.name.removeprefix("@") == d.name
+           for i, d in zip(access.indices, access.tensor.dims, strict=True)]  # fmt: skip
+    if all(own):
+        return dict(zip((d.name for d in access.tensor.dims), access.box(tile), strict=True))
+    dims = {d.name for d in access.tensor.dims}
+    axes = [a for a in nest.axes if a.name in access.axes]
+    if not fused(nest, access) or {a.name for a in axes} <= dims:
+        return None
+    axes.sort(key=lambda a: -(access.stride(a.name) or 0))
+    held = {a.name: tile[a.name] for a in axes if tile[a.name] > 1}
+    return held or {axes[-1].name: 1}
+
+
+def fused(nest: Nest, access: Access) -> bool:
+    """Whether an operand is read through an axis that stands for several."""
+    own = {a.name for a in (*nest.task.axes, *nest.task.reduction_axes)}
+    return not access.axes <= own
+
+
+def panels(names: tuple[str, ...], width: int) -> Layout:
+    """Units in panels so many wide along the last axis, and inside row by row along the one before.
+
+    >>> print(panels(("b", "m", "n"), 8))
+    layout (b, n / 8, m, n % 8)
+    """
+    *outer, m, n = (Var(name, INDEX) for name in names)
+    return Layout((*outer, n // width, m, n % width))
+
+
+def layout_over(names: list[str], padding: int) -> Layout:
+    """A layout in the order of these dimensions."""
+    return Layout(tuple(Var(n, INDEX) for n in names), padding)

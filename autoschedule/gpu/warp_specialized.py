@@ -1,0 +1,178 @@
+"""Tiles whose innermost piece is an instruction that takes its operands from shared memory by itself, in blocks with roles.
+
+One team copies boxes of the operands into a ring, the others compute; blocks stay and take one tile after another. What copies, the
+swizzle that both sides know, and how registers are shared out follow from the instructions' records and the profile.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits
+from tilelang.autoschedule.gpu.threads import OVERHEAD_REGISTERS
+from tilelang.autoschedule.gpu.tile import LaneTile, Staged
+from tilelang.core.expr import Axis, Var
+from tilelang.core.layout import Layout
+from tilelang.instructions.instruction import ONE_LANE, Instruction, known
+from tilelang.schedules.steps import Do, Place, Split, Step, Team
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.gpu.model import Lanes
+
+PRODUCER, CONSUMER = "producer", "consumer"
+CONSUMERS = (2, 1)  # teams that compute
+ROUNDS = (1, 2)  # instructions of a team along its rows
+COLUMNS = (
+    2  # widths of the instruction that are tried beside those of whole swizzles: what leaves least of the result's columns empty
+)
+LOADING_REGISTERS = 40  # of a thread that only copies: addresses, coordinates, phases
+WIDEST_SWIZZLE = 128  # bytes
+BARRIER_BYTES = 1024  # what is left of shared memory for the barriers of a ring
+MOST_STAGES = 8
+SPLITS = (1, 2, 4, 8, 16)
+
+
+def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+    """Every tile of this family."""
+    found = _least_empty(nest, list(fits(nest, device, "shared")))
+    for fit, consumers, rounds, parts in itertools.product(found, CONSUMERS, ROUNDS, SPLITS):
+        tile = _tile(nest, fusions, device, fit, consumers, rounds, parts)
+        if tile is not None:
+            yield tile
+
+
+def _least_empty(nest: Nest, found: list[Fit]) -> list[Fit]:
+    """The instructions whose columns are whole swizzled rows of the result, and a few that leave least of its columns empty."""
+
+    def columns(fit: Fit) -> int:
+        return fit.made.shape[fit.binding[1][0]]
+
+    def empty(fit: Fit) -> tuple[float, int]:
+        whole = nest.extents[fit.axes[1]]
+        return round(-(-whole // columns(fit)) * columns(fit) / whole, 1), -columns(fit)
+
+    whole = [f for f in found if columns(f) * nest.writes[0].element_bytes % WIDEST_SWIZZLE == 0]
+    return [*whole, *(f for f in sorted(found, key=empty)[: len(whole) + COLUMNS] if f not in whole)][: len(whole) + COLUMNS]
+
+
+def _tile(
+    nest: Nest, fusions: Fusions, device: Lanes, fit: Fit, consumers: int, rounds: int, parts: int
+) -> LaneTile | None:  # fmt: skip
+    m, n, k = fit.axes
+    rows, columns, depth = (fit.made.shape[a] for a, _ in fit.binding)
+    block = {m: rows * rounds * consumers, n: columns}
+    teams = shared_out(device, fit.made, consumers, block[m] * columns // (consumers * fit.made.lanes))
+    if (
+        device.pruning.drops("registers", teams is None)
+        or teams is None
+        or nest.extents[m] <= block[m] // 2
+        or any(a.extent > 1 and a.name not in (m, n, k) for a in nest.axes)
+    ):
+        return None
+    swizzle = _swizzle(fit, nest.extents[k], depth)
+    if swizzle is None:
+        return None
+    length = swizzle.swizzle_bytes // fit.left[1].element_bytes
+    count = math.prod(-(-nest.extents[a] // size) for a, size in block.items())
+    if parts > 1 and (count * parts > 2 * device.cores or nest.extents[k] // parts < 4 * length):
+        return None
+    stop = _stop(nest, device, block, n) if parts == 1 else None
+    held = sum(block.get(a, 1) * r.element_bytes * length for _, r in (fit.left, fit.right) for a in r.axes if a != k)
+    stages = min(MOST_STAGES, (device.shared_bytes - BARRIER_BYTES - (stop[1] if stop is not None else 0)) // held)
+    loads = [_load(device, access, swizzle, (m if m in access.axes else n, k), stages - 1) for _, access in (fit.left, fit.right)]
+    if stages < 2 or loads[0] is None or loads[1] is None:
+        return None
+    if parts > 1:
+        block[k] = -(-nest.extents[k] // parts // length) * length
+    return LaneTile(
+        fusions,
+        tuple(block.items()),
+        (),
+        chunk=((k, length),),
+        staged=(loads[0], loads[1]),
+        warp=((m, rows * rounds),),
+        accumulate=stop[0] if stop is not None else direct_stores(nest, device, fit) if parts == 1 else (),
+        instruction=(fit.made.name, fit.binding),
+        teams=teams,
+        blocks=device.cores if parts == 1 and count > device.cores else None,
+    )
+
+
+def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
+    """The teams of a block, with the registers of their threads where an even share is too small; None where no share is enough."""
+    profile, wanted = device.profile, sums + OVERHEAD_REGISTERS
+    threads = (consumers + 1) * made.lanes
+    if threads > profile.max_block_threads:
+        return None
+    even = min(profile.registers_per_thread, (profile.block_registers or threads * profile.registers_per_thread) // threads)
+    if wanted <= even:
+        return Team(1, made.level, PRODUCER), Team(consumers, made.level, CONSUMER)
+    if not profile.role_registers:
+        return None
+    least, most, step = profile.role_registers
+    even = even // step * step
+    loading = max(least, LOADING_REGISTERS // step * step)
+    each = min(most, profile.registers_per_thread // step * step, (even + (even - loading) // consumers) // step * step)
+    if wanted > each:
+        return None
+    return Team(1, made.level, PRODUCER, loading), Team(consumers, made.level, CONSUMER, each)
+
+
+def _swizzle(fit: Fit, extent: int, depth: int) -> Layout | None:
+    """The widest swizzle that both operands can have, with rows no longer than the reduction and of whole instructions."""
+    (left, first), (right, second) = fit.left, fit.right
+    common = [x for x in left.layouts if x in right.layouts and x.swizzle_bytes and not x.terms]
+    if first.element_bytes != second.element_bytes:
+        return None
+    lengths = {x.swizzle_bytes // first.element_bytes: x for x in common}
+    fitting = [n for n in lengths if n % depth == 0 and (n < 2 * extent or n == depth)]
+    return lengths[max(fitting)] if fitting else None
+
+
+def _load(device: Lanes, access: Access, layout: Layout, order: tuple[str, str], ahead: int) -> Staged | None:
+    """An operand in the ring; None where no box of its tensor can be copied so."""
+    if not _plain(access, order):
+        return None
+    mover = box_move(device, access, layout, ("global", "shared"))
+    return Staged(access, layout, (), instruction=mover.name, ahead=ahead, on=PRODUCER, in_place=True) if mover else None
+
+
+def _plain(access: Access, order: tuple[str, ...]) -> bool:
+    """Whether a tensor has these axes as its dimensions, and no others."""
+    return [i.name.removeprefix("@") if isinstance(i, (Axis, Var)) else "" for i in access.indices] == list(order)
+
+
+def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]) -> Instruction | None:
+    """What copies boxes of a tensor, by one lane, on this way between memories, where shared memory has them in a layout."""
+    for made in known():
+        if made.kind != "move" or made.issue != ONE_LANE or made.multicast or made.unavailable(device.profile) is not None:
+            continue
+        source, target = made.operand(made.reads[0]), made.operand(made.writes)
+        far = source if source.memory == "global" else target
+        near = target if far is source else source
+        if (source.memory, target.memory) != way or access.tensor.dtype not in source.dtypes or layout not in near.layouts:
+            continue
+        pitch = access.tensor.shape[-1] * access.element_bytes
+        if len(far.dims) == len(access.tensor.shape) and pitch % max(1, far.alignment_bytes) == 0:
+            return made
+    return None
+
+
+def _stop(nest: Nest, device: Lanes, block: dict[str, int], n: str) -> tuple[tuple[Step, ...], int] | None:
+    """How results leave as boxes, as wide as the widest swizzle that divides their rows, and the shared memory that it takes."""
+    (write,) = nest.writes[:1]
+    if len(nest.writes) > 1 or not _plain(write, tuple(block)):
+        return None
+    for swizzle_bytes in (WIDEST_SWIZZLE, 64, 32):
+        width, layout = swizzle_bytes // write.element_bytes, Layout(swizzle_bytes=swizzle_bytes)
+        mover = box_move(device, write, layout, ("shared", "global"))
+        if block[n] % width == 0 and mover is not None:
+            held = math.prod(block.values()) // block[n] * swizzle_bytes
+            pieces: tuple[Step, ...] = (Split(((n, width),)),) if block[n] > width else ()
+            return (*pieces, Place("via", None, "shared", layout), Do(mover.name)), held
+    return None

@@ -1,0 +1,201 @@
+"""The best of a few candidates, by measuring them, or by remembering that they were measured.
+
+`best` is what `tl.compile(..., trials=k)` asks; `recall` is what it asks first, also without trials. What was measured is kept in the
+database that the options name, for the computation, the steps that were given, the device, its profile and the compilers; what was
+constructed, too, for one version of the scheduler, so that no other process constructs it again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib.resources
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.lower_bound import bound
+from tilelang.autoschedule.tune.database import Database, Entry, Key, Recalled, now
+from tilelang.autoschedule.tune.measure import LIMIT_S, Measured, Progress, measure
+from tilelang.autoschedule.tune.programs import OnDevice, compiler_of
+from tilelang.computations.computation import Computation
+from tilelang.errors import DeviceError
+from tilelang.options import Options
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Step
+
+# Of 21 pairs of shapes of ten operators on two cores, the fastest schedule of one shape took, in the geometric mean, 0.93 of the time
+# of what was constructed for the other where these let it through, and 1.05 to 1.84 of it where the model saw it behind.
+NEAR = 1.0  # doublings of extents to another shape whose fastest schedule is preferred to a constructed one
+BEHIND = 1.1  # times the constructed one's estimate, beyond which it is not
+
+
+@dataclasses.dataclass(frozen=True)
+class Best:
+    """A schedule, and where it is from: recalled, or measured; bound_s is in `measured`."""
+
+    schedule: Schedule
+    recalled: Recalled | None = None
+    measured: Measured | None = None
+
+
+def recall(
+    computation: Computation,
+    target: OnDevice,
+    given: Sequence[Step] = (),
+    options: Options | None = None,
+    within: float = math.inf,
+) -> Recalled | None:
+    """The best schedule remembered for a computation on the target's device, which can be lowered for it; None where there is none.
+
+    given: the steps that the schedule was asked to have. within: the distance up to which one of another shape of the computation will
+    do, a candidate like any other, in doublings of extents; `distance` says how far it was. Nothing that is wrong with the database is
+    an error.
+    """
+    database = Database.of(options or Options.from_environment())
+    if database is None or target.device is None:
+        return None
+    return database.recall(key_of(computation, target, given), computation, target.profile, within)
+
+
+def nearly_as_fast(schedule: Schedule, other: Schedule, profile: Profile) -> bool:
+    """Whether a schedule that was the fastest for a near shape is to be preferred to one that was only constructed."""
+    return estimate_schedule(schedule, profile).seconds <= BEHIND * estimate_schedule(other, profile).seconds
+
+
+def recall_constructed(
+    computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+) -> Schedule | None:
+    """The schedule that this version of the scheduler constructed before; None where none is remembered."""
+    database = Database.of(options or Options.from_environment(), patient=False)
+    return None if database is None else database.constructed(_key_constructed(computation, target, given), computation)
+
+
+def remember_constructed(
+    schedule: Schedule, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
+) -> None:  # fmt: skip
+    """Keeps a schedule that was constructed and can be lowered, with the model's time."""
+    database = Database.of(options or Options.from_environment(), patient=False)
+    if database is not None:
+        found = estimate_schedule(schedule, target.profile)
+        ratio = found.seconds / found.bound if found.bound else None
+        key = _key_constructed(schedule.computation, target, given)
+        database.record_constructed(Entry(key, schedule.text, found.seconds, 0.0, 0.0, ratio, 0, now()))
+
+
+def best(
+    computation: Computation,
+    candidates: Iterable[Schedule],
+    target: OnDevice,
+    trials: int,
+    *,
+    given: Sequence[Step] = (),
+    bound_s: float | None = None,
+    limit_s: float = LIMIT_S,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Best:
+    """The schedule that is remembered of as many trials, else the fastest of the first `trials` candidates, remembered from now on.
+
+    candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried; one
+    that the target does not take is followed by the next. One that is remembered of fewer trials, or for another shape, is tried before
+    them. given, options: as of `recall`. bound_s: None: the model's; it and the others: as of `measure`. Raises DeviceError where no
+    candidate runs and is right, or none can be measured.
+    """
+    options = options or Options.from_environment()
+    recalled = recall(computation, target, given, options)
+    if recalled is not None and recalled.distance == 0 and recalled.trials >= trials:
+        return Best(recalled.schedule, recalled=recalled)
+    known = [recalled.schedule] if recalled is not None else []
+    if bound_s is None:
+        bound_s = bound(computation, target.profile)
+    tried, most = _different(itertools.chain(known, candidates)), len(known) + trials
+    measured = measure(
+        computation, tried, target, most=most, bound_s=bound_s, limit_s=limit_s, options=options, progress=progress
+    )
+    if measured.best is None:
+        why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials[:most])) or "there is none"
+        raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", mend="use another schedule")
+    database = Database.of(options)
+    if database is not None:
+        database.record(_entries(key_of(computation, target, given), measured, trials))
+    return Best(measured.best.schedule, measured=measured)
+
+
+def _different(schedules: Iterable[Schedule]) -> Iterator[Schedule]:
+    """Schedules, none of them twice."""
+    seen = set[str]()
+    for schedule in schedules:
+        if schedule.text not in seen:
+            seen.add(schedule.text)
+            yield schedule
+
+
+def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:
+    """What is remembered of trials: those that were right."""
+    date, bound_s = now(), measured.bound_s
+    found = []
+    for t in (t for t in measured.trials if not t.code):
+        ratio = t.median_s / bound_s if bound_s else None
+        found.append(Entry(key, t.schedule.text, t.median_s, t.iqr_s, t.error_ratio or 0.0, ratio, trials, date))
+    return found
+
+
+def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = ()) -> Key:
+    """What times of schedules for a computation on the target's device are remembered by."""
+    return Key(computation.text, "\n".join(map(str, given)), *place_of(target))
+
+
+def _key_constructed(computation: Computation, target: OnDevice, given: Sequence[Step]) -> Key:
+    """What a constructed schedule is remembered by."""
+    key = key_of(computation, target, given)
+    return dataclasses.replace(key, compiler=constructed_by(key.compiler))
+
+
+def constructed_by(compiler: str) -> str:
+    """The compilers of a constructed schedule's key: this version of the scheduler with them."""
+    return f"{compiler}, scheduler {_scheduler_version()}"
+
+
+def place_of(target: OnDevice) -> tuple[str, str, str]:
+    """What of a key the target gives: the device, its profile, the compilers."""
+    device = target.device
+    assert device is not None
+    return (
+        device.fingerprint,
+        profile_version(target.profile),
+        f"{target.dialect}, {compiler_of(target)}, {device.platform_version}, tilelang {_version()}",
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def profile_version(profile: Profile) -> str:
+    """A profile's name and a digest of all that it says: another measurement is another version."""
+    return f"{profile.name} {hashlib.sha256(repr(profile).encode()).hexdigest()[:12]}"
+
+
+@functools.cache
+def _scheduler_version() -> str:
+    """A digest of this package's source: another text may construct another schedule."""
+    digest = hashlib.sha256()
+    folders = [importlib.resources.files("tilelang.autoschedule")]
+    for folder in folders:
+        for file in sorted(folder.iterdir(), key=lambda f: f.name):
+            if file.name.endswith(".py"):
+                digest.update(file.name.encode() + file.read_bytes())
+            elif file.is_dir() and file.name not in ("__pycache__", "profile"):
+                folders.append(file)
+    return digest.hexdigest()[:12]
+
+
+@functools.cache
+def _version() -> str:
+    import importlib.metadata
+
+    try:
+        return importlib.metadata.version("tilelang-rtile")
+    except importlib.metadata.PackageNotFoundError:  # used where it lies
+        return "unknown"

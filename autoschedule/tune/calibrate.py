@@ -1,0 +1,57 @@
+"""A model fitted to a device: a few scalars, by least squares on the logarithms of times, from a dozen runs.
+
+A profile's rates are measured one at a time, each where nothing else happens; what comes of them together is a little more, or less.
+The scalars say by how much: of all operations, of all moves, of waiting, of launches. They stand among the rates, so they stay with the
+profile that they belong to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from tilelang.autoschedule.common.cost import SCALES, estimate_loops
+from tilelang.autoschedule.common.loop_summary import Loops, loops_of
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from tilelang.profiles.profile import Profile
+    from tilelang.schedules.schedule import Schedule
+
+Floats: TypeAlias = "np.ndarray[Any, Any]"
+TRUST = 0.3  # in a scalar that is 1: as much as in one run whose time is off by this share
+STEPS = 20
+STEP = 1e-3
+
+
+def calibrate(profile: Profile, samples: Sequence[tuple[Schedule, float]]) -> Profile:
+    """The profile with the scalars under which its model comes nearest to the seconds measured of some schedules."""
+    import numpy as np
+
+    runs = [(loops_of(schedule, profile), math.log(seconds)) for schedule, seconds in samples]
+    logs = np.zeros(len(SCALES))
+    for _ in range(STEPS):
+        off = _residuals(profile, runs, logs)
+        slopes = np.array([(_residuals(profile, runs, logs + STEP * unit) - off) / STEP for unit in np.eye(len(SCALES))]).T
+        change = np.linalg.lstsq(slopes, -off, rcond=None)[0]
+        logs = logs + np.clip(change, -0.5, 0.5)
+        if np.abs(change).max() < STEP:
+            break
+    return with_scales(profile, [math.exp(x) for x in logs])
+
+
+def with_scales(profile: Profile, scales: Sequence[float]) -> Profile:
+    """The profile with these scalars in place of its own."""
+    rates = {**dict(profile.rates), **dict(zip(SCALES, scales, strict=True))}
+    return dataclasses.replace(profile, rates=tuple(sorted(rates.items())))
+
+
+def _residuals(profile: Profile, runs: Sequence[tuple[tuple[Loops, ...], float]], logs: Floats) -> Floats:
+    """Logarithms of estimate over time, then how far each scalar is from 1, by what it is trusted."""
+    import numpy as np
+
+    scaled = with_scales(profile, [math.exp(x) for x in logs])
+    return np.array([math.log(estimate_loops(r, scaled).seconds) - t for r, t in runs] + [TRUST * x for x in logs])

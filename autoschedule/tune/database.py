@@ -1,0 +1,508 @@
+"""The best schedules that were found, remembered between processes: an SQLite file in the user's cache directory.
+
+Those that were timed stand under the key of their timing; one that was only constructed, which saves constructing it again, under a key
+of its own.
+
+It only saves time. If the file cannot be read or written, a warning says so and the work goes on without it. A damaged file is set
+aside and a new one begun; a file that a person named and that never was a database of schedules is left as it is. Schedules are stored
+as text, which is parsed and checked like any other: a file from somebody else can be slow, or nonsense, but it cannot run code. A
+process opens the file for one operation at a time, under a shared lock of `<file>.lock`. To set a damaged file aside, it takes the lock
+exclusively, because SQLite must not lose a file that it has open.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import functools
+import hashlib
+import json
+import math
+import os
+import re
+import sqlite3
+import time
+import urllib.parse
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+from tilelang.computations.computation import Computation
+from tilelang.core.lazy import cached_property
+from tilelang.errors import TileLangError
+from tilelang.options import Options, user_directory
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+
+SCHEMA = 1
+KEPT = 8  # schedules of one key
+MOST_CONSTRUCTED = 2048  # that are kept; the earliest go
+NEAREST = 4  # shapes that are looked at where there is none of the very extents
+BUSY_S, ATTEMPTS = 10.0, 5
+HURRY_S = 0.1  # for what only saves constructing
+MOST = 1e30  # that a number of an entry can be
+FILE = "schedules.sqlite"
+T = TypeVar("T")
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS entries (
+    key TEXT NOT NULL, family TEXT NOT NULL, computation TEXT NOT NULL, given TEXT NOT NULL, device TEXT NOT NULL,
+    profile TEXT NOT NULL, compiler TEXT NOT NULL, schedule TEXT NOT NULL, median_s REAL NOT NULL, iqr_s REAL NOT NULL,
+    error_ratio REAL NOT NULL, bound_ratio REAL, trials INTEGER NOT NULL, date TEXT NOT NULL, PRIMARY KEY (key, schedule));
+CREATE INDEX IF NOT EXISTS by_family ON entries (family);
+"""
+# What SQLite says of a file that is none of its own, or no longer (ERROR: of a table that is not there).
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
+_MARK = b"CREATE TABLE entries (\n    key TEXT NOT NULL, family TEXT"  # near the beginning of a file of ours
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class DatabaseWarning(UserWarning):
+    """The file of remembered schedules cannot be used, or was damaged."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What a time depends on: the computation's text, steps that were given as text, the device, its profile, and the compilers."""
+
+    computation: str
+    given: str
+    device: str
+    profile: str
+    compiler: str
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of all of it."""
+        return _digest(dataclasses.astuple(self))
+
+    @cached_property
+    def family(self) -> str:
+        """The same of all shapes of the computation: SHA-256 with every extent left out."""
+        return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))
+
+    @property
+    def name(self) -> str:
+        """The computation's name."""
+        return self.computation.partition("{")[0].removeprefix("computation ").strip()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The extents by the names of dimensions and axes; of several with one name the first."""
+        lines = [line for line in self.computation.splitlines() if line.startswith(_WITH_EXTENTS)]
+        found = [pair for line in lines for pair in _SIZE.findall(line)]
+        return {name: int(extent) for name, extent in [*found, *reversed(found)]}  # in the text's order
+
+    def distance(self, other: Key) -> float:
+        """How far the extents of another shape of the same computation are: the sum of the logarithms of their quotients, base 2."""
+        pairs = zip(_shape(self.computation)[1], _shape(other.computation)[1], strict=True)
+        return sum(abs(math.log2(max(1, a) / max(1, b))) for a, b in pairs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """A schedule that was measured, or constructed, as text.
+
+    error_ratio: of what the reference allows. bound_ratio: its time over the lower bound (None: there was none). trials: among how many
+    candidates it was; 0: it was constructed, and its time is the model's. date: in UTC, to the second.
+    """
+
+    key: Key
+    schedule: str
+    median_s: float
+    iqr_s: float
+    error_ratio: float
+    bound_ratio: float | None
+    trials: int
+    date: str
+
+    @property
+    def constructed(self) -> bool:
+        """Whether it was never timed."""
+        return self.trials == 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The entry as `export` writes it."""
+        return {**dataclasses.asdict(self.key), **{name: getattr(self, name) for name in _VALUES}}
+
+    @classmethod
+    def from_json(cls, found: Any) -> Self:
+        """An entry from what `as_json` gives. Raises TileLangError where something is missing or of another kind."""
+        if not isinstance(found, Mapping):
+            raise _no_entry("it is not an object")
+        for name in (*_KEY, "schedule", "date"):
+            if not isinstance(found.get(name), str) or not _is_text(found[name]):
+                raise _no_entry(f"`{name}` is not text")
+        for name in ("median_s", "iqr_s", "error_ratio", "bound_ratio"):
+            value = found.get(name)
+            if value is None and name == "bound_ratio":
+                continue
+            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
+                raise _no_entry(f"`{name}` is not a number")
+        if type(found.get("trials")) is not int or not 0 <= found["trials"] < 2**31:
+            raise _no_entry("`trials` is not a valid number of candidates")
+        return cls(Key(**{name: found[name] for name in _KEY}), **{name: found[name] for name in _VALUES})
+
+
+_KEY = tuple(f.name for f in dataclasses.fields(Key))
+_VALUES = tuple(f.name for f in dataclasses.fields(Entry) if f.name != "key")
+
+
+@dataclasses.dataclass(frozen=True)
+class Recalled:
+    """A schedule for a computation, read from an entry.
+
+    distance: of the entry's extents, 0 where they are the computation's own. trials: the most candidates that were tried for those.
+    """
+
+    schedule: Schedule
+    entry: Entry
+    distance: float
+    trials: int
+
+
+def now() -> str:
+    """The date of an entry that is made now."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _no_entry(why: str) -> TileLangError:
+    return TileLangError(
+        "database-entry", f"no entry of a database of schedules: {why}", mend="use a file that `tilelang db export` wrote"
+    )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates
+        return False
+    return True
+
+
+def _digest(parts: Iterable[str]) -> str:
+    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
+
+
+_WITH_EXTENTS = ("  input ", "  axis ")  # the lines of a text that have extents: of dimensions, of axes
+_EXTENT = re.compile(r"(?<=: )\d{1,18}(?=[,\]]|$)")
+_SIZE = re.compile(r"(\w+)`?: (\d{1,18})(?=[,\]]|$)")
+
+
+@functools.lru_cache(maxsize=256)
+def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
+    """The text of a computation with its extents left out, and these: of the inputs' dimensions, and of axes with lines of their own.
+
+    A number in a formula stays: another one makes another computation.
+
+    >>> _shape("computation y {\\n  input A: float32[m: 4, k: 8]\\n  output y[m] = sum[k] A[m, k] * 2.0\\n}\\n")[1]
+    (4, 8)
+    """
+    lines, extents = [], list[int]()
+    for line in computation.splitlines():
+        if line.startswith(_WITH_EXTENTS):
+            extents += map(int, _EXTENT.findall(line))
+            line = _EXTENT.sub("_", line)
+        lines.append(line)
+    return "\n".join(lines), tuple(extents)
+
+
+def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
+    """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
+    be."""
+    from tilelang.grammar import parse  # only where there is something to read
+
+    document = parse(computation.text + text, "the database")
+    if len(document.entries()) != 2:
+        raise _no_entry("its schedule is not one schedule")
+    made = Schedule(computation, document.schedule().steps)
+    if profile is not None:
+        made.check(profile)
+    return made
+
+
+def check_entry(entry: Entry) -> None:
+    """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
+    from tilelang.grammar import parse
+
+    computation = parse(entry.key.computation, "the database").computation()
+    if computation.text != entry.key.computation:
+        raise _no_entry(f"the text of {computation.name} is not its canonical one")
+    read_schedule(entry.schedule, computation)
+
+
+class Database:
+    """A file of entries. Nothing that is wrong with the file is an error: it is a DatabaseWarning, and the answer is that of an empty
+    one. patient: else what is busy is not waited for, and nothing is said. named: a person named the file, so it may be something
+    else."""
+
+    def __init__(self, path: str | Path, patient: bool = True, named: bool = False) -> None:
+        self.path, self.patient, self.named = Path(path), patient, named
+
+    @classmethod
+    def of(cls, options: Options, patient: bool = True) -> Self | None:
+        """The one that the options name: `database`, else a file in `cache_dir`; None where they want none."""
+        if options.database is not None:
+            return cls(options.database, patient, named=True) if options.database else None
+        if options.cache_dir == "":
+            return None
+        if options.cache_dir is not None:
+            return cls(Path(options.cache_dir) / FILE, patient)
+        return cls(Path(user_directory("cache")) / FILE, patient)
+
+    # ------------------------------------------------------------ what is asked of it
+
+    def recall(self, key: Key, computation: Computation, profile: Profile, within: float = math.inf) -> Recalled | None:
+        """The best measured schedule for a key that can be lowered; else that of the nearest shape of the same computation, no farther
+        than `within`."""
+        found = [e for e in self.of_family(key) if not e.constructed and (e.key == key or 0 < key.distance(e.key) <= within)]
+        for entry in found:
+            with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
+                schedule = read_schedule(entry.schedule, computation, profile)
+                trials = max(e.trials for e in found if e.key == entry.key)
+                return Recalled(schedule, entry, key.distance(entry.key), trials)
+        return None
+
+    def constructed(self, key: Key, computation: Computation) -> Schedule | None:
+        """The schedule that was constructed for a key; None where there is none."""
+        for entry in self._read("WHERE key = ? AND trials = 0", (key.hash,)):
+            with contextlib.suppress(TileLangError):
+                return read_schedule(entry.schedule, computation)
+        return None
+
+    def of_family(self, key: Key) -> list[Entry]:
+        """The entries of a key, then those of the nearest shapes; the fastest of each first."""
+        found = [e for e in self._read("WHERE family = ?", (key.family,)) if e.key.family == key.family]
+        distances = {e.key.hash: (key.distance(e.key), e.key.hash) for e in found}
+        near = sorted(set(distances.values()))[: NEAREST + 1]
+        return sorted(
+            (e for e in found if distances[e.key.hash] in near), key=lambda e: (*distances[e.key.hash], e.median_s, e.schedule)
+        )
+
+    def entries(self) -> list[Entry]:
+        """Every entry: by computation, and the fastest first."""
+        return self._read("ORDER BY computation, key, median_s, schedule", ())
+
+    def record(self, entries: Iterable[Entry]) -> bool:
+        """Keeps entries, the fastest of each key; tells whether it could."""
+        made = list(entries)
+
+        def write(connection: sqlite3.Connection) -> bool:
+            _insert(connection, made)
+            for key in {e.key.hash for e in made}:
+                _keep(connection, key, KEPT)
+            return True
+
+        return self._do(write, False, writes=True)
+
+    def record_constructed(self, entry: Entry) -> bool:
+        """Keeps the constructed schedule of a key; tells whether it could."""
+
+        def write(connection: sqlite3.Connection) -> bool:
+            connection.execute("DELETE FROM entries WHERE key = ? AND trials = 0", (entry.key.hash,))
+            _insert(connection, [entry])
+            latest = "SELECT rowid FROM entries WHERE trials = 0 ORDER BY rowid DESC LIMIT ?"
+            connection.execute(f"DELETE FROM entries WHERE trials = 0 AND rowid NOT IN ({latest})", (MOST_CONSTRUCTED,))
+            return True
+
+        return self._do(write, False, writes=True)
+
+    def prune(self, keep: int = KEPT, before: str = "", unwanted: Callable[[Entry], bool] | None = None) -> int:
+        """Drops all but the fastest `keep` of each key, those from before a date, and what is unwanted; how many were dropped."""
+        dropped = [e for e in self.entries() if unwanted is not None and unwanted(e)]
+
+        def write(connection: sqlite3.Connection) -> int:
+            count = int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+            connection.execute("DELETE FROM entries WHERE date < ?", (before,))
+            rows = [(e.key.hash, e.schedule) for e in dropped]
+            connection.executemany("DELETE FROM entries WHERE key = ? AND schedule = ?", rows)
+            for (key,) in connection.execute("SELECT DISTINCT key FROM entries").fetchall():
+                _keep(connection, key, keep)
+            return count - int(connection.execute("SELECT count(*) FROM entries").fetchone()[0])
+
+        return self._do(write, 0, writes=True) if os.path.exists(self.path) else 0
+
+    def _read(self, where: str, values: tuple[str, ...]) -> list[Entry]:
+        """Entries, but for those that are none: damage need not show."""
+
+        def read(connection: sqlite3.Connection) -> list[Entry]:
+            found = []
+            for row in connection.execute(f"SELECT {', '.join((*_KEY, *_VALUES))} FROM entries {where}", values):
+                with contextlib.suppress(TileLangError):
+                    found.append(Entry.from_json(dict(zip((*_KEY, *_VALUES), row, strict=True))))
+            return found
+
+        return self._do(read, [], writes=False)
+
+    # ------------------------------------------------------------ the file
+
+    @property
+    def _busy_s(self) -> float:
+        return BUSY_S if self.patient else HURRY_S
+
+    def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writes: bool) -> T:
+        """Works with the file; a file that is busy or damaged is tried again, what else is wrong is a warning."""
+        why = ""
+        for attempt in range(ATTEMPTS if self.patient else 1):
+            if not writes and not os.path.exists(self.path):
+                return otherwise
+            try:
+                if self.named and self._is_foreign():
+                    why = "it is not a database of schedules, and is left as it is; TILELANG_DATABASE or `database=` names it"
+                    break
+                if writes:
+                    self.path.parent.mkdir(parents=True, exist_ok=True)
+                with self._lock(exclusive=False), contextlib.closing(self._open(writes)) as connection:
+                    if not writes:
+                        return work(connection)
+                    with _transaction(connection):
+                        return work(connection)
+            except _Empty:
+                return otherwise
+            except _Newer as newer:
+                why = str(newer)
+                break
+            except OSError as error:
+                why = error.strerror or str(error)
+                break
+            except sqlite3.Error as error:
+                why, code = str(error), getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+                if code in _DAMAGED:
+                    with contextlib.suppress(OSError):
+                        self._set_aside(why)
+                elif code in _BUSY:
+                    time.sleep(0.05 * 2**attempt)
+                else:
+                    break
+        if self.patient:
+            _warn(f"schedules are not {'remembered in' if writes else 'recalled from'} {self.path}: {why}")
+        return otherwise
+
+    def _open(self, writes: bool) -> sqlite3.Connection:
+        """A connection; to what cannot be written, for reading a file that nobody writes."""
+        try:
+            return self._connect("rwc" if writes else "rw")
+        except sqlite3.OperationalError as error:
+            if writes or error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+                raise
+            return self._connect("ro&immutable=1")
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode={mode}"
+        connection = sqlite3.connect(name, uri=True, timeout=self._busy_s, isolation_level=None)
+        try:
+            connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA:
+                raise _Newer(f"its schema is {version}, this version of tilelang reads {SCHEMA}")
+            if version == 0 and mode != "rwc":
+                raise _Empty
+            if mode == "rwc":
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                if version == 0:
+                    connection.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {SCHEMA}; COMMIT;")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _lock(self, exclusive: bool) -> Iterator[bool]:
+        """Holds the lock beside the file, as one of many or alone; whether it could be had."""
+        try:
+            import fcntl
+
+            file = open(f"{self.path}.lock", "ab")
+        except (ImportError, OSError):  # not on this system, or nothing can be written there
+            yield False
+            return
+        with file:
+            end = time.monotonic() + self._busy_s
+            while True:
+                try:
+                    fcntl.flock(file, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.01)
+            yield True
+
+    def _is_foreign(self) -> bool:
+        """Whether the file is something else than a database of schedules, whole or damaged: neither empty nor with our table."""
+        if not self.path.is_file():
+            return False
+        with open(self.path, "rb") as file:
+            head = file.read(1 << 16)
+        if not head or _MARK in head:
+            return False
+        try:  # SQLite may have begun it, and our table may not be in the file itself yet
+            name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode=ro"
+            with contextlib.closing(sqlite3.connect(name, uri=True, timeout=self._busy_s)) as connection:
+                tables = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
+        except sqlite3.Error as error:
+            return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGED
+        return bool(tables) and not any(str(sql).encode().startswith(_MARK) for sql in tables)
+
+    def _set_aside(self, why: str) -> None:
+        """Renames a damaged file, unless another process just did."""
+        with self._lock(exclusive=True) as alone:
+            if not alone or not os.path.exists(self.path) or self._whole():
+                return
+            stamp = datetime.datetime.now(datetime.UTC).strftime("%Y%m%d-%H%M%S")
+            kept = f"{self.path}.damaged-{stamp}-{os.getpid()}"
+            for suffix in ("-wal", "-shm"):
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(f"{self.path}{suffix}", f"{kept}{suffix}")
+            os.replace(self.path, kept)
+        _warn(f"{self.path} was damaged ({why}): it is kept as {kept}, another one is begun")
+
+    def _whole(self) -> bool:
+        """Whether SQLite finds nothing wrong with the file, and our table in it."""
+        try:
+            with contextlib.closing(self._connect("rw")) as connection:
+                connection.execute(f"SELECT {', '.join(('key', 'family', *_KEY, *_VALUES))} FROM entries LIMIT 1").fetchone()
+                return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
+        except _Newer:
+            return True
+        except (_Empty, sqlite3.DatabaseError):
+            return False
+
+
+class _Empty(Exception):
+    """A file that was begun, as on a full disk, and not yet given tables."""
+
+
+class _Newer(Exception):
+    """A file of a later version of this package."""
+
+
+@contextlib.contextmanager
+def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself
+            connection.execute("ROLLBACK")
+        raise
+
+
+def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
+    rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in _VALUES)) for e in entries]
+    columns = ("key", "family", *_KEY, *_VALUES)
+    marks = ", ".join("?" * len(columns))
+    connection.executemany(f"INSERT OR REPLACE INTO entries ({', '.join(columns)}) VALUES ({marks})", rows)
+
+
+def _keep(connection: sqlite3.Connection, key: str, count: int) -> None:
+    fastest = "SELECT schedule FROM entries WHERE key = ? ORDER BY trials = 0, median_s, schedule LIMIT ?"
+    connection.execute(f"DELETE FROM entries WHERE key = ? AND schedule NOT IN ({fastest})", (key, key, count))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, DatabaseWarning, stacklevel=2)

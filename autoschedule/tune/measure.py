@@ -1,0 +1,372 @@
+"""Candidates timed on the device, in a process of its own that a candidate may take down.
+
+Each candidate is checked against the reference before it is timed. Samples are taken in turns, each at least a millisecond long, so
+that a slow spell of the machine meets all candidates alike. What crashes, hangs, aborts or is wrong is recorded with the reason; the
+process (`measure_worker.py`) is started anew and goes on with the next. Arrays stay on the device, and small ones in its caches.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import json
+import math
+import os
+import pickle
+import select
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilelang.autoschedule.tune.programs import OnDevice, program_of, pruned
+from tilelang.autoschedule.tune.prune import RULES, Pruning
+from tilelang.autoschedule.tune.worker import Program, Setting
+from tilelang.computations.arguments import array_type
+from tilelang.computations.computation import Computation
+from tilelang.errors import DeviceError, TileLangError
+from tilelang.options import Options
+from tilelang.schedules.schedule import Schedule
+from tilelang.semantics import reference
+
+SAMPLES, FIRST_SAMPLES, LEAST_SAMPLES = 11, 3, 5
+SAMPLE_S = 1e-3
+LIMIT_S = 20.0  # for what is asked of one candidate: to build it, to run it once, to take one sample
+START_S, GRACE_S = 120.0, 5.0  # for the process to begin, and to end by itself after a limit
+NEAR_BOUND = 1.05  # times the lower bound: nothing better is looked for
+OUTCLASSED = 1.5  # times the best: no more samples are taken
+Progress = Callable[[str, int, int], object]
+
+
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """What became of a candidate.
+
+    seconds: its samples, of one call each (none: it was not timed). error_ratio: its greatest difference from the reference, as a
+    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `not-tried`, a
+    rule of prune.py, or the code of the error that building or launching it raised; why: the same in words.
+    """
+
+    schedule: Schedule
+    seconds: tuple[float, ...] = ()
+    error_ratio: float | None = None
+    code: str = ""
+    why: str = ""
+
+    @property
+    def median_s(self) -> float:
+        """The median of the samples; infinite where there are none."""
+        return statistics.median(self.seconds) if self.seconds else math.inf
+
+    @property
+    def iqr_s(self) -> float:
+        """The distance of the quartiles of the samples; 0 for fewer than two."""
+        if len(self.seconds) < 2:
+            return 0.0
+        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return high - low
+
+    def __str__(self) -> str:
+        if self.code:
+            return f"{self.code}: {self.why}"
+        return f"{self.median_s * 1e3:.4g} ms, quartiles {self.iqr_s * 1e3:.2g} ms apart, {len(self.seconds)} samples"
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """The trials, in the candidates' order. bound_s: the lower bound that was given, 0 where there is none. pruning: what the rules by
+    the compiler's report dropped, of the candidates that have a program."""
+
+    trials: tuple[Trial, ...]
+    bound_s: float = 0.0
+    pruning: Pruning = dataclasses.field(default_factory=Pruning)
+
+    @property
+    def given_up(self) -> Mapping[str, int]:
+        """How many trials were given up, by code."""
+        return Counter(t.code for t in self.trials if t.code)
+
+    @property
+    def best(self) -> Trial | None:
+        """The fastest right one; None where none is."""
+        return min((t for t in self.trials if not t.code), key=lambda t: t.median_s, default=None)
+
+
+def measure(
+    computation: Computation,
+    candidates: Iterable[Schedule],
+    target: OnDevice,
+    *,
+    most: int | None = None,
+    bound_s: float = 0.0,
+    samples: int = SAMPLES,
+    limit_s: float = LIMIT_S,
+    seed: int = 0,
+    options: Options | None = None,
+    progress: Progress | None = None,
+) -> Measured:
+    """Checks and times candidates for a computation on the target's device.
+
+    candidates: are asked for, and lowered, until there are `most` that the target takes (None: all). bound_s: a lower bound of the
+    time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
+    candidate: to be built, to run once, one sample. seed: of the inputs. options: `without_rules`, too. progress: called with a stage
+    ("check", "time"), the number of candidates or rounds that are done, and of all. Raises DeviceError where there is no device, or no
+    process that can use it.
+    """
+    if target.device is None:
+        raise DeviceError(
+            "no-device", f"{target} is a profile without a device", mend="use the target of a device on this machine"
+        )
+    options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
+    pruning = Pruning.without(options.without_rules)
+    made = list(_lowered(candidates, most, target, options))
+    rules = pruned([p for _, p in made if isinstance(p, Program)], target, options, pruning)
+    trials = [
+        Trial(s, code=p.code, why=p.message) if isinstance(p, TileLangError) else _unpruned(s, rules[p.source]) for s, p in made
+    ]
+    try:
+        with tempfile.TemporaryDirectory(prefix="tilelang-measure-") as folder:
+            checks = _Checks(computation, Path(folder), seed, {s.error_ulps for s, _ in made})
+            setting = Setting(target.device, options.cache_dir, checks.inputs, checks.outputs)
+            with contextlib.closing(_Bench(setting, [p for _, p in made], limit_s)) as bench:
+                _first(trials, bench, checks, bound_s, tell)
+                _rounds(trials, bench, samples, tell)
+    except OSError as error:  # no room for the inputs, or no other process
+        raise DeviceError(
+            "no-measurement",
+            f"nothing can be measured: {error}",
+            mend="make room for files in TMPDIR, or use trials=0, which measures nothing",
+        ) from None
+    return Measured(tuple(trials), bound_s, pruning)
+
+
+def _lowered(
+    candidates: Iterable[Schedule], most: int | None, target: OnDevice, options: Options
+) -> Iterator[tuple[Schedule, Program | TileLangError]]:
+    """Candidates with their programs, or why they have none, until there are `most` programs."""
+    taken = 0
+    for schedule in candidates:
+        program = program_of(schedule, target, options)
+        yield schedule, program
+        taken += isinstance(program, Program)
+        if taken == most:
+            return
+
+
+def _unpruned(schedule: Schedule, rule: str) -> Trial:
+    return Trial(schedule, code=rule, why=RULES[rule]) if rule else Trial(schedule)
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def _first(trials: list[Trial], bench: _Bench, checks: _Checks, bound_s: float, tell: Progress) -> None:
+    """Checks each candidate and takes its first samples, until one is near the bound."""
+    for number, trial in enumerate(trials):
+        tell("check", number, len(trials))
+        if trial.code:
+            continue
+        try:
+            ratio = bench.attempt(number, functools.partial(checks.error_ratio, bench, number, trial.schedule.error_ulps))
+            seconds = tuple(bench.sample_s(number) for _ in range(FIRST_SAMPLES))
+            trials[number] = dataclasses.replace(trial, error_ratio=ratio, seconds=seconds)
+        except _Fault as fault:
+            trials[number] = dataclasses.replace(trial, code=fault.code, why=fault.why)
+        if trials[number].median_s <= NEAR_BOUND * bound_s:
+            why = f"candidate {number + 1} is within {NEAR_BOUND - 1:.0%} of the lower bound"
+            rest = trials[number + 1 :]
+            trials[number + 1 :] = [t if t.code else dataclasses.replace(t, code="not-tried", why=why) for t in rest]
+            break
+    tell("check", len(trials), len(trials))
+
+
+def _rounds(trials: list[Trial], bench: _Bench, samples: int, tell: Progress) -> None:
+    """Takes the other samples, in turns, of those that are not outclassed."""
+    for done in range(FIRST_SAMPLES, samples):
+        tell("time", done, samples)
+        best_s = min((t.median_s for t in trials if not t.code), default=math.inf)
+        for number, trial in enumerate(trials):
+            if trial.code or (len(trial.seconds) >= LEAST_SAMPLES and min(trial.seconds) > OUTCLASSED * best_s):
+                continue
+            try:
+                trials[number] = dataclasses.replace(trial, seconds=(*trial.seconds, bench.sample_s(number)))
+            except _Fault as fault:
+                trials[number] = dataclasses.replace(trial, code=fault.code, why=fault.why)
+    tell("time", samples, samples)
+
+
+# ---------------------------------------------------------------- being right
+
+
+class _Checks:
+    """What candidates run on, in files, and what must come out: random data, and small integers where they are exact.
+
+    The reference is evaluated at once, before anything is timed: threads of NumPy's libraries spin on for a while after their work.
+    """
+
+    def __init__(self, computation: Computation, folder: Path, seed: int, error_ulps: Set[float]) -> None:
+        self.computation, self.folder = computation, folder
+        self.arrays = [("random data", reference.random_arrays(computation, seed))]
+        if reference.exact(computation):
+            self.arrays.append(("small integers", reference.integer_arrays(computation, seed)))
+        self.inputs = tuple(self._written(data) for data in range(len(self.arrays)))
+        self.outputs = {t.name: math.prod(t.shape) * np.dtype(array_type(t)).itemsize for t in computation.outputs}
+        self.known = {
+            (data, ulps): reference.evaluate_and_bound(computation, arrays, ulps)
+            for data, (_, arrays) in enumerate(self.arrays)
+            for ulps in error_ulps
+        }
+
+    def _written(self, data: int) -> dict[str, Path]:
+        found = {}
+        for k, (name, array) in enumerate(self.arrays[data][1].items()):
+            found[name] = self.folder / f"input.{data}.{k}"
+            array.tofile(found[name])
+        return found
+
+    def error_ratio(self, bench: _Bench, number: int, error_ulps: float) -> float:
+        """Runs a candidate on all inputs; its greatest difference from the reference, over what is allowed.
+
+        Raises _Fault where a result is wrong.
+        """
+        worst = 0.0
+        for data, (kind, _) in enumerate(self.arrays):
+            files = {t.name: self.folder / f"output.{k}" for k, t in enumerate(self.computation.outputs)}
+            bench.ask(number, "run", data, files)
+            results = {t.name: np.fromfile(files[t.name], array_type(t)).reshape(t.shape) for t in self.computation.outputs}
+            (run,) = reference.compared(self.computation, self.known[data, error_ulps], results, data > 0, kind).runs
+            if run.wrong:
+                raise _Fault("wrong", str(run))
+            worst = max(worst, run.worst)
+        return worst
+
+
+# ---------------------------------------------------------------- the process
+
+
+class _Fault(Exception):
+    """What a candidate is given up for."""
+
+    def __init__(self, code: str, why: str) -> None:
+        super().__init__(code, why)
+        self.code, self.why = code, why
+
+
+class _Bench:
+    """Asks the process for what is done with a candidate, which it loads there; starts another process after a fault."""
+
+    def __init__(self, setting: Setting, programs: Sequence[Program | TileLangError], limit_s: float) -> None:
+        self.setting, self.programs, self.limit_s = setting, programs, limit_s
+        self._process: _Process | None = None
+        self._loaded: set[int] = set()
+
+    def attempt(self, number: int, work: Callable[[], float]) -> float:
+        """Does some work with a candidate; where it fails in a process that others ran in, once more in a fresh one."""
+        alone = self._loaded <= {number}
+        try:
+            return work()
+        except _Fault as fault:
+            self.close()
+            if alone or fault.code == "timeout":
+                raise
+            return work()
+
+    def sample_s(self, number: int) -> float:
+        """Seconds of one call of a candidate."""
+        return self.attempt(number, lambda: float(self.ask(number, "sample", SAMPLE_S)["seconds"]))
+
+    def ask(self, number: int, what: str, *arguments: Any) -> dict[str, Any]:
+        """The answer of the process. Raises _Fault where there is none, or a fault is the answer."""
+        if self._process is None:
+            self._process, self._loaded = _Process(self.setting), set()
+        if number not in self._loaded:
+            self._loaded.add(number)
+            self._process.ask("load", self.limit_s, number, self.programs[number])
+        return self._process.ask(what, self.limit_s, number, *arguments)
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self._process is not None:
+            self._process.end()
+        self._process = None
+
+
+class _Process:
+    """One process that measures. Raises DeviceError where it cannot begin."""
+
+    def __init__(self, setting: Setting) -> None:
+        start = f"import sys; sys.path[:] = {sys.path!r}; from tilelang.autoschedule.tune.worker import main; main()"
+        self._said = tempfile.TemporaryFile()
+        self._child = subprocess.Popen(
+            [sys.executable, "-c", start],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._said,
+            start_new_session=True,  # Ctrl-C is the parent's to act upon
+        )
+        try:
+            self.ask("", START_S, setting)
+        except _Fault as fault:
+            self.end()
+            message = f"the process that measures cannot use {setting.device}: {fault.why}"
+            raise DeviceError("no-measurement", message, mend="use trials=0, which measures nothing") from None
+        except BaseException:  # as of Ctrl-C
+            self.end()
+            raise
+
+    def ask(self, what: str, limit_s: float, *arguments: Any) -> dict[str, Any]:
+        """The answer to a request. Raises _Fault."""
+        assert self._child.stdin is not None
+        try:
+            pickle.dump((what, limit_s, arguments), self._child.stdin)
+            self._child.stdin.flush()
+            answer = json.loads(self._line(limit_s + GRACE_S))
+        except (OSError, ValueError):  # it is gone, or no longer itself
+            raise self._end_of(limit_s) from None
+        if "code" in answer:
+            raise _Fault(str(answer["code"]), str(answer["why"]))
+        return dict(answer)
+
+    def _line(self, limit_s: float) -> bytes:
+        """The next line from the process; without its end where the process or the time has ended."""
+        assert self._child.stdout is not None
+        end, found = time.monotonic() + limit_s, b""
+        while not found.endswith(b"\n"):
+            ready, _, _ = select.select([self._child.stdout], [], [], max(0.0, end - time.monotonic()))
+            piece = os.read(self._child.stdout.fileno(), 1 << 16) if ready else b""
+            if not piece:
+                break
+            found += piece
+        return found
+
+    def _end_of(self, limit_s: float) -> _Fault:
+        """How the process ended; one that did not is ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._child.wait(GRACE_S)
+        code = self._child.poll()
+        if code is None or code == -signal.SIGALRM:
+            return _Fault("timeout", f"it took longer than {limit_s:g} s")
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return _Fault("crashed", f"the process ended with {how}{self._last_words()}")
+
+    def _last_words(self) -> str:
+        self._said.seek(0)
+        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        return f": {lines[-1]}" if lines else ""
+
+    def end(self) -> None:
+        """Ends the process, whatever it does."""
+        self._child.kill()
+        self._child.wait()
+        for stream in filter(None, (self._child.stdin, self._child.stdout, self._said)):
+            with contextlib.suppress(OSError):  # what a dead process was still to be told
+                stream.close()

@@ -1,0 +1,136 @@
+"""Candidates as the device's compiler gets them, what it reports of them, and which of them go for that.
+
+Where the compiler needs no device (`lowering/compilers`) and the profile names an architecture, its report is asked for before anything
+is timed, or, where nothing is, taken. What it compiles is kept on disk, and found there by whoever loads it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.autoschedule.tune.worker import Launch, Program
+from tilelang.errors import DeviceError, TileLangError
+from tilelang.lowering import ir
+from tilelang.lowering.compilers import interface as compilers
+from tilelang.lowering.compilers.compiled import CompiledKernel
+from tilelang.lowering.descriptors import tensor_maps
+from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.drivers.interface import Device
+from tilelang.lowering.pipeline import lower
+from tilelang.lowering.targets.c.emitter import emit, kernel_names
+from tilelang.lowering.targets.dialects import DIALECTS, needs
+from tilelang.options import Options
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+
+MOST_COMPILED = 4  # candidates of which one is taken by their reports, nothing being timed
+FEW_SPILLED = 1 / 8  # of the bytes of a thread's registers: what a compiler may keep in memory, outside of the innermost loops
+REGISTER_BYTES = 4
+
+
+class OnDevice(Protocol):
+    """What candidates are made and measured for, as `tilelang.runtime.targets.Target` is: a dialect's name, a profile, a device."""
+
+    @property
+    def dialect(self) -> str: ...
+    @property
+    def profile(self) -> Profile: ...
+    @property
+    def device(self) -> Device | None: ...
+
+
+def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
+    """A candidate as the device's compiler gets it, or why it is none."""
+    try:
+        profile = dataclasses.replace(target.profile, dialects=(target.dialect,))
+        passes = needs(target.dialect, target.device)
+        return text_of(lower(schedule.computation, schedule.steps, profile, options, passes), target)
+    except TileLangError as error:
+        return error
+
+
+def text_of(program: ir.Program, target: OnDevice) -> Program:
+    """What was lowered, as the device's compiler gets it. Raises DeviceError where the dialect lacks something."""
+    dialect = DIALECTS[target.dialect]
+    names = kernel_names(program, dialect)
+    launches = tuple(
+        Launch(names[k.name], k.grid, k.threads, k.shared_bytes, tuple(b.name for b in k.arguments), tensor_maps(k))
+        for k in program.kernels
+    )
+    return Program(emit(program, dialect), launches, {b.name: b.bytes for b in program.buffers if b.role == "workspace"})
+
+
+# ---------------------------------------------------------------- what the compiler reports
+
+
+def compiler_of(target: OnDevice) -> str:
+    """What compiles a target's kernels, with its version: the driver, or clang for the processor."""
+    assert target.device is not None
+    return compilers.load("cpu").version() if target.dialect == "cpu" else target.device.driver_version
+
+
+def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
+    """What the compiler reports of each kernel; nothing where none can tell."""
+    architecture = target.profile.architecture
+    if target.dialect not in compilers.REPORTING or architecture is None:
+        return []
+    try:
+        cache = BinaryCache(options.cache_dir)
+        compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
+    except DeviceError:  # no compiler, or no program: whoever builds it is told
+        return []
+    known = {k.name: k for k in compiled.kernels}
+    return [known[k.name] for k in program.launches] if known.keys() >= {k.name for k in program.launches} else []
+
+
+def in_memory_bytes(kernel: CompiledKernel) -> int:
+    """What a kernel keeps, or moves, in memory for want of registers: a thread's stack, stores and loads of spills."""
+    return kernel.stack_bytes + kernel.spill_store_bytes + kernel.spill_load_bytes
+
+
+def broken(program: Program, target: OnDevice, options: Options) -> tuple[bool, int]:
+    """Whether the threads of a block need more registers than a core has; and the bytes that are kept in memory for want of registers,
+    0 where they are few."""
+    found = reported(program, target, options)
+    room = dict(target.profile.rates).get("core_registers", math.inf)
+    held = max((k.registers * launch.threads for k, launch in zip(found, program.launches, strict=False)), default=0)
+    spilled = [in_memory_bytes(k) for k in found if in_memory_bytes(k) > FEW_SPILLED * REGISTER_BYTES * k.registers]
+    return held > room, sum(spilled)
+
+
+def pruned(programs: Sequence[Program], target: OnDevice, options: Options, pruning: Pruning) -> dict[str, str]:
+    """By which rule candidates are dropped for what their compiler reports, by their source; empty where it is none."""
+    rules, spilled = dict[str, str](), dict[str, int]()
+    for program in programs:
+        too_many, spilled[program.source] = broken(program, target, options)
+        rules[program.source] = "reported-registers" if pruning.drops("reported-registers", too_many) else ""
+    others = any(not rules[source] and not count for source, count in spilled.items())
+    for source, count in spilled.items():
+        if not rules[source] and others and pruning.drops("reported-spills", count > 0):
+            rules[source] = "reported-spills"
+        if not rules[source]:
+            pruning.keeps()
+    return rules
+
+
+def chosen(programs: Iterable[Program | TileLangError], target: OnDevice, options: Options) -> int:
+    """The number of the likeliest candidate that keeps the rules about reports; of a few that do not, of the one that spills least.
+
+    programs: the likeliest first, one at least; no more are asked for than that takes.
+    """
+    off = Pruning.without(options.without_rules).off
+    found: list[tuple[bool, float]] = []
+    for program in itertools.islice(programs, MOST_COMPILED):
+        if isinstance(program, TileLangError):
+            found.append((True, math.inf))
+            continue
+        too_many, spilled = broken(program, target, options)
+        found.append((too_many and "reported-registers" not in off, spilled if "reported-spills" not in off else 0))
+        if not any(found[-1]):
+            break
+    return found.index(min(found))

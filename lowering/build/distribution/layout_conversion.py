@@ -1,0 +1,156 @@
+"""Redistributions: a tensor that stands in registers under some owners is loaded in registers again, for others.
+
+What a thread has already it keeps, whatever the registers are called. What stands in lanes of its own warp comes by exchanges of
+registers, where the device has an instruction for them (found by what it means). Everything else goes through shared memory: its owners
+put every element there once, and the load goes on from there as from any other place.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilelang.core.dtype import int32
+from tilelang.core.expr import Binary, Cast, Expr, Select, Var, const, index, substitute
+from tilelang.core.layout import Layout
+from tilelang.core.simplify import conjunction, simplify
+from tilelang.instructions.instruction import Instruction
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Frame, own_copy
+from tilelang.lowering.build.innermost_body import guarded
+from tilelang.lowering.build.instruction.fragment_loads import fetch_share
+from tilelang.lowering.build.instruction.warp_shuffles import gather, warp_lanes
+from tilelang.lowering.build.movement.footprint import Region
+from tilelang.lowering.build.movement.storage import Box, Share, within
+from tilelang.schedules.spec import Bound
+from tilelang.schedules.steps import Do, Place
+
+if TYPE_CHECKING:
+    from tilelang.lowering.build.distribution.shuffle_plan import Held
+
+
+def redistributed(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    """The fetch of a share from where its tensor was: the threads' own registers, those of other lanes, or any memory."""
+    source = region.source
+    if not isinstance(source, Share) or source.owners is None or source.points != region.points:
+        return fetch_share(build, frame, step, region, share)
+    thread = build.thread
+    if not isinstance(thread, Var):  # the only thread has everything
+        return fetch_share(build, frame, step, region, share)
+    from tilelang.lowering.build.distribution.shuffle_plan import (
+        held,  # enumerates in NumPy: only where a redistribution is written
+    )
+
+    has = held(source, thread)
+    if has is None:  # who has what is not known: the reader must be an owner
+        return fetch_share(build, frame, step, region, share)
+    by_instruction = step.steps and isinstance(step.steps[-1], Do)
+    exchanged = None if by_instruction else _by_registers(build, step, region, source, has, share, thread)
+    return exchanged if exchanged is not None else _through_shared(build, frame, step, region, source, has, share)
+
+
+# ------------------------------------------------------------ from register to register
+
+
+def _by_registers(
+    build: Build, step: Place, region: Region, source: Share, has: Held, share: Share, thread: Var
+) -> ir.Stmt | None:
+    """Every register of a share from the register that has its element; None where memory must carry some."""
+    from tilelang.lowering.build.distribution.shuffle_plan import fetches
+
+    assert source.owners is not None
+    profile = build.profile
+    never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)
+    shuffle = None if never_made else gather(profile, source.buffer.dtype)
+    extents = [a.extent for a in region.spec.axes]
+    found = fetches(source, has, share, extents, thread, warp_lanes(profile) if shuffle is not None else 0)
+    if found is None:
+        return None
+    out: list[ir.Stmt] = []
+    lanes: dict[Expr, ir.Buffer] = {}
+    for fetch in found:
+        fill: Expr = const(region.fill.value, source.buffer.dtype)
+        values: list[Expr] = [ir.Load(source.buffer, at) for at in fetch.sources]
+        if fetch.lane is not None:
+            assert shuffle is not None
+            if fetch.lane not in lanes:
+                lanes[fetch.lane] = build.buffer("from_lane", int32, (1,), "register", "temporary")
+                out.append(ir.Store(lanes[fetch.lane], (index(0),), Cast(fetch.lane, int32), None, False, step.span))
+            moved = [_of_lane(build, *shuffle, source.buffer, at, lanes[fetch.lane], step) for at in fetch.sources]
+            out += [instruction for instruction, _ in moved]
+            values = [value for _, value in moved]
+        value = values[-1] if values else fill
+        for number in reversed(range(len(values) - 1)):
+            value = Select(Binary("==", fetch.which, index(number)), values[number], value)
+        exists = conjunction(_conditions(region, share.inside(fetch.at))) if values else None
+        value = value if exists is None else Select(exists, value, fill)
+        out.append(ir.Store(share.buffer, fetch.at, value, None, False, step.span))
+    return ir.seq(*out)
+
+
+def _of_lane(build: Build, shuffle: Instruction, named: str, buffer: ir.Buffer, at: tuple[Expr, ...], lane: ir.Buffer,
+             step: Place) -> tuple[ir.Stmt, Expr]:  # fmt: skip
+    """What another lane has in a register, in a register of this one. lane: where its number is."""
+    got = build.buffer(f"{buffer.name}_other", buffer.dtype, (1,), "register", "temporary")
+    (source,) = (name for name in shuffle.reads if name != named)
+    start = (index(0),)
+    operands = ((shuffle.writes, got, start), (source, buffer, at), (named, lane, start))
+    return ir.Instruction(shuffle, operands, shuffle.width, step.span), ir.Load(got, start)
+
+
+# ------------------------------------------------------------ through shared memory
+
+
+def _through_shared(build: Build, frame: Frame, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt:
+    """Every element from its owner to shared memory, each unit's to a place of its own, and the load from there."""
+    assert source.owners is not None
+    placement = Layout().place(dict(zip(source.names, has.extents, strict=True)), source.buffer.dtype.bytes)
+    count, unit = own_copy(source.owners.units, build.threads)
+    buffer = build.buffer(f"{source.tensor.name}_exchanged", source.buffer.dtype, (*count, *placement.shape), "shared")
+    box = Box(source.tensor, None, buffer, points=source.points, low=source.low, placement=placement, unit=unit)
+    put = _handed_on(build, source, box, step)
+    return ir.seq(put, fetch_share(build, frame, step, _within_box(region, box, has.extents), share))
+
+
+def _handed_on(build: Build, source: Share, box: Box, step: Place) -> ir.Stmt:
+    """Every element of a share into a box, by the one thread that answers for it."""
+    owners = source.owners
+    assert owners is not None
+    slots, at, inside = source.piece()
+    loops = [(v, build.variable(_plain_name(v), 1 + (v.upper or 0))) for v in (*owners.walks, *slots)]
+    names: dict[Expr, Expr] = dict(loops)
+
+    def here(e: Expr) -> Expr:
+        return simplify(substitute(e, names))
+
+    element = tuple(here(a.base + e) for a, e in zip(owners.leaf, inside, strict=True))
+    bounds = [here(b.holds(e)) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds if not b.known]
+    value = ir.Load(source.buffer, tuple(here(i) for i in at))
+    body: ir.Stmt = ir.Store(box.buffer, box.at(element), value, None, False, step.span)
+    body = guarded(body, [*owners.present, *owners.alone, *bounds], step.span)
+    for _, v in reversed(loops):
+        body = ir.For(v, index(1 + (v.upper or 0)), body, "serial", step.span)
+    return body
+
+
+def _within_box(region: Region, box: Box, extents: Sequence[int]) -> Region:
+    """A region that is taken from a box: large tiles and idle units reach over what anybody put there."""
+    axes = []
+    for d, (a, low, n) in enumerate(zip(region.spec.axes, box.low, extents, strict=True)):
+        begin = simplify(a.base - low)
+        bounds = (Bound(f"exchanged:{d}<", begin, n), Bound(f"exchanged:{d}>", begin, 0, True))
+        axes.append(a.replace(bounds=(*a.bounds, *(b for b in bounds if not b.is_certain(a.extent)))))
+    return dataclasses.replace(region, spec=region.spec.replace(axes=tuple(axes)), source=box)
+
+
+def _plain_name(v: Var) -> str:
+    """What a variable of look-ahead runs over."""
+    return v.name[1:].split()[0].rstrip("0123456789")
+
+
+def _conditions(region: Region, inside: Sequence[Expr]) -> list[Expr]:
+    """The conditions under which an element exists, which is counted from where a region begins."""
+    axes = region.spec.axes
+    bounds = [b.holds(e) for a, e in zip(axes, inside, strict=True) for b in a.bounds]
+    return [*within(inside, [a.extent for a in axes]), *bounds]

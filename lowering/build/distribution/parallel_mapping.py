@@ -1,0 +1,203 @@
+"""How the tiles of one spread fall on the units there are: one each, or in rounds.
+
+The walk over steps, the look-ahead to a leaf, and the shapes of register states all ask here, so that they agree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from collections.abc import Collection, Mapping
+
+from tilelang.core.expr import Expr, index
+from tilelang.core.layout import Layout
+from tilelang.core.simplify import simplify
+from tilelang.lowering.build.refusals import refuse
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import check_step_order
+from tilelang.schedules.spec import LEVELS, names_below
+from tilelang.schedules.steps import Do, Hole, Place, Split, Step, Tile
+from tilelang.schedules.task import Task
+from tilelang.schedules.unit_numbering import order_extents, tile_of
+
+
+def numbers(step: Tile | Split) -> dict[str, int]:
+    """The sizes of a cut; a hole is refused."""
+    return {axis: whole_number(step, size) for axis, size in step.sizes}
+
+
+def whole_number(step: Step, size: int | Hole) -> int:
+    """A size that is not a hole."""
+    assert not isinstance(size, Hole), f"`{step}`: `check_lowered` refuses holes"
+    return size
+
+
+def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
+    """A number as one digit per axis, last axis fastest; the first digit takes what is left, however much."""
+    out: dict[str, Expr] = {}
+    stride = 1
+    first = next(iter(extents))
+    for axis in reversed(list(extents)):
+        quotient = number // stride
+        if axis == first:
+            out[axis] = simplify(quotient)
+        else:
+            out[axis] = simplify(quotient % extents[axis]) if extents[axis] > 1 else index(0)
+        stride *= extents[axis]
+    return {axis: out[axis] for axis in extents}
+
+
+def units_numbered(order: Layout | None, rounds: Mapping[str, int]) -> int:
+    """How many units the tiles take: where a pair n/8, n%8 of an order does not divide, some of them have no tile."""
+    return math.prod(rounds.values() if order is None else order_extents(order, rounds))
+
+
+def tile_numbered(order: Layout | None, rounds: Mapping[str, int], number: Expr) -> dict[str, Expr]:
+    """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says. Beyond the last there is none."""
+    if order is None:
+        return digits(number, rounds)
+    total, first = units_numbered(order, rounds), next(iter(rounds))
+    found = tile_of(order, rounds, simplify(number % total))
+    assert found is not None, "an order is checked when it is written"
+    found[first] = simplify(found[first] + number // total * rounds[first])
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; abreast: how many of them
+    are computed at once; walks: (axis, rounds) of the loops that take the others; order: what numbers the tiles, if not their axes.
+
+    idle: there are more threads than those of the units in use. over: threads beside the whole units. linear: tiles are numbered in one
+    row, which wraps, so that the only loop stands for all axes; otherwise every axis has its own.
+    """
+
+    sizes: Mapping[str, int]
+    per: int
+    count: int
+    rounds: Mapping[str, int]
+    abreast: Mapping[str, int]
+    walks: tuple[tuple[str, int], ...]
+    linear: bool
+    idle: bool
+    over: int = 0
+    order: Layout | None = None
+
+    def indices(self, lane: Expr, again: Mapping[str, Expr]) -> dict[str, Expr]:
+        """The tile along each axis of the unit that a lane belongs to; again: the current round of each of the walks."""
+        digit = simplify(lane // self.per)
+        if self.walks and self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
+            digit = simplify(digit + digit // self.count * units_numbered(self.order, self.rounds))
+        if self.linear:
+            number = next((again[a] * self.count for a, _ in self.walks), index(0))
+            return tile_numbered(self.order, self.rounds, simplify(number + digit))
+        found = digits(digit, self.abreast)
+        return {a: simplify(again[a] * self.abreast[a] + found[a]) if a in again else found[a] for a in self.rounds}
+
+    def reduced_digits(self, reduced: frozenset[str], lane: Expr, units: int) -> list[tuple[Expr, int, int, int]]:
+        """(digit, tiles, units along it, stride in threads) of every reduced axis that several units share.
+
+        Along the first axis there may be more units than tiles: they are idle.
+        """
+        found = []
+        stride = self.per
+        first = next(iter(self.rounds))
+        for axis in reversed(list(self.rounds)):
+            tiles = self.abreast[axis]
+            abreast = -(-units // stride) if axis == first else tiles
+            if axis in reduced and abreast > 1:
+                quotient = lane // stride
+                found.append((simplify(quotient if axis == first else quotient % tiles), tiles, abreast, stride))
+            stride *= tiles
+        return found
+
+    def active(self, lane: Expr) -> list[Expr]:
+        """The conditions under which a lane's unit is in use."""
+        return [simplify(lane // self.per) < self.count] if self.idle else []
+
+    def present(self, lane: Expr, units: int) -> list[Expr]:
+        """The conditions under which a lane, of `units`, belongs to a whole unit."""
+        return [simplify(lane < units - self.over)] if self.over else []
+
+
+def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps, with the spreads of the last tensor in registers whose braces give it owners where nothing below it spreads.
+
+    Its reader would else be one thread, which has only its own share. names: the task's axes.
+    """
+    known = names_below(names, steps)
+    owners: tuple[Tile, ...] = ()
+    for s in steps:
+        if isinstance(s, Do) or isinstance(s, Tile) and s.level == "thread":
+            return steps
+        if isinstance(s, Tile):
+            owners = ()
+        elif isinstance(s, Place) and s.verb in ("load", "compute") and s.memory == "register":
+            if any(r.tensor.name == s.tensor_name for r in task.reads()):
+                owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
+    if not owners or not {a for t in owners for a, _ in t.sizes} <= set(known):
+        return steps
+    return (*steps, *owners)  # `complete` puts the leaf last
+
+
+def check_level(profile: Profile, step: Tile) -> None:
+    """The device has the level that tiles go to. Raises Refusal `level-not-here`."""
+    if not profile.has_level(step.level):
+        near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, profile.level_names, 1)
+        raise refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `{step.level}`",
+                     (f"did you mean `{near[0]}`? The levels are " if near else "use one of the levels ")
+                     + ", ".join(profile.level_names))  # fmt: skip
+
+
+def plan_spread(
+    profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool, reduced: frozenset[str]
+) -> Spread:
+    """The spread of a step over `units` threads, given what is left of each axis.
+
+    Tiles of outputs fill the units in every round, in one row, where an order numbers them or the axes do not divide them. Units that
+    share a reduction compute tiles abreast of each other in every round: what does not fit beside them is idle. Where there are fewer
+    threads than a unit has, they are one unit; threads that are left over beside whole units are idle. Raises Refusal where the step
+    asks for more units than there are.
+    """
+    check_step_order(step, extents, reduced)
+    sizes = numbers(step)
+    check_level(profile, step)
+    per = min(profile.level(step.level).threads or 1, units)
+    available, over = divmod(units, per)
+    rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
+    order = step.order if all(extents[a] for a in sizes) else None  # any order is good for no tiles
+    tiles = units_numbered(order, rounds)
+    wanted = available if step.count is None else whole_number(step, step.count)
+    if wanted > available and not is_move:
+        raise refuse(
+            step,
+            "too-many-units",
+            f"`{step}` needs {wanted} {step.level}s, but only {available} are available",
+            f"use at most {available}, or enlarge the block with `units block = ...`",
+        )
+    count = min(wanted, available)
+    rest = math.prod(list(rounds.values())[1:])
+    first = next(iter(sizes))
+    if len(sizes) == 1 or is_move or order is not None or (count % rest != 0 and not reduced & set(sizes)):
+        repeats = -(-tiles // count)
+        abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
+        again = ((first, repeats),) if repeats > 1 else ()
+        return Spread(sizes, per, count, rounds, abreast, again, True, count * per < units, over, order)
+    abreast = _abreast(rounds, count)
+    walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
+    used = math.prod(abreast.values())
+    return Spread(sizes, per, used, rounds, abreast, walks, False, used * per < units, over)
+
+
+def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:
+    """How many tiles along each axis are computed at once: the last axis takes as many of the units as it can, then those before it.
+
+    >>> _abreast({"m": 12, "k": 12}, 16)
+    {'m': 1, 'k': 12}
+    """
+    found = {}
+    for axis in reversed(list(rounds)):
+        found[axis] = min(rounds[axis], units)
+        units //= found[axis]
+    return {axis: found[axis] for axis in rounds}

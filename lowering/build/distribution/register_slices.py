@@ -1,0 +1,247 @@
+"""Tensors in registers: every thread has its share, by what it reads below or by what the move's own spreads say.
+
+A share is known dimension by dimension: a part that differs between threads, and offsets that the walks below run through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+
+from tilelang.core.expr import Expr, Var, index, substitute
+from tilelang.core.layout import split_terms
+from tilelang.core.simplify import interval, simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
+from tilelang.lowering.build.movement.access_regions import Use
+from tilelang.lowering.build.movement.footprint import Region, sources
+from tilelang.lowering.build.movement.shared_loads import move_frame
+from tilelang.lowering.build.movement.stages import stage_frame
+from tilelang.lowering.build.movement.storage import DimShare, Fixed, Share, is_thread_part
+from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.spec import AxisState, Bound, Spec, point
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+
+
+def _declared(build: Build, frame: Frame, step: Place, region: Region) -> Share:
+    """The move's own spreads say who owns which element."""
+    move, name = move_frame(build, frame, step, region, Target(())), step.tensor_name
+    leaf = leaf_points(move, build.profile)  # what one thread's instruction brings is the thread's
+    share = _make_share(build, name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
+    owners = None if any(a.extent > 1 for a in leaf.axes) else owners_of(build, move, leaf, region.spec.names)
+    return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
+
+
+def plain_share(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+    """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
+    if declares_owners(frame, step):
+        return _declared(build, frame, step, region)
+    if region.points:
+        leaf = leaf_spec(frame, i + 1, build.profile)
+        readers = [tuple(leaf.axis(a.name).base for a in region.spec.axes)]
+    else:
+        readers = [indices for _, indices in reader_indices(build, frame, i, uses)]
+    offsets = [[simplify(indices[d] - low) for indices in readers] for d, low in enumerate(region.low)]
+    name = step.tensor_name
+    return _make_share(build, name, region, [_everything(o) if _mixed(o) else dim_share(o, step, name) for o in offsets])
+
+
+def _make_share(build: Build, name: str, region: Region, shares: Sequence[DimShare]) -> Share:
+    dims = tuple(shares)
+    tensor = region.task.outputs[0]
+    buffer = build.buffer(f"{name}_register", tensor.dtype, tuple(d.size for d in dims if d.size > 1), "register")
+    fields = (tensor, region.read, buffer, region.fill, region.outside)
+    return Share(*fields, low=region.low, dims=dims, points=region.points, moved=region.ends)
+
+
+def reader_indices(build: Build, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
+    """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
+    out = []
+    main_leaf = leaf_spec(frame, i + 1, build.profile)
+    for use in uses:
+        if use.main:
+            leaf = main_leaf
+            named = dict(leaf.coordinates)
+            axes: dict[Expr, Expr] = {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
+        else:
+            leaf, axes = _stage_leaf(build, frame, i, use)
+        points = {point(a.name): a.base for a in leaf.axes}
+        values = tuple(simplify(substitute(substitute(x, axes), points)) for x in use.read.indices)
+        out.append((use, values))
+    return out
+
+
+def _stage_leaf(build: Build, frame: Frame, i: int, use: Use) -> tuple[Spec, dict[Expr, Expr]]:
+    """The leaf of the stage that makes a use, as its own steps cut it."""
+    k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
+                   and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
+    stage = stage_frame(build, frame, i, k, step)
+    leaf = leaf_points(stage, build.profile)
+    named = dict(leaf.coordinates)
+    return leaf, {a: named[a.name] for a in (*stage.task.axes, *stage.task.reduction_axes)}
+
+
+def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
+    if declares_owners(frame, step):
+        return build.chain(move_frame(build, frame, step, region, Target((share,))), 0)
+    leaf = step.steps[-1] if step.steps else None
+    if isinstance(leaf, Do):
+        raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that map no tiles to threads is"
+                     " valid, but not supported yet",
+                     "map tiles to threads above it, as in tile ... -> thread")  # fmt: skip
+    names = [a.name for a in region.spec.axes]
+    lanes, wide = 1, -1
+    if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
+        if leaf.axis not in names:
+            raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                         f" {', '.join(names)}",
+                         "use the tensor's own dimensions")  # fmt: skip
+        wide = names.index(leaf.axis)
+        lanes = _run(share.dims[wide], leaf.lanes)
+    variables, loops = [], []
+    for d, dim in enumerate(share.dims):
+        width = lanes if d == wide else 1
+        outer = build.variable(f"{share.tensor.name}_r", dim.size // width) if dim.size > width else None
+        inner = build.variable("lane", width) if width > 1 else None
+        value: Expr = index(0) if outer is None else outer * width
+        variables.append(simplify(value + inner) if inner is not None else simplify(value))
+        loops += [(outer, dim.size // width, "serial"), (inner, width, "vector")]
+    body = _fetch_one(build, frame, step, region, share, tuple(variables))
+    for v, extent, kind in sorted(loops, key=lambda x: x[2] == "vector", reverse=True):
+        if v is not None:
+            body = ir.For(v, index(extent), body, kind, step.span)
+    return body
+
+
+def _fetch_one(build: Build, frame: Frame, step: Place, region: Region, share: Share, slots: tuple[Expr, ...]) -> ir.Stmt:
+    axes = []
+    for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
+        shift = simplify(dim.unit + dim.offset(slot))
+        bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
+        bounds.append(Bound(f"region:{a.name}<", shift, a.extent))  # a reader's last piece may reach over the region's end
+        bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
+        axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
+    spec = region.spec.replace(axes=tuple(axes), units=1)
+    kept = frozenset(b.key for a in axes for b in a.bounds)
+    wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
+    exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
+    inner = Frame(
+        region.task,
+        (),
+        spec.replace(axes=tuple(axes)),
+        Target((exact,)),
+        sources(frame, region),
+        fill=region.fill,
+        fill_keys=kept,
+        origin=step.span,
+        cuts=frame.cuts,
+    )
+    return build.chain(inner, 0)
+
+
+def declares_owners(frame: Frame, step: Place) -> bool:
+    """Whether a load's own steps say which thread has what: its tiles, or walks where one thread has everything."""
+    alone = (frame.spec.units or 1) == 1
+    return any(isinstance(s, Tile) or alone and isinstance(s, Split) for s in step.steps or ())
+
+
+def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: Iterable[Step]) -> tuple[DimShare, ...]:
+    """The share of each dimension from the steps that make it, by the axes before these steps and the spec below them.
+
+    Raises Refusal `not-lowered-yet` where the steps make other axes of the dimensions.
+    """
+    dims = {a.name for a in whole}
+    for s in steps:
+        if isinstance(s, (Fuse, Unfuse)) and dims & set(s.axes if isinstance(s, Fuse) else (s.axis,)):
+            raise refuse(s, "not-lowered-yet", f"`{s}` in the braces of a tensor in registers is valid, but not supported"
+                         " yet", "tile the tensor's own dimensions, or keep it in shared")  # fmt: skip
+    return tuple(declared_share(a, leaf.axis(a.name), step, step.tensor_name) for a in whole)
+
+
+def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) -> DimShare:
+    """The share of one dimension from the steps that make it, without what a walk or a vector passes of its thread's tile.
+
+    whole, leaf: the axis before these steps and below them.
+    """
+    offset = simplify(leaf.base - whole.base)
+    share = dim_share([offset], step, name)
+    outside = {b.key for b in whole.bounds}
+    cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent and not b.is_certain(1)]
+    told = [b for b in cuts if all(is_walk(v) or v.name == "thread" for v in b.offset.walk() if isinstance(v, Var))]
+    if not told:
+        return share
+    from tilelang.lowering.build.distribution.owners import (
+        offsets_within,  # enumerates in NumPy: only where a tile does not divide
+    )
+
+    thread = next((v for b in told for v in b.offset.walk() if isinstance(v, Var) and v.name == "thread"), None)
+    threads = 1 if thread is None else (interval(thread)[1] or 0) + 1
+    by_thread = offsets_within(simplify(offset - share.unit), told, threads)
+    own = tuple(sorted({o for offsets in by_thread for o in offsets}))
+    if len(set(by_thread)) == 1:
+        return dataclasses.replace(share, own=own)
+    return dataclasses.replace(share, own=own, by_thread=by_thread, thread=thread)
+
+
+def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
+    """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
+    parts = [split_terms(o, is_thread_part) for o in offsets]
+    (unit,) = {p[0] for p in parts}
+    overlapping = len({p[2] for p in parts}) > 1 or len({tuple(sorted((c, _extent(a)) for a, c in p[1])) for p in parts}) > 1
+    lows, highs = list[int](), list[int]()
+    for _, rest, constant in parts:
+        terms: dict[int, int] = {}
+        a = b = constant
+        for atom, c in rest:
+            first, last = interval(atom)
+            if first is None or last is None:
+                raise refuse(step, "register-slot", f"`{step}`: the register of an element of {name} depends on {atom}, which has no"
+                             " bound",
+                             "load it in shared")  # fmt: skip
+            ends = sorted((c * first, c * last))
+            a, b = a + ends[0], b + ends[1]
+            overlapping |= c in terms or c < 0 or first != 0
+            terms[c] = last - first + 1
+        lows.append(a)
+        highs.append(b)
+    low, high = min(lows), max(highs)
+    strides, stride, span = [], 1, 1
+    for c in sorted(terms):
+        overlapping |= c < span
+        strides.append((c, terms[c], stride))
+        stride *= terms[c]
+        span += c * (terms[c] - 1)
+    if overlapping or not terms:
+        return DimShare(unit, low, high - low + 1, None)
+    if stride == high - low + 1:
+        return DimShare(unit, low, stride, None)
+    return DimShare(unit, low, stride, tuple(reversed(strides)))
+
+
+def _mixed(offsets: list[Expr]) -> bool:
+    """Whether no one part differs between threads alone: readers disagree about it, or walks run through it too (by a quotient)."""
+    units = {split_terms(o, is_thread_part)[0] for o in offsets}
+    return len(units) > 1 or any(isinstance(v, Var) and is_walk(v) for unit in units for v in unit.walk())
+
+
+def _everything(offsets: list[Expr]) -> DimShare:
+    """Every thread gets all that any reads."""
+    ends = [interval(o) for o in offsets]
+    low = min(a or 0 for a, _ in ends)
+    high = max(b or 0 for _, b in ends)
+    return DimShare(index(0), low, high - low + 1, None)
+
+
+def _extent(atom: Expr) -> int:
+    low, high = interval(atom)
+    return 0 if low is None or high is None else high - low + 1
+
+
+def _run(dim: DimShare, lanes: int) -> int:
+    """The widest vector, up to `lanes`, whose slots hold neighbouring offsets."""
+    run = dim.size if dim.strides is None else next((n for c, n, _ in reversed(dim.strides) if c == 1), 1)
+    while lanes > 1 and run % lanes:
+        lanes //= 2
+    return lanes

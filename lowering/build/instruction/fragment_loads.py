@@ -1,0 +1,164 @@
+"""Loads in registers, by what reads them: an instruction's operand by its map, anything else slot by slot."""
+
+from __future__ import annotations
+
+from tilelang.core.expr import INDEX, Axis, Expr, Read, Var, free, index
+from tilelang.core.layout import evaluate
+from tilelang.core.simplify import simplify
+from tilelang.instructions.matching import Match
+from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.register_slices import (
+    declares_owners,
+    dim_share,
+    fetch_slots,
+    plain_share,
+    reader_indices,
+)
+from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.instruction.fragment_moves import fragment_move
+from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, shifted, tile_number
+from tilelang.lowering.build.lookahead import leaf_spec
+from tilelang.lowering.build.movement.access_regions import Use
+from tilelang.lowering.build.movement.footprint import Region, sources
+from tilelang.lowering.build.movement.storage import Box, Fixed, Share
+from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.spec import Bound
+from tilelang.schedules.steps import Do, Place, Vectorize
+
+
+def slot_groups(build: Build, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
+    """(group, lane, slot): a lane's slots in groups of `width` neighbours, from the group `first` on."""
+    group: Expr = build.variable("slots", slots // width) if slots > width else index(0)
+    lane: Expr = build.variable("lane", width) if width > 1 else index(0)
+    return group, lane, simplify((group + first) * width + lane)
+
+
+def share_of(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
+    """What an instruction reads is given out by its operand's map, anything else by who reads it."""
+    wanted = None if declares_owners(frame, step) else _operand_loaded(frame, uses)
+    if wanted is None:
+        return plain_share(build, frame, i, step, region, uses)
+    return _fragments_of(build, frame, i, step, region, uses, *wanted)
+
+
+def fetch_share(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
+    """The move of a load in registers."""
+    if not isinstance(share, FragmentShare):
+        return fetch_slots(build, frame, step, region, share)
+    if step.steps and isinstance(step.steps[-1], Do):
+        return fragment_move(build, frame, step, region, share)
+    return _fetch_fragments(build, frame, step, region, share)
+
+
+def _operand_loaded(frame: Frame, uses: list[Use]) -> tuple[str, Read] | None:
+    """The operand for which a load brings a tensor, and the read that it stands for; None where no instruction reads it."""
+    if frame.matched is None or not all(u.main for u in uses) or len({u.whole for u in uses}) != 1:
+        return None
+    found = frame.matched.operand_of(uses[0].whole)
+    return found if found is not None and frame.match.instruction.operand(found[0]).memory == "register" else None
+
+
+def _fragments_of(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], name: str,
+                  read: Read) -> FragmentShare:  # fmt: skip
+    """The residence of an operand."""
+    found = frame.match
+    held = found.instruction.fragment(name)
+    assert held is not None
+    tensor = region.task.outputs[0]
+    leaf = leaf_spec(frame, i + 1, build.profile)
+    ((_, begins),) = reader_indices(build, frame, i, uses)
+    if region.points:
+        axes = tuple(Axis(a.name, a.extent) for a in region.spec.axes)
+        read, begins = Read(read.tensor, axes), tuple(leaf.axis(a.name).base for a in axes)
+    tile, along = _tile_of(found, name, read, step)
+    tiles = [tile_number(simplify(e - low), n, step) for e, low, n in zip(begins, region.low, tile, strict=True)]
+    dims = tuple(dim_share([t], step, tensor.name) for t in tiles)
+    shape = (*[d.size for d in dims if d.size > 1], held.slots)
+    buffer = build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
+    moved = tuple((*ends, Bound("", index(0), a.extent)) for ends, a in zip(region.ends, region.spec.axes, strict=True))
+    return FragmentShare(tensor, region.read, buffer, region.fill, region.outside, moved=moved, low=region.low, dims=dims,
+                         tile=tile, along=along, map=held, operand=name, lane=leaf.lane, level=leaf.level,
+                         points=region.points)  # fmt: skip
+
+
+def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
+    operand, binding = found.instruction.operand(name), dict(found.binding)
+    mentioned = [{a.name for a in i.walk() if isinstance(a, Axis)} for i in read.indices]
+    along = tuple(next((p for p, names in enumerate(mentioned) if binding[d.name] in names), -1) for d in operand.dims)
+    if -1 in along:
+        axis = binding[operand.dims[along.index(-1)].name]
+        raise refuse(step, "not-lowered-yet", f"`{step}`: staging one element along {axis} for an instruction that takes several is"
+                     " valid, but not supported yet", f"remove the `do` where {axis} has one element")  # fmt: skip
+    extents = dict(zip(along, (d.extent for d in operand.dims), strict=True))
+    return tuple(extents.get(p, 1) for p in range(len(read.indices))), along
+
+
+def _fetch_fragments(build: Build, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+    """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""
+    assert share.map is not None
+    width = _load_width(step, region, share)
+    group, inner, slot = slot_groups(build, share.map.slots, width)
+    walks, shifts, at = [], [], []
+    for dim, extent, inside in zip(share.dims, share.tile, share.inside_tile(slot), strict=True):
+        v: Expr = build.variable(f"{share.tensor.name}_r", dim.size) if dim.size > 1 else index(0)
+        walks.append((v, dim.size))
+        at += [v] if dim.size > 1 else []
+        shifts.append(simplify((dim.unit + dim.offset(v)) * extent + inside))
+    body = _fetch_element(build, frame, region, share, tuple(shifts), (*at, slot))
+    if isinstance(inner, Var):
+        body = ir.For(inner, index(width), body, "vector", step.span)
+    for v, extent in reversed([*walks, (group, share.map.slots // width)]):
+        if isinstance(v, Var):
+            body = ir.For(v, index(extent), body, "serial", step.span)
+    return body
+
+
+def _load_width(step: Place, region: Region, share: FragmentShare) -> int:
+    leaf = step.steps[-1] if step.steps else None
+    if not isinstance(leaf, Vectorize) or not isinstance(leaf.lanes, int):
+        return 1
+    names = [a.name for a in region.spec.axes]
+    if leaf.axis not in names:
+        raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                     f" {', '.join(names)}",
+                     "use the tensor's own dimensions")  # fmt: skip
+    assert share.map is not None
+    run, along = runs(share.map)
+    own = min(run, leaf.lanes) if run > 1 and names[share.along[along]] == leaf.axis else 1
+    whole = share.map.slots % leaf.lanes == 0 and share.map.lanes == 1 and leaf.lanes in (2, 4, 8, 16)
+    return leaf.lanes if whole and own < leaf.lanes and _packed(region, share, leaf.lanes) else own
+
+
+def _fetch_element(
+    build: Build, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
+) -> ir.Stmt:
+    """One element, or the fill where there is none."""
+    axes = []
+    for a, shift in zip(region.spec.axes, shifts, strict=True):
+        axes.append(shifted(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift))
+    kept = frozenset(b.key for a in axes for b in a.bounds)
+    exact = Fixed(share.tensor, None, share.buffer, slots=at)
+    spec = region.spec.replace(axes=tuple(axes), units=1)
+    return build.chain(
+        Frame(region.task, (), spec, Target((exact,)), sources(frame, region), fill=share.fill, fill_keys=kept, cuts=frame.cuts),
+        0,
+    )
+
+
+def _packed(region: Region, share: FragmentShare, count: int) -> bool:
+    """Whether a layout has put what `count` neighbouring slots hold in a row, where the tile and every walk begin at 0."""
+    import numpy as np
+
+    source = region.source
+    if not isinstance(source, Box):
+        return False
+    slot = Var("?slot", INDEX)
+    places = source.at(tuple(simplify(low + e) for low, e in zip(region.low, share.inside_tile(slot), strict=True)))
+    offset: Expr = index(0)
+    for place, stride in zip(places, source.buffer.strides, strict=True):
+        offset = offset + place * stride
+    assert share.map is not None
+    still = dict.fromkeys((v for v in free(offset) if v is not slot), np.int64(0))
+    found = np.broadcast_to(evaluate(offset, {**still, slot: np.arange(share.map.slots)}), share.map.slots)
+    return bool((np.diff(found.reshape(-1, count)) == 1).all())

@@ -1,0 +1,146 @@
+"""Loads of fragments by an instruction of their own: one that takes a tile from shared memory and gives each lane its slots.
+
+What the move leaves in registers must be what the reading instruction's operand map says, slot by slot: the same lanes, and slots one
+after the other where the buffer has them. Both are compared by enumeration, once per load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilelang.core.expr import Expr, Unary, Var, index
+from tilelang.core.simplify import interval, simplify
+from tilelang.instructions.matching import Match
+from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import accesses_of
+from tilelang.lowering.build.conditions import inside_piece
+from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds
+from tilelang.lowering.build.instruction.match import checked, leaf_match
+from tilelang.lowering.build.movement.footprint import Region, sources
+from tilelang.lowering.build.movement.storage import Box
+from tilelang.lowering.build.refusals import refuse
+from tilelang.lowering.guards import Effect, leaves_as_it_was
+from tilelang.schedules.steps import Do, Place
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
+    """One instruction per tile of the move."""
+    do = step.steps[-1] if step.steps else None
+    assert isinstance(do, Do)
+    spec = region.spec.replace(level=share.level)
+    inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
+    inner = inner.but(matched=leaf_match(build, region.task, spec, (do,), inner.residences, "register"))
+    checked(inner, do, "register")
+    found = inner.match
+    tile = _moved_tile(do, found, region, share)
+    _compare_slots(do, found, region, share, tile)
+    source = region.source
+    if not isinstance(source, Box) or not _filled_alike(build, inner, region):
+        raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and nothing fills the elements outside {share.tensor.name}",
+                     f"load {share.tensor.name} in shared first, which fills the elements outside")  # fmt: skip
+    walks, at, begins = [], [], []
+    for dim, mine, theirs, a in zip(share.dims, tile, share.tile, region.spec.axes, strict=True):
+        count = dim.size * theirs // mine
+        v: Expr = build.variable(f"{share.tensor.name}_r", count) if count > 1 else index(0)
+        first = simplify(v * (mine // theirs))
+        at += [first] if dim.size > 1 else []
+        begin = simplify((dim.unit + dim.offset(first)) * theirs)
+        if (high := interval(begin)[1]) is None or high + mine > a.extent:
+            raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and some units have no tile of {share.tensor.name} along"
+                         f" {a.name}", "use as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
+        walks.append((v, count))
+        begins.append(begin)
+    body = _one_tile(do, found, region, share, source, (*at, index(0)), begins)
+    for v, count in reversed(walks):
+        if isinstance(v, Var):
+            body = ir.For(v, index(count), body, "serial", step.span)
+    return body
+
+
+def _filled_alike(build: Build, frame: Frame, region: Region) -> bool:
+    """Whether the source holds what the move's readers want of all points that do not exist."""
+    points = {a.name: a.base + inside_piece(a.name, a.extent) for a in region.spec.axes}
+    accesses = accesses_of(build, frame, region.task.values, points)
+    wanted = Effect(value=region.task.values[0], identity=region.fill)
+    ends = [b.holds(inside_piece(a.name, a.extent)) for a in region.spec.axes for b in open_bounds(a)]
+    return all(leaves_as_it_was([Unary("not", end)], accesses, wanted) for end in ends)
+
+
+def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source: Box, at: tuple[Expr, ...],
+              begins: list[Expr]) -> ir.Stmt:  # fmt: skip
+    semantics = found.instruction
+    name = next(o for o, _ in found.operands if o != semantics.writes)
+    held = semantics.fragment(name)
+    assert held is not None
+    inside = dict(zip(_along(found, name, region), held.at(share.lane, index(0)), strict=True))
+    low = zip(region.low, begins, strict=True)
+    element = tuple(simplify(b + begin + inside.get(p, index(0))) for p, (b, begin) in enumerate(low))
+    operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element)))
+    return ir.Instruction(semantics, operands, semantics.width, do.span)
+
+
+def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> tuple[int, ...]:
+    """The extents that the move takes of each dimension; a multiple of the reader's tile."""
+    semantics = found.instruction
+    dims = semantics.operand(semantics.writes).dims
+    taken = dict(zip(_along(found, semantics.writes, region), (d.extent for d in dims), strict=True))
+    tile = tuple(taken.get(p, 1) for p in range(len(share.tile)))
+    for p, (mine, theirs, dim) in enumerate(zip(tile, share.tile, share.dims, strict=True)):
+        several = mine > theirs and dim.strides is not None
+        if mine % theirs or dim.size * theirs % mine or several:
+            name = region.spec.axes[p].name
+            raise refuse(do, "instruction-mismatch", f"`{do}` does not load whole tiles of operand {share.operand}",
+                         "use another instruction for the load, or remove the braces",
+                         f"along {name} it loads {mine} at a time, but a lane holds {dim.size} tiles of {theirs}")  # fmt: skip
+    return tile
+
+
+def _along(found: Match, name: str, region: Region) -> tuple[int, ...]:
+    """For each dimension of an operand of a move, the tensor's dimension along which it runs."""
+    binding, names = dict(found.binding), [a.name for a in region.spec.axes]
+    return tuple(names.index(binding[d.name]) for d in found.instruction.operand(name).dims)
+
+
+def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, tile: tuple[int, ...]) -> None:
+    """Refuses a move that leaves an element in another lane, or in another slot, than the reader's map."""
+    import numpy as np
+
+    semantics = found.instruction
+    held = semantics.fragment(semantics.writes)
+    assert held is not None and share.map is not None
+    brought = _coordinates(held.table, _along(found, semantics.writes, region), len(tile))
+    wanted = _coordinates(share.map.table, share.along, len(tile))
+    for lane in range(held.lanes):
+        numbers = {tuple(c): slot for slot, c in enumerate(wanted[lane].tolist())}
+        for slot in range(held.slots):
+            element = brought[lane, slot]
+            number = numbers.get(tuple((element % np.array(share.tile)).tolist()))
+            names = ", ".join(a.name for a in region.spec.axes)
+            where = f"({names}) = {tuple(element.tolist())} of a tile"
+            if number is None:
+                owners = [k for k in range(held.lanes) if (element % np.array(share.tile)).tolist() in wanted[k].tolist()]
+                raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other lanes than operand"
+                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
+                             f"{where} ends up in lane {lane}, but lane {owners[0]} needs it")  # fmt: skip
+            place = 0
+            for n, size, extent in zip(element.tolist(), (d.size for d in share.dims), share.tile, strict=True):
+                place = place * size + n // extent
+            right = place * share.map.slots + number
+            if right != slot:
+                raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other slots than operand"
+                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
+                             f"in lane {lane}, {where} ends up in slot {slot}, but is needed in slot {right}")  # fmt: skip
+
+
+def _coordinates(table: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:
+    """A map's table in the tensor's dimensions: (lanes, slots, rank)."""
+    import numpy as np
+
+    out = np.zeros((*table.shape[:2], rank), np.int64)
+    for position, p in enumerate(along):
+        out[..., p] = table[..., position]
+    return out

@@ -1,0 +1,177 @@
+"""The leaf that a `do` meets, in the words of the matching: what is computed over the spec's axes, how much is left, where it lives.
+
+The matching compares an instruction with `Seen`; the builder then needs the way back, from the reads that were matched to the reads of
+the task. A tensor staged by access is seen as what its buffer is: a tensor over the axes of the read.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.dtype import DType
+from tilelang.core.expr import INDEX, Axis, Expr, Pad, Read, Var, substitute
+from tilelang.core.layout import Layout, Placement
+from tilelang.core.simplify import interval, simplify
+from tilelang.instructions import matching
+from tilelang.instructions.semantics import MOVE, POINTWISE, UPDATE, Means
+from tilelang.lowering.build.movement.storage import Box, Residence
+from tilelang.schedules.check import advance
+from tilelang.schedules.spec import Spec, point
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Unfuse
+from tilelang.schedules.task import Task, reads
+
+
+@dataclasses.dataclass(frozen=True)
+class Resident:
+    """Where a read is: in a residence that exists, or as a step below will place it."""
+
+    memory: str
+    dtype: DType
+    residence: Residence | None = None
+    by_access: bool = False
+    fills: bool = False  # what lies outside the tensor holds the padding of the read
+
+
+@dataclasses.dataclass(frozen=True)
+class Seen:
+    """A leaf's meaning over the spec's axes, and the task's read behind every read in it."""
+
+    means: Means
+    reads: Mapping[Read, Read | Pad]
+    residents: Mapping[Read, Resident]
+
+
+@dataclasses.dataclass(frozen=True)
+class Matched:
+    """How the instruction at the end of a chain matched. reads: the task's read behind each read that matched."""
+
+    match: matching.Match
+    reads: Mapping[Read, Read | Pad]
+
+    @property
+    def taken(self) -> dict[str, int]:
+        """How much of each axis the instruction takes."""
+        return {theirs: self.match.instruction.shape[mine] for mine, theirs in self.match.binding}
+
+    def operand_of(self, whole: Read | Pad) -> tuple[str, Read] | None:
+        """The operand that takes a read of the task, with the read as it matched; None where none does."""
+        writes = self.match.instruction.writes
+        return next(((name, r) for name, r in self.match.operands if name != writes and self.reads[r] is whole), None)
+
+
+def seen(
+    task: Task,
+    spec: Spec,
+    find: Callable[[Read | Pad], Resident],
+    target: tuple[str, DType],
+    dims: tuple[Axis, ...] | None = None,
+) -> Seen | None:
+    """What a task's leaf asks; None where no instruction can mean it: several states or values, a tuple, a condition.
+
+    target: the name and the element type of what the leaf writes; dims: its dimensions, where they are not the spec's axes.
+    """
+    axes = {a.name: Axis(a.name, a.extent) for a in spec.axes}
+    if task.states:
+        reduce = task.states[0].reduce
+        if len(task.states) > 1 or len(reduce.values) > 1 or reduce.condition is not None:
+            return None
+        kind, value, combiner = UPDATE, reduce.values[0], reduce.combiner.name
+    else:
+        if len(task.values) > 1:
+            return None
+        value, combiner = task.values[0], ""
+        kind = MOVE if isinstance(value, (Read, Pad)) else POINTWISE
+    points: dict[Expr, Expr] = {point(n): axis for n, axis in axes.items()}
+    named = dict(spec.coordinates)
+    mapping: dict[Expr, Expr] = {
+        a: simplify(substitute(named[a.name], points)) for a in (*task.axes, *task.reduction_axes) if a.name in named
+    }
+    back: dict[Read, Read | Pad] = {}
+    residents: dict[Read, Resident] = {}
+    for whole in reads(value):
+        found = find(whole)
+        made = _seen_read(whole, found, mapping, axes)
+        plain = made.read if isinstance(made, Pad) else made
+        mapping[whole] = made
+        back[plain], residents[plain] = whole, found
+    spatial = tuple(axes[a.name] for a in spec.axes if not a.reduction)
+    values = {**axes, **{a.name: mapping[a] for a in task.axes if a in mapping}}
+    places: tuple[Expr, ...] = spatial if dims is None else tuple(values[d.name] for d in dims)
+    written = Read(Tensor(target[0], target[1], spatial if dims is None else dims), places)
+    return Seen(Means(kind, written, substitute(value, mapping), combiner), back, residents)
+
+
+def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr], axes: Mapping[str, Axis]) -> Read | Pad:
+    read = whole.read if isinstance(whole, Pad) else whole
+    indices = tuple(simplify(substitute(i, mapping)) for i in read.indices)
+    if found.by_access:
+        if found.residence is not None:
+            used = [axes[p.name[1:]] for p in found.residence.points]
+        else:
+            mentioned = {e for i in indices for e in i.walk() if isinstance(e, Axis)}
+            used = [a for a in axes.values() if a in mentioned]
+        return Read(Tensor(read.tensor.name, read.dtype, tuple(used)), tuple(used))
+    made = Read(read.tensor, indices)
+    return Pad(made, whole.value) if isinstance(whole, Pad) and not found.fills else made
+
+
+def resident(whole: Read | Pad, residence: Residence) -> Resident:
+    """How a residence that exists serves a read."""
+    fills = by_access = bool(residence.points)
+    if isinstance(whole, Pad) and residence.outside and residence.fill is not None:
+        fills |= residence.fill.value == whole.value.value
+    return Resident(residence.buffer.memory, residence.buffer.dtype, residence, by_access, fills)
+
+
+def promised(whole: Read | Pad, loads: list[Place]) -> Resident:
+    """How loads that stand below, the innermost last, will serve a read."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    dims = {d.name for d in read.tensor.dims}
+    layouts = [s.layout for s in loads if s.layout is not None and s.layout.terms]
+    return Resident(loads[-1].memory, read.dtype, None, any(not set(x.dims) <= dims for x in layouts), True)
+
+
+def described(read: Read, found: Resident) -> matching.Residence:
+    """A resident read as the matching sees it."""
+    dims = tuple((d.name, d.extent) for d in read.tensor.dims)
+    layout = None
+    if isinstance(found.residence, Box) and found.residence.placement is not None:
+        placement = found.residence.placement
+        dims = tuple((d, _extent(v)) for d, v in zip(placement.dims, placement.variables, strict=True))
+        layout = layout_of(placement)
+    return matching.Residence(read.tensor.name, found.memory, found.dtype, dims, layout, read)
+
+
+def layout_of(placement: Placement) -> Layout:
+    """The layout that a placement came from, up to the names of its parts."""
+    free: dict[Expr, Expr] = {v: Var(v.name, INDEX) for v in placement.variables}
+    _, high = interval(placement.terms[-1])
+    padding = placement.shape[-1] - (high + 1) if high is not None else 0
+    return Layout(tuple(substitute(t, free) for t in placement.terms), padding)
+
+
+def _extent(v: Var) -> int:
+    return 1 if v.upper is None else v.upper + 1
+
+
+def left(spec: Spec, steps: tuple[Step, ...], task: Task) -> tuple[Spec, dict[str, int], set[str]]:
+    """The spec with its axes renamed by fuse and unfuse, what written steps leave of each axis, and which axes they cut."""
+    sizes = {a.name: a.extent for a in spec.axes}
+    cut: set[str] = set()
+    for step in steps:
+        if isinstance(step, (Fuse, Unfuse)):
+            spec = advance(spec, step, task, {})
+            sizes = {a.name: sizes.get(a.name, a.extent) for a in spec.axes}
+        elif isinstance(step, (Tile, Split)) and not getattr(step, "implied", False):
+            written = {a: n for a, n in step.sizes if isinstance(n, int)}
+            sizes.update(written)
+            cut |= set(written)
+    return spec, sizes, cut
+
+
+def global_read(whole: Read | Pad) -> Resident:
+    """A read of a tensor where it is: default steps are asked for before anything is placed."""
+    read = whole.read if isinstance(whole, Pad) else whole
+    return Resident("global", read.dtype)

@@ -1,0 +1,124 @@
+"""The frames inside walks, and the rounds that are left of them.
+
+Invariant: a walk whose rounds address registers keeps its full, constant extent; every other walk is trimmed to the bounds, and to what
+the reduction's conditions leave, where they are the same for all threads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tilelang.core.expr import INDEX, Const, Expr, Var, binary, index, substitute
+from tilelang.core.simplify import interval, simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import depends, folds
+from tilelang.lowering.build.conditions import needed, rounds
+from tilelang.lowering.build.frame import Build, Frame, Trim, Walk
+from tilelang.lowering.build.movement.storage import is_thread_part
+from tilelang.lowering.build.reads import residence_here
+from tilelang.schedules.spec import Bound
+from tilelang.schedules.steps import Place, Split
+from tilelang.schedules.task import reads
+
+FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
+
+
+def named_first(build: Build, trim: Trim | None, axis: str, step: Split) -> tuple[list[ir.Stmt], Trim | None]:
+    """A name for the first round, where it is no number."""
+    if trim is None or isinstance(trim.first, Const):
+        return [], trim
+    low, high = interval(trim.first)
+    first = Var(build.name(f"{axis}_first"), INDEX, low, high)
+    end = simplify(substitute(trim.end, {trim.first: first}))
+    return [ir.Let(first, trim.first, step.span)], dataclasses.replace(trim, first=first, end=end)
+
+
+def walk_of(build: Build, frame: Frame, axis: str, size: int, v: Var, trim: Trim | None) -> Walk:
+    a = frame.spec.axis(axis)
+    rounds = -(-a.extent // size)
+    if trim is None:
+        return Walk(axis, v, v, rounds, None, a.cut_key, len(frame.residences))
+    trip = v if trim.first is index(0) else build.variable(f"{axis}_trip", rounds)
+    return Walk(axis, v, trip, rounds, trim, a.cut_key, len(frame.residences))
+
+
+def walked(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
+    """The frame inside walks. indices: the piece along each cut axis."""
+    trims = [(w.axis, w.trim) for w in walks if w.trim is not None]
+    kept = [(a, b) for a, trim in trims for b in _trimming(frame, a) if not trim.forced]
+    spec = frame.spec.cut(sizes, indices, [b.key for _, b in kept])
+    within = [simplify(b.offset + indices[a] * sizes[a]) < b.limit for a, b in kept]
+    slots, trips = list(frame.slots), list(frame.walks)
+    for w in walks:
+        reduced = frame.spec.axis(w.axis).reduction
+        (trips if reduced else slots).append(simplify(indices[w.axis] - w.first) if w.trip is w.var else w.trip)
+    last = next(((w.axis, sizes[w.axis]) for w in reversed(walks)), frame.last_walk)
+    undecided = frame.undecided or any(frame.spec.axis(w.axis).reduction and sizes[w.axis] > 1 for w in walks)
+    known = frame.known.union(*(trim.known for _, trim in trims))
+    return frame.but(spec=spec, slots=tuple(slots), walks=tuple(trips), last_walk=last, within=(*frame.within, *within),
+                     known=known, undecided=undecided, rounds=(*frame.rounds, *walks))  # fmt: skip
+
+
+def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: int) -> Trim | None:
+    """The rounds that exist and that anybody needs, where they are the same for all threads and no registers are addressed.
+
+    A reduction walk around an accumulator runs at least once, so that an empty sum is stored.
+    """
+    a = frame.spec.axis(axis)
+    count = -(-a.extent // size)
+    if addresses_registers(frame, a.reduction):
+        return None
+    bounds = _trimming(frame, axis)
+    begins, ends, known = _conditioned(frame, i, step, axis, size)
+    if not bounds and not begins and not ends:
+        return None
+    if a.reduction and count <= FOLDED_ROUNDS and not (begins or ends) and folds(build, frame, axis):
+        return None
+    first: Expr = index(0)
+    end: Expr = index(count)
+    for e in begins:
+        first = simplify(binary("max", first, e))
+    for e in [_rounds_within(b, size) for b in bounds] + ends:
+        end = simplify(binary("min", end, e))
+    forced = False
+    if a.reduction and any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :]):
+        low, _ = interval(simplify(end - first))
+        forced = low is None or low < 1
+    if forced:
+        first = simplify(binary("min", first, index(count - 1)))
+        end = simplify(binary("max", end, first + 1))
+    keys = frozenset(b.key for b in bounds)
+    return Trim(first, end, keys, bool(begins or ends), frozenset(() if forced else known), forced)
+
+
+def _conditioned(frame: Frame, i: int, step: Split, axis: str, size: int) -> tuple[list[Expr], list[Expr], list[Expr]]:
+    """What the conditions of the reductions leave of a walk, as `conditions.rounds` says; nothing of one that is written out."""
+    if not frame.spec.axis(axis).reduction or frame.finishing or step.unroll or any(x.extent == 0 for x in frame.spec.axes):
+        return [], [], []
+    moves = any(isinstance(s, Place) and s.memory == "shared" for s in frame.steps[i + 1 :])
+    conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
+    return rounds(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
+
+
+def _reads_registers(frame: Frame, axis: str) -> bool:
+    """Whether a walk addresses the registers that a reduction's operand is in."""
+    operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
+    found = [r for w in operands if depends(frame, w, frame.spec.axis(axis)) and (r := residence_here(frame, w))]
+    return any(r.buffer.memory == "register" for r in found)
+
+
+def _trimming(frame: Frame, axis: str) -> list[Bound]:
+    """The bounds that a loop over an axis can keep by itself: the same for all threads, and not to be filled beyond."""
+    bounds = frame.spec.axis(axis).bounds
+    return [b for b in bounds if not (b.lower or b.known or is_thread_part(b.offset) or b.key in frame.fill_keys)]
+
+
+def addresses_registers(frame: Frame, reduction: bool) -> bool:
+    in_state = frame.state is not None and frame.state.memory == "register"
+    if frame.staged is not None or frame.target.in_registers:
+        return not reduction
+    return in_state and not reduction
+
+
+def _rounds_within(b: Bound, size: int) -> Expr:
+    return simplify((index(b.limit) - b.offset + (size - 1)) // size)

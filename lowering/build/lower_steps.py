@@ -1,0 +1,388 @@
+"""Walking over the steps: spreads over units, walks, and what runs ahead in them.
+
+Each step turns a frame into statements around the statements of the rest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from tilelang.core.expr import INDEX, Expr, Var, binary, index
+from tilelang.core.simplify import conjunction, simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.clusters import rank_of
+from tilelang.lowering.build.conditions import holding, stated
+from tilelang.lowering.build.distribution.parallel_mapping import (
+    numbers,
+    plan_spread,
+    tile_numbered,
+    units_numbered,
+    whole_number,
+)
+from tilelang.lowering.build.frame import Build, Frame, Trim, Walk, is_move
+from tilelang.lowering.build.innermost_body import plain_leaf, written_at
+from tilelang.lowering.build.instruction.emit import instruction
+from tilelang.lowering.build.lookahead import ahead_in
+from tilelang.lowering.build.loops import addresses_registers, named_first, trim_of, walk_of, walked
+from tilelang.lowering.build.movement.asynchronous_copies import copied_leaf
+from tilelang.lowering.build.movement.cache_prefetch import fetched, is_cache
+from tilelang.lowering.build.movement.materialize import compute
+from tilelang.lowering.build.movement.storage import is_thread_part
+from tilelang.lowering.build.pipelining.multistage_buffers import ring_walk
+from tilelang.lowering.build.pipelining.producer_loads import role_accumulate, role_load
+from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_done, is_aside, on_roles
+from tilelang.lowering.build.reductions.results import via
+from tilelang.lowering.build.refusals import refuse
+from tilelang.lowering.passes.unroll import MOST_STATEMENTS
+from tilelang.schedules.check import advance, later
+from tilelang.schedules.spec import Bound
+from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+
+WORTH_A_VERSION = 8  # points a thread has in a piece, from which on there is a version of it without the test of each
+
+
+def chain(build: Build, frame: Frame, i: int) -> ir.Stmt:
+    """The statements of steps i, i+1, ... and of the leaf."""
+    if has_done(build, frame, i):
+        return ir.seq()
+    if frame.undecided and _decides(build, frame, i):
+        return _versions(build, frame, i)
+    build.reach(frame, i)
+    if frame.fetches and not frame.finishing and i and (here := [f for f in frame.fetches if f.within is frame.steps[i - 1]]):
+        rest = frame.but(fetches=tuple(f for f in frame.fetches if f not in here))
+        return ir.seq(*(fetched(build, frame, f) for f in here), chain(build, rest, i))
+    if i == len(frame.steps):
+        return leaf(build, frame, i, None)
+    step = frame.steps[i]
+    if isinstance(step, (Tile, Split, Fuse, Unfuse, Vectorize, Do)) and step.span is not None and step.span not in frame.cuts:
+        frame = frame.but(cuts=(*frame.cuts, step.span))
+    if isinstance(step, Place) and (frame.finishing or is_aside(build) and step.verb in ("compute", "via")):
+        return chain(build, frame, i + 1)
+    verb = step.verb if isinstance(step, Place) else type(step)
+    assert verb in VERBS, f"`{step}`: `check_lowered` refuses holes"
+    return VERBS[verb](build, frame, i, step)
+
+
+def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.Stmt:
+    """The statement at the end of a chain."""
+    if isinstance(step, Do):
+        return written_at(instruction(build, frame, step), frame)
+    return written_at(copied_leaf(build, frame, step) or plain_leaf(build, frame, step), frame)
+
+
+def renamed(build: Build, frame: Frame, i: int, step: Fuse | Unfuse) -> ir.Stmt:
+    """The axes that a step makes of others."""
+    return chain(build, frame.but(spec=advance(frame.spec, step, frame.task, {})), i + 1)
+
+
+def said(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
+    """What was heeded before the first step: how many units there are, and which definitions are substituted."""
+    return chain(build, frame, i + 1)
+
+
+# ------------------------------------------------------------ spreads
+
+
+def tile(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+    """Tiles to units: of the grid, or below the block and in a cluster."""
+    within = frame.spec.level == "cluster" or frame.move is not None and frame.move.among_blocks
+    below = within if step.level == "block" else step.level != "cluster"
+    return (spread if below else blocks)(build, frame, i, step)
+
+
+def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+    """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count, more
+    axes or more tiles than the device takes in a dimension number them in one."""
+    sizes = numbers(step)
+    rounds = {a: max(1, -(-frame.spec.axis(a).extent // t)) for a, t in sizes.items()}
+    empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
+    wide = [a for a in sizes if rounds[a] > 1]
+    if build.grid:
+        raise refuse(
+            step, "blocks-twice", f"`{step}`: tiles were already mapped to blocks", "map all of them to blocks in one tile"
+        )
+    order = None if empty else step.order  # any order is good for no tiles
+    names = list(reversed(wide)) or list(sizes)[-1:]
+    apart = build.profile.tells_apart([rounds[a] for a in wide])
+    if step.count is None and order is None and apart:
+        found = dict(zip(names, _grid_numbers(build, [rounds[a] for a in names], step, empty), strict=True))
+        indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
+        return chain(build, _entered(build, frame, sizes, indices, step.level), i + 1)
+    total = units_numbered(order, rounds)
+    count = total if step.count is None else min(int(whole_number(step, step.count)), total)
+    (block,) = _grid_numbers(build, [count], step, empty)
+    whole = count if step.level == "cluster" else -(-count // build.cluster) * build.cluster
+    if count == total:
+        return chain(build, _entered(build, frame, sizes, tile_numbered(order, rounds, block), step.level), i + 1)
+    again = build.variable("round", -(-total // count))
+    tile = Var(build.name("tile"), INDEX, 0, total - 1)
+    # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
+    mine = simplify((index(total + whole - 1) - block) // whole)
+    walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
+    entered = _entered(build, frame, sizes, tile_numbered(order, rounds, tile), step.level)
+    inner = chain(build, entered.but(rounds=(*frame.rounds, walk)), i + 1)
+    body = ir.Seq((ir.Let(tile, again * whole + block, step.span), inner), step.span)
+    return ir.For(again, mine, body, "serial", step.span)
+
+
+def _grid_numbers(build: Build, extents: list[int], step: Tile, empty: bool) -> list[Expr]:
+    """The number of a block's unit along each dimension of the grid, which gets whole clusters: some blocks may have no tile.
+
+    Raises Refusal where the device takes fewer blocks along the first one.
+    """
+    n, level, profile = build.cluster, step.level, build.profile
+    first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
+    most = profile.most_blocks(build.threads)
+    if first > most and not empty:
+        mend = (
+            f"use larger tiles, or a fixed number of units that process several tiles each: `-> {level}"
+            f" {profile.compute_units or 64}`"
+        )
+        message = f"`{step}` needs {first} blocks, but a grid of {profile.name} has at most {most}"
+        raise refuse(step, "too-many-blocks", message, mend)
+    blocks = [
+        Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0) for d, count in enumerate((first, *extents[1:]))
+    ]
+    build.grid = [first, *extents[1:]]
+    return [simplify(blocks[0] // n) if level == "cluster" else blocks[0], *blocks[1:]]
+
+
+def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+    """Tiles to units below the block, or to blocks of a cluster: one each, or in rounds where there are more tiles than units."""
+    spec, among = frame.spec, step.level == "block"
+    units, lane = (build.cluster, rank_of(build)) if among else (spec.units or 1, spec.lane)
+    extents = {a.name: a.extent for a in spec.axes}
+    reduced = frozenset(a.name for a in spec.axes if a.reduction)
+    plan = plan_spread(build.profile, step, extents, units, is_move(frame), reduced)
+    walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # else its rounds are over
+    again = {a: build.variable(f"{a}_round", n) for a, n in walked}
+    current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
+    inner = _entered(build, frame, dict(plan.sizes), plan.indices(lane, current), step.level)
+    idle = [d for d, *_ in plan.reduced_digits(reduced, lane, units)] if frame.finishing else []
+    present = spec.present if frame.finishing else (*spec.present, *plan.present(lane, units))
+    if not among:
+        inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
+    inner = inner.but(idle=(*frame.idle, *idle))
+    if again:
+        rounds = [Walk(a, v, v, n, None, "", len(frame.residences)) for (a, n), v in zip(walked, again.values(), strict=True)]
+        inner = inner.but(rounds=(*frame.rounds, *rounds)) if among else inner
+        slots, walks = ([v for a, v in again.items() if (a in reduced) is kind] for kind in (False, True))
+        inner = inner.but(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())
+    body = chain(build, inner, i + 1)
+    for a, n in reversed(walked):
+        body = ir.For(again[a], index(n), body, "serial", step.span)
+    return body
+
+
+def _entered(build: Build, frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], level: str) -> Frame:
+    spec = frame.spec.cut(sizes, indices)
+    if level == "block" and frame.spec.units is None:
+        spec = spec.replace(units=build.threads, lane=build.thread)
+    return frame.but(spec=spec.replace(level=level))
+
+
+# ------------------------------------------------------------ conditions
+
+
+def _decides(build: Build, frame: Frame, i: int) -> bool:
+    """Whether pieces are told apart here: inside the last walk that has enough to do for a thread, below its moves."""
+    if frame.finishing or frame.rare or not stated(frame):
+        return False
+    inside = frame.steps[i:]
+    if any(isinstance(s, Place) and (s.verb != "load" or s.memory != "register" or s.ahead) for s in inside):
+        return False
+    extents, reduced = {a.name: a.extent for a in frame.spec.axes}, {a.name for a in frame.spec.axes if a.reduction}
+    lanes = next((s.lanes for s in inside if isinstance(s, Vectorize)), 1)
+    units = frame.spec.units or build.threads
+    enough = WORTH_A_VERSION * (lanes if isinstance(lanes, int) else 1) * units
+    if math.prod(extents.values()) < enough:
+        return False
+    for s in inside:
+        if isinstance(s, Split):
+            extents.update(numbers(s))
+            larger = any(a in reduced and t > 1 for a, t in numbers(s).items())
+            if larger and math.prod(extents.values()) >= enough:
+                return False
+    return True
+
+
+def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
+    """What follows, where the reduction's conditions hold at all points of the piece and where they do not."""
+    known, test = holding(frame)
+    frame = frame.but(undecided=False)
+    whole = frame.but(known=frame.known | known)
+    if test is None:
+        return chain(build, whole, i)
+    plain, rest = chain(build, whole.but(nest=()), i), chain(build, frame.but(nest=()), i)
+    return ir.If(test, plain, rest, getattr(frame.steps[i - 1], "span", None))
+
+
+# ------------------------------------------------------------ walks
+
+
+def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
+    """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
+    sizes = numbers(step)
+    done = {a.name for a in frame.spec.axes if a.reduction} if frame.finishing else set()  # cut, but not walked again
+    loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
+    variables = {a: build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
+    ahead = (
+        [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not is_cache(build, p) and not by_role(build, p)]
+    )
+    for place in ahead:
+        _check_before(build, frame.steps[i + 1 :], place)
+    if ahead and len(loops) > 1:
+        return chain(build, frame.but(steps=_by_axis(frame.steps, i, step, loops)), i)
+    if ahead and not loops:
+        frame = frame.but(steps=tuple(s.replace(ahead=0) if any(s is p for p in ahead) else s for s in frame.steps))
+        ahead = []
+    if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
+        return _vector_walk(build, frame, i, step, loops[0])
+    return _loops(build, frame, i, step, sizes, variables, loops, ahead)
+
+
+def _check_before(build: Build, steps: tuple[Step, ...], place: Place) -> None:
+    """What runs ahead is moved before the round's stages: none of them may make its tensor, or read it elsewhere.
+
+    A stage that runs ahead reads what is there before the walk: what the round brings before it is of the round itself.
+    """
+    needed = _read_by(build, place) if place.verb == "compute" else set()
+    for step in itertools.takewhile(lambda s: s is not place, steps):
+        if isinstance(step, Place) and step.verb == "compute":
+            task = build.task_of(step.tensor_name)
+            if place.tensor_name in {t.name for t in task.outputs} | _read_by(build, step):
+                later(place, f"`ahead` below `{step}`, which computes or reads {place.tensor_name},")
+            brought = {t.name for t in task.outputs}
+        elif isinstance(step, Place) and step.verb == "load" and not is_cache(build, step):
+            brought = {step.tensor_name}
+        else:
+            continue
+        if brought & needed:
+            later(place, f"`ahead` below `{step}`, which loads its source for one iteration only,")
+
+
+def _read_by(build: Build, stage: Place) -> set[str]:
+    """The tensors that a stage reads."""
+    return {r.tensor.name for r in build.task_of(stage.tensor_name).reads()}
+
+
+def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
+           ahead: list[Place]) -> ir.Stmt:  # fmt: skip
+    indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
+    walks: list[Walk] = []
+    begins: dict[str, list[ir.Stmt]] = {}
+    outside = frame
+    for a in loops:  # the conditions of an inner one know the piece of the outer ones
+        trim = trim_of(build, outside, i, step, a, sizes[a])
+        begins[a], trim = named_first(build, trim, a, step)
+        walks.append(walk_of(build, frame, a, sizes[a], variables[a], trim))
+        outside = outside.but(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
+    if ahead:
+        return ir.seq(*begins[loops[0]], ring_walk(build, frame, i, step, sizes, walks[0], ahead))
+    if (
+        step.peel
+        and len(loops) == 1
+        and not on_roles(build, frame.steps[i + 1 :])
+        and (peeled := _peel(build, frame, i, step, sizes, walks[0]))
+    ):
+        written = sum(not isinstance(s, ir.Seq) for s in ir.statements(peeled))
+        if written > MOST_STATEMENTS:
+            raise refuse(step, "unrolled-too-long", f"`{step}` generates its body twice; with the peeled loops inside it"
+                         f" this makes {written:,} statements, and the limit is {MOST_STATEMENTS:,}",
+                         "remove `peel` from some of these loops")  # fmt: skip
+        return ir.seq(*begins[loops[0]], peeled)
+    inner = walked(frame, sizes, indices, walks)
+    body = chain(build, inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
+    for w in reversed(walks):
+        kind = "unroll" if step.unroll and w.trim is None else "serial"
+        body = ir.seq(*begins[w.axis], w.loop(body, kind, step.span))
+    return body
+
+
+def _vector_walk(build: Build, frame: Frame, i: int, step: Split, axis: str) -> ir.Stmt:
+    """Finishing: the last walk along the stored axis becomes a vector of elements."""
+    assert frame.store_lanes is not None
+    extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
+    if extent % lanes:
+        place = next((s for s in frame.steps if isinstance(s, Place) and s.verb == "accumulate"), step)
+        raise refuse(place, "store-width", f"`{place}`: a thread owns {extent} neighbours along {axis}, but the store writes"
+                     f" {lanes} at a time", f"use a width that divides {extent}, or store `via shared`",
+                     f"of the {lanes} elements that begin at {axis} = {extent // lanes * lanes}, the thread owns"
+                     f" {extent % lanes}")  # fmt: skip
+    lane = build.variable("lane", lanes)
+    group: Expr = build.variable(axis, extent // lanes) if extent > lanes else index(0)
+    value = simplify(group * lanes + lane)
+    spec = frame.spec.cut({axis: 1}, {axis: value})
+    body = chain(build, frame.but(spec=spec, slots=(*frame.slots, value)), i + 1)
+    vector = ir.For(lane, index(lanes), body, "vector", step.span)
+    return ir.For(group, index(extent // lanes), vector, "serial", step.span) if isinstance(group, Var) else vector
+
+
+def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: Walk) -> ir.Stmt | None:
+    """A main loop over whole pieces without their bounds, then the last, partial one; in a move, then all that it fills."""
+    axis, v, size = walk.axis, walk.var, sizes[walk.axis]
+    a = frame.spec.axis(axis)
+    bounds = [b for b in a.bounds if not (b.lower or b.known or is_thread_part(b.offset))]
+    if a.extent % size:
+        bounds.append(Bound("peel", index(0), a.extent))
+    if not bounds or addresses_registers(frame, a.reduction):
+        return None
+    whole: Expr = index(a.extent // size)
+    for b in bounds:
+        whole = binary("min", whole, binary("max", (index(b.limit) - b.offset) // size, index(0)))
+    whole = simplify(whole)
+    keys = {*(b.key for b in bounds), walk.makes}
+    piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole pieces only
+    indices: dict[str, Expr] = {n: piece if n == axis else index(0) for n in sizes}
+    frame = frame.but(nest=())  # two versions of what stands inside
+    trim = walk.trim
+    needs: list[Expr] = []
+    main = partial = Trim(index(0), whole, forced=True)
+    if trim is not None and trim.conditioned:
+        needs = [whole < trim.end, trim.first <= whole]
+        main, partial = (Trim(trim.first, simplify(e), forced=True) for e in (binary("min", whole, trim.end), trim.end))
+    pieces = dataclasses.replace(walk, var=piece, trip=piece if walk.trip is v else walk.trip, trim=main)
+    inner = walked(frame, sizes, indices, [pieces])
+    kept = tuple(
+        x.replace(bounds=tuple(b.replace(known=True) if b.key in keys else b for b in x.bounds)) if x.name == axis else x
+        for x in inner.spec.axes
+    )
+    within = [simplify(b.offset + piece * size + (size - 1)) < b.limit for b in bounds]
+    inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
+    most = pieces.loop(chain(build, inner, i + 1), "serial", step.span)
+    last = Var(build.name(v.name), INDEX, 0, v.upper)
+    remainder: Expr = index(a.extent)
+    for b in bounds:
+        if b.key not in frame.fill_keys:
+            remainder = binary("min", remainder, index(b.limit) - b.offset)
+    filled = not keys.isdisjoint(frame.fill_keys)
+    trip = Var(build.name(v.name), INDEX, 0, v.upper) if filled else last
+    if filled:
+        partial = Trim(whole, simplify((remainder + (size - 1)) // size))
+    end = dataclasses.replace(walk, var=last, trip=trip, trim=partial, before=[])
+    rest = walked(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
+    if filled:
+        return ir.seq(most, end.loop(chain(build, rest.but(rare=True), i + 1), "serial", step.span))
+    guard, round = conjunction([whole * size < remainder, *needs]), whole
+    if guard is not None and trim is not None and trim.forced:  # where no round was whole, this one is the one there always is
+        guard, round = simplify(binary("or", guard, whole <= trim.first)), simplify(binary("max", whole, trim.first))
+    tail = ir.Seq((ir.Let(last, round, step.span), chain(build, rest.but(rare=True), i + 1)), step.span)
+    return ir.seq(most, tail if guard is None else ir.If(guard, tail, None, step.span))
+
+
+def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> tuple[Step, ...]:
+    """The steps with a walk over several axes as one walk each: what runs ahead does so in the innermost, on over those around it."""
+    outer, sizes = loops[:-1], dict(step.sizes)
+    rest = tuple((a, t) for a, t in step.sizes if a not in outer)
+    nested = [step.replace(sizes=((a, sizes[a]),), peel=False) for a in outer]
+    return (*steps[:i], *nested, step.replace(sizes=rest), *steps[i + 1 :])
+
+
+VERBS: dict[str | type[Step], Callable[[Build, Frame, int, Any], ir.Stmt]] = {
+    Tile: tile, Split: walk, Fuse: renamed, Unfuse: renamed, Vectorize: leaf, Do: leaf, Units: said, Inline: said,
+    "load": role_load, "compute": compute, "accumulate": role_accumulate, "via": via,
+}  # fmt: skip

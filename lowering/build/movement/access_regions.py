@@ -1,0 +1,135 @@
+"""Which elements of a tensor a spec reads: intervals per dimension, from the axes that are left.
+
+A region is, per dimension, where it begins and how many elements it has. Begins may depend on everything outside the spec; extents
+are numbers. Reads through quotients and remainders are boxed where they stay boxes; reads through integer tensors are not.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from tilelang.core.expr import Expr, Pad, Read, Var, index, substitute
+from tilelang.core.simplify import linear, simplify
+from tilelang.lowering.build.frame import Build, Frame
+from tilelang.lowering.build.refusals import refuse
+from tilelang.lowering.needs import Apart, NotABox, Range, Reading, box, conditions
+from tilelang.schedules.spec import Bound, point
+from tilelang.schedules.steps import Place
+from tilelang.schedules.task import Task, reads
+
+
+@dataclasses.dataclass(frozen=True)
+class Use(Reading):
+    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader."""
+
+    whole: Read | Pad
+    read: Read
+    task: Task
+    main: bool
+
+
+def spec_ranges(frame: Frame) -> dict[Expr, Range]:
+    """What is left of every axis of a spec, by its placeholder."""
+    return {point(a.name): (a.base, a.extent) for a in frame.spec.axes}
+
+
+def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range],
+              bounds: Mapping[Expr, tuple[Bound, ...]], main: bool) -> list[Use]:  # fmt: skip
+    """The reads of a task, each once, with indices over the placeholders in `ranges`. What its values read of its own states is not
+    read from anywhere; its reductions may read the same tensor from where a step made it."""
+    found: dict[Read | Pad, Use] = {}
+    for e in task.expressions():
+        for whole in reads(e):
+            read = whole.read if isinstance(whole, Pad) else whole
+            if e not in task.values or task.state_member(read.tensor) is None:
+                indices = tuple(simplify(substitute(i, coordinates)) for i in read.indices)
+                found.setdefault(whole, Use(indices, ranges, bounds, whole, read, task, main))
+    return list(found.values())
+
+
+@dataclasses.dataclass
+class Uses:
+    """The reads of a spec and of the stages below it, found from the last stage upwards.
+
+    counts[n]: how many reads there are once the last n stages are looked at.
+    """
+
+    found: list[Use]
+    stages: tuple[int, ...]
+    counts: list[int]
+
+
+def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
+    """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
+    if not frame.uses:
+        frame.uses.append(_own_uses(frame))
+    (known,) = frame.uses
+    below = sum(k >= i for k in known.stages)
+    while len(known.counts) <= below:  # a later stage may read an earlier one, never the other way round
+        stage = frame.steps[known.stages[-len(known.counts)]]
+        assert isinstance(stage, Place)
+        known.found += _stage_uses(build.task_of(stage.tensor_name), stage, known.found)
+        known.counts.append(len(known.found))
+    return known.found[: known.counts[below]]
+
+
+def _own_uses(frame: Frame) -> Uses:
+    """The reads that a spec itself makes."""
+    coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
+    bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
+    found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
+    stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
+    return Uses(found, stages, [len(found)])
+
+
+def _stage_uses(task: Task, stage: Place, found: list[Use]) -> list[Use]:
+    """The reads that a stage makes of what its readers want. found: the reads below it."""
+    mine = [u for u in found if u.read.tensor in task.outputs]
+    if not mine:
+        return []
+    region = hull(mine, stage)
+    names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
+    ranges: dict[Expr, Range] = {names[a]: r for a, r in zip(task.axes, region, strict=True)}
+    ranges.update({names[a]: (index(0), a.extent) for a in task.reduction_axes})
+    bounds: dict[Expr, tuple[Bound, ...]] = {names[a]: b for a, b in zip(task.axes, conditions(mine, region), strict=True)}
+    return task_uses(task, names, ranges, bounds, False)
+
+
+def _placeholders(frame: Frame) -> dict[Expr, Expr]:
+    named = dict(frame.spec.coordinates)
+    return {a: named[a.name] for a in (*frame.task.axes, *frame.task.reduction_axes)}
+
+
+def hull(uses: list[Use], step: Place) -> list[Range]:
+    """The smallest region that covers all uses; refused where they have none in common. Raises NotABox for a load."""
+    try:
+        return box(uses, uses[0].read.tensor.shape)
+    except NotABox:
+        if step.verb == "load":
+            raise
+        name = uses[0].read.tensor.name
+        scattered = ", ".join(sorted({str(u.read) for u in uses}))
+        message = f"`{step}`: {name} is read at scattered elements, which do not form a region ({scattered})"
+        raise refuse(step, "reads-scattered", message, f"compute {name} in global, where all its elements are stored") from None
+    except Apart:
+        name = uses[0].read.tensor.name
+        several = ", ".join(sorted({str(u.read) for u in uses}))
+        mend = f"name the read: load {uses[0].read} in {step.memory}"
+        if step.verb == "compute":
+            mend = f"compute {name} in global; each read can then be loaded by itself: load {uses[0].read} in {step.memory}"
+        message = f"`{step}`: {name} is read with several index expressions ({several}), which do not share a region"
+        raise refuse(step, "reads-differ", message, mend) from None
+
+
+def is_plain_axis(e: Expr) -> tuple[str, int] | None:
+    """(axis, constant) where an index is one axis of the spec plus a constant."""
+    terms, constant = linear(e)
+    if len(terms) == 1 and terms[0][1] == 1 and isinstance(terms[0][0], Var) and terms[0][0].name.startswith("@"):
+        return terms[0][0].name[1:], constant
+    return None
+
+
+def mentions(e: Expr, name: str) -> bool:
+    """Whether an index depends on an axis of the spec."""
+    return any(isinstance(v, Var) and v.name == "@" + name for v in e.walk())

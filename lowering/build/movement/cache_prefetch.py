@@ -1,0 +1,105 @@
+"""Loads into a cache, which has no addresses: each line of a region is asked for ahead of its readers, and nothing waits for it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from tilelang.core.expr import INDEX, Expr, Var, free, index
+from tilelang.core.simplify import conjunction, simplify, weighted_sum
+from tilelang.errors import Span
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Fetch, Frame
+from tilelang.lowering.build.movement.footprint import Region, region_of
+from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.steps import Place, Split
+
+
+def is_cache(build: Build, step: Place) -> bool:
+    """Whether a load is into a memory without addresses, and so a prefetch."""
+    return build.profile.memory(step.memory).cache
+
+
+def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
+    """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
+    facts = build.profile.memory(step.memory)
+    if not facts.cache:
+        raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is valid, but not supported yet"
+                     " for this target", "load in shared or register")  # fmt: skip
+    axes = frame.spec.axes
+    if step.ahead and frame.last_walk is not None:
+        axis, size = frame.last_walk
+        far = simplify(frame.spec.axis(axis).base + size * step.ahead)
+        axes = tuple(a.replace(base=far) if a.name == axis else a for a in axes)
+    unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
+    region, _ = region_of(build, frame.but(spec=unbounded), i, step)
+    if region.points:
+        raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
+                     "remove the prefetch")  # fmt: skip
+    if region.source.buffer.memory != "global":
+        raise refuse(step, "prefetch-resident", f"`{step}`: the data is already in {region.source.buffer.memory}",
+                     "remove the prefetch, or write it above the step that loads the tensor")  # fmt: skip
+    tensor = region.task.outputs[0]
+    line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
+    along = _consecutive(region)
+    each = [line if k == along else 1 for k in range(len(region.spec.axes))]
+    counts = tuple(-(-a.extent // n) for a, n in zip(region.spec.axes, each, strict=True))
+
+    def at(numbers: Sequence[Expr]) -> ir.Stmt:
+        indices = tuple(simplify(a.base + v * n) for a, v, n in zip(region.spec.axes, numbers, each, strict=True))
+        return ir.Prefetch(region.source.buffer, region.source.at(indices), step.span)
+
+    loop = _loop_below(build, frame, i) if step.ahead else None
+    if loop is not None:
+        last = next((w for w in reversed(frame.rounds) if frame.last_walk and w.axis == frame.last_walk[0]), None)
+        exists = simplify(last.var + step.ahead < last.rounds) if last is not None else None
+        fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
+        return build.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
+    variables = [build.variable(f"{tensor.name}_line", n) if n > 1 else index(0) for n in counts]
+    return ir.seq(_looped(at(variables), variables, step.span), build.chain(frame, i + 1))
+
+
+def _loop_below(build: Build, frame: Frame, i: int) -> Split | None:
+    """The innermost loop below a prefetch, and above what is unrolled, in whose iterations one thread can bring some lines each."""
+    if build.threads > 1:
+        return None
+    below = itertools.takewhile(lambda s: not (isinstance(s, Split) and s.unroll), frame.steps[i + 1 :])
+    return next((s for s in reversed([*below]) if isinstance(s, Split)), None)
+
+
+def fetched(build: Build, frame: Frame, fetch: Fetch) -> ir.Stmt:
+    """The lines that one iteration of the loops below a prefetch brings: they follow each other from one iteration to the next."""
+    number: Expr = index(0)
+    iterations = 1
+    for w in frame.rounds[fetch.depth :]:
+        number, iterations = simplify(number * w.rounds + w.var), iterations * w.rounds
+    total, span = math.prod(fetch.lines), fetch.within.span
+    each = -(-total // iterations)
+    more = build.variable("line", each) if each > 1 else index(0)
+    number = simplify(number * each + more)
+    exists = conjunction([e for e in (number < total if each * iterations > total else None, fetch.exists) if e is not None])
+    numbers, inside = list[Expr](), total
+    for n in fetch.lines:
+        inside //= n
+        numbers.append(simplify(number // inside % n) if inside * n < total else simplify(number // inside))
+    body = fetch.line(numbers)
+    return _looped(body if exists is None else ir.If(exists, body, None, span), [more], span)
+
+
+def _looped(body: ir.Stmt, variables: Sequence[Expr], span: Span | None) -> ir.Stmt:
+    """A statement in a loop over each variable, the first one outermost."""
+    for v in reversed(variables):
+        if isinstance(v, Var) and v.upper is not None:
+            count = v.upper + 1
+            body = ir.For(v, index(count), body, "unroll" if count <= 8 else "serial", span)
+    return body
+
+
+def _consecutive(region: Region) -> int | None:
+    """The axis of a region along which its elements follow each other in memory, as they stand where the tensor is read from."""
+    points = [Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes]  # no axis has such a name
+    at = region.source.at(tuple(simplify(a.base + p) for a, p in zip(region.spec.axes, points, strict=True)))
+    terms = dict(weighted_sum(at, region.source.buffer.strides)[0])
+    inside = {v for e in terms if not isinstance(e, Var) for v in free(e)}
+    return next((k for k, p in reversed([*enumerate(points)]) if terms.get(p) == 1 and p not in inside), None)

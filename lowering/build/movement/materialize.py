@@ -1,0 +1,175 @@
+"""Making tensors resident: loads by region and by access, in shared memory and in registers, and computed stages."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Expr, index
+from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.layout_conversion import redistributed
+from tilelang.lowering.build.frame import Build, Frame, Move, Target
+from tilelang.lowering.build.instruction.fragment_loads import share_of
+from tilelang.lowering.build.instruction.fragment_results import stage_share
+from tilelang.lowering.build.lookahead import ahead_in, slots_below
+from tilelang.lowering.build.movement.cache_prefetch import prefetch
+from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
+from tilelang.lowering.build.movement.shared_loads import box_for, move_frame, move_region, shared_buffer, through_registers
+from tilelang.lowering.build.movement.stages import stage_frame
+from tilelang.lowering.build.movement.staging import by_registers
+from tilelang.lowering.build.movement.storage import Box, Residence
+from tilelang.lowering.build.pipelining.iteration_count import awaits_itself, completes_later
+from tilelang.lowering.build.refusals import laid_out, refuse
+from tilelang.schedules.steps import Place
+
+STAGED_ELEMENTS = 64  # a move that runs ahead waits in registers where a thread holds at most this many elements
+
+
+# ------------------------------------------------------------ loads
+
+
+def load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
+    """The move, then the rest with the tensor resident."""
+    if step.memory not in ("shared", "register"):
+        return prefetch(build, frame, i, step)
+    move, residence = make_resident(build, frame, i, step, None)
+    return ir.seq(move, build.chain(frame.but(residences=(*frame.residences, residence)), i + 1))
+
+
+def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
+    """The move of a load, and where its readers find it. slot: which buffer of a ring it fills; outside a ring an asynchronous move
+    is awaited at once."""
+    region, uses = region_of(build, frame, i, step)
+    points = [p.name[1:] for p in region.source.points]
+    if points and not region.points:
+        raise refuse(step, "layout-dimension", f"`{step}` loads a region of {step.tensor_name}, which is staged as one element per"
+                     f" point of {', '.join(points)}", "use these axes in the layout, or remove the layout",
+                     f"{uses[0].read} is one of those elements; its neighbours in the tensor are not staged")  # fmt: skip
+    unread, ring = nobody_reads(frame, uses), build.ring(frame.key(i))
+    residence: Residence
+    move = ir.seq()
+    if step.memory == "register":
+        residence = share_of(build, frame, i, step, region, uses)
+        fetch = redistributed(build, frame, step, region, residence)
+        move = move if unread else fetch
+    else:
+        residence = box_for(build, frame, step, region, ring, slot)
+        if not unread:
+            move = move_region(build, frame, step, region, Target((residence,), step.stream), Move(ring))
+    if slot is None and completes_later(ring, step):
+        move = ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span))
+    return move, residence
+
+
+# ------------------------------------------------------------ rings
+
+
+def staged_move(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
+    """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round; of an asynchronous one the
+    device stores it."""
+    ring = build.ring(frame.key(i))
+    if completes_later(ring, step):
+        return make_resident(build, frame, i, step, slot)[0], None
+    region, uses = region_of(build, frame, i, step)
+    box = box_for(build, frame, step, region, ring, slot)
+    if nobody_reads(frame, uses):
+        return ir.seq(), None
+    whole = move_frame(build, frame, step, region, Target((box,)))
+    shape, _, lanes = slots_below(whole, 0, build.profile)
+    held = math.prod(shape) * lanes
+    insists = by_registers(step)
+    alone, many = (frame.spec.units or 1) == 1 and not insists, held > STAGED_ELEMENTS and not insists
+    how = "one thread stores it at once" if alone else "waits in registers"
+    if many and not alone:
+        how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
+    build.note(f"`{step}`: {how}; {ring.refused or ''}")
+    if alone or many:
+        return move_region(build, frame, step, region, Target((box,)), Move(ring)), None
+    return through_registers(build, whole)
+
+
+def ring_body(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
+    """A walk's body in which some loads are moved ahead: their readers use `slots`.
+
+    Asynchronous moves of earlier rounds are awaited as far as this round needs them, this round's make a group.
+    """
+    rings = {step: build.ring(frame.key(frame.steps.index(step, i))) for step in moves}
+    mine = [step for step, ring in rings.items() if completes_later(ring, step)]
+    if not mine:
+        return _round(build, frame, i, slots, moves)
+    last = mine[-1]
+    closed = {**moves, last: ir.seq(moves[last], ir.Commit(last.span))}
+    pending = min(step.ahead for step in mine) - 1
+    body = _round(build, frame, i, slots, closed)
+    awaited = awaits_itself(build, [rings[step] for step in mine], body)
+    return body if awaited else ir.seq(ir.Wait(pending, last.span), body)
+
+
+def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
+    """The moves for later rounds, and the rest of a walk's body with what they bring resident."""
+    out: list[ir.Stmt] = []
+    here = ahead_in(frame.steps, i)
+    mine = [(k, s) for k, s in enumerate(frame.steps) if isinstance(s, Place) and any(s is p for p in here) and s in slots]
+    for k, step in mine:
+        out.append(moves[step])
+        if step.verb == "compute":
+            frame = frame.but(residences=(*frame.residences, *_stage_places(build, frame, k, step, slots[step])))
+            continue
+        region, uses = region_of(build, frame, k, step)
+        ring = build.ring(frame.key(k))
+        if step.memory == "register":
+            share = share_of(build, frame, k, step, region, uses)
+            residence: Residence = dataclasses.replace(share, buffer=ring.buffers[step.tensor_name][0])
+        else:
+            residence = box_for(build, frame, step, region, ring, slots[step])
+        frame = frame.but(residences=(*frame.residences, residence))
+    done = {k for k, _ in mine}  # other loads may stand between those that run ahead
+    rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)
+    return ir.seq(ir.joined(*out), build.chain(frame.but(steps=rest), i))
+
+
+def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
+    """A stage: a tensor made here for this spec and later stages."""
+    made, residences = make_stage(build, frame, i, step, None)
+    return ir.seq(made, build.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
+
+
+def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
+    """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
+    if step.memory not in ("shared", "register"):
+        raise refuse(
+            step,
+            "stage-memory",
+            f"`{step}` is inside a block, where tensors are computed in shared or register",
+            "compute it in shared or register, or in global at the head of the schedule",
+        )
+    task = build.task_of(step.tensor_name)
+    for read in task.reads():
+        own = task.state_member(read.tensor) is not None
+        if not own and not any(r.tensor is read.tensor for r in frame.residences):
+            raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step computes",
+                         f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
+    stage = stage_frame(build, frame, i, i, step)
+    residences = tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
+    empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
+    return ir.seq() if empty else build.chain(stage.but(target=Target(residences, step.stream)), 0), residences
+
+
+def _stage_places(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[Residence, ...]:
+    """Where the readers of a stage that runs ahead find its tensors: in registers always in the first buffers of its ring."""
+    stage, slot = stage_frame(build, frame, i, i, step), index(0) if step.memory == "register" else slot
+    return tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
+
+
+def _stage_place(build: Build, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
+    spatial = [a for a in stage.spec.axes if not a.reduction]
+    low, ends = tuple(a.base for a in spatial), tuple(a.bounds for a in spatial)
+    if step.memory == "register":
+        return stage_share(build, stage, step, tensor, slot)
+    placement = laid_out(step, {a.name: a.extent for a in spatial}, tensor.dtype.bytes)
+    count, unit = frame.own_copy(build.threads)
+    ring = step.ahead + 1 if slot is not None else 0
+    shape = (*((ring,) if ring else ()), *count, *placement.shape)
+    buffer = shared_buffer(build, build.ring(stage.of), tensor, shape, step, ring)
+    return Box(tensor, None, buffer, ends=ends, low=low, placement=placement, slot=slot, unit=unit)

@@ -1,0 +1,1 @@
+"""What runs ahead: multistage buffers, and warps with roles of their own."""

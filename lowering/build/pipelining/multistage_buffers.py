@@ -1,0 +1,293 @@
+"""What runs ahead in a walk: its ring is filled before the loop, then each round moves what a later one reads.
+
+A ring goes on where its walk ends and a walk around it begins another round, wherever the region that is read then can be told before:
+it is filled once, in front of the outermost of these walks, and its slots follow the count of all their rounds. Where it cannot go on
+it drains and is filled again; `explain` says why.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+
+from tilelang.core.expr import INDEX, Expr, Read, Var, index, substitute
+from tilelang.core.simplify import simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Frame, Ring, Walk
+from tilelang.lowering.build.instruction.fragment_loads import share_of
+from tilelang.lowering.build.loops import walked
+from tilelang.lowering.build.movement.access_regions import Use
+from tilelang.lowering.build.movement.asynchronous_copies import choose_copies
+from tilelang.lowering.build.movement.footprint import Region, region_of
+from tilelang.lowering.build.movement.materialize import make_resident, make_stage, ring_body, staged_move
+from tilelang.lowering.build.movement.stages import stage_frame
+from tilelang.lowering.build.pipelining.iteration_count import Arrival, Rounds, completes_later, elsewhere
+from tilelang.lowering.build.pipelining.register_buffers import clear_ring, register_ring, rotate_ring
+from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.steps import Place, Split
+
+At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
+MOST_AHEAD = 1024  # rounds; the moves before the walk are written out
+UNKNOWN_BYTES = 1 << 24  # of a memory whose profile says nothing
+
+
+def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
+    """A walk some of whose loads and stages run ahead."""
+
+    def at(where: Mapping[Var, Expr]) -> Frame:
+        outer = {v: e for v, e in where.items() if v is not own.var}
+        indices = {a: where.get(own.var, own.var) if a == own.axis else index(0) for a in sizes}
+        return walked(elsewhere(frame, outer), sizes, indices, [own])
+
+    places = {place: frame.steps.index(place, i + 1) for place in ahead}
+    rings = {place: build.ring(frame.key(k)) for place, k in places.items()}
+    for place, k in places.items():
+        _check_room(build, at({}), k, place)
+    rounds = {place: _unbroken(build, frame, at, k, place, own) for place, k in places.items()}
+    for place, k in places.items():
+        choose_copies(build, at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
+    awaited: list[tuple[Arrival, int]] = []
+    _first_rounds(build, at, places, rounds, rings, awaited)
+    fetches: dict[Place, ir.Stmt] = {}
+    ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
+    rotations: list[ir.Stmt] = []
+    groups = [p.ahead for p in ahead if completes_later(rings[p], p)]
+    awaited.clear()
+    for place, k in places.items():
+        if (arrival := _arrival(build, at, k, place, rounds[place])) is not None:
+            waits = _waits(build, at, k, place, rounds[place], awaited)
+            fetches[place] = _crossing(build, at, k, place, rounds[place], arrival, waits)
+        else:
+            fetches[place], end = _following(build, at, k, place, rounds[place])
+            ends += end
+        if place.memory == "register":
+            if place.verb == "compute":
+                own.before.insert(0, clear_ring(build, rings[place], place))
+            rotations.append(rotate_ring(build, rings[place], place, lambda j, r=rounds[place]: r.exists(r.number + j)))  # type: ignore[misc]
+        elif place.verb == "load":
+            pending = min(groups) - 1 if completes_later(rings[place], place) else None
+            build.arrivals[rings[place].buffers[place.tensor_name][0].name] = Arrival(
+                rounds[place], place.ahead > len(end), pending
+            )
+    slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
+    body = ring_body(build, at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
+    return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
+
+
+def _check_room(build: Build, frame: Frame, k: int, place: Place) -> None:
+    """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
+    count = place.ahead + 1
+    each = _buffer_bytes(build, frame, k, place)
+    profile = build.profile
+    # Of a processor the capacity is a cache's, and memory of the process holds what exceeds it where the target allows that.
+    capacity = profile.memory(place.memory).capacity_bytes if profile.lockstep else None
+    capacity = capacity or UNKNOWN_BYTES
+    if count * each > capacity:
+        message = f"`{place}`: the {count} stages of its buffer take {count * each} bytes of {place.memory}, which has {capacity}"
+        most = min(MOST_AHEAD, max(0, capacity // each - 1))
+        mend = "use smaller tiles" if capacity < each else "remove `ahead`, or use smaller tiles"
+        if most:
+            mend = f"use at most `ahead {most}`, or smaller tiles"
+        raise refuse(place, "memory-over-capacity", message, mend)
+    if place.ahead > MOST_AHEAD:
+        message = f"`{place}`: the loads of the first {place.ahead} iterations would each be unrolled before the loop"
+        raise refuse(place, "ring-too-long", message, f"use at most `ahead {MOST_AHEAD}`")
+
+
+def _buffer_bytes(build: Build, frame: Frame, k: int, place: Place) -> int:
+    """At least how many bytes one buffer of a ring takes, in registers of one thread."""
+    if place.verb == "compute":
+        stage = stage_frame(build, frame, k, k, place)
+        points = math.prod(max(1, a.extent) for a in stage.spec.axes if not a.reduction)
+        points = points if place.memory == "shared" else max(1, points // build.threads)
+        return points * sum(t.dtype.bytes for t in stage.task.outputs)
+    region, uses = region_of(build, frame, k, place)
+    (tensor,) = region.task.outputs
+    if place.memory == "shared":
+        return math.prod(max(1, a.extent) for a in region.spec.axes) * tensor.dtype.bytes
+    with build.dropped():
+        return share_of(build, frame, k, place, region, uses).buffer.bytes
+
+
+def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
+          awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
+    """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
+    for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
+        mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
+        for p, k in mine.items():
+            first.before.extend(_waits(build, at, k, p, rounds[p], awaited))
+        for j in range(max(p.ahead for p in mine)):
+            now = {p: k for p, k in mine.items() if j < p.ahead}
+            first.before.extend(_first_move(build, at, k, p, rounds[p], j) for p, k in now.items())
+            if later := [p for p in now if completes_later(rings[p], p)]:
+                first.before.append(ir.Commit(later[-1].span))
+
+
+def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
+    """The move for round j."""
+    number = simplify(rounds.first + j)
+    where = _no_better_known(build, at, k, place, rounds, rounds.at(number))
+    if place.verb == "compute":
+        move, _ = make_stage(build, at(where), k, place, _slot(place, number, j))
+    elif place.memory == "register":
+        move = register_ring(build, at(where), k, place, j)
+    else:
+        move, _ = make_resident(build, at(where), k, place, _slot(place, number, j))
+    lets = _named(where, rounds.at(number), place)
+    move = ir.Seq((*lets, move), place.span) if lets else move
+    guard = rounds.exists(number)
+    return move if guard is None else ir.If(guard, move, None, place.span)
+
+
+def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
+    """What a round moves for a later one; at its beginning, and what of it is left for its end."""
+    n = place.ahead
+    number = rounds.number + n
+    following = _no_better_known(build, at, k, place, rounds, _variables(rounds, place, build.name))
+    commit: ir.Stmt | None = None
+    if place.verb == "compute":
+        fetch, _ = make_stage(build, at(following), k, place, _slot(place, number, n))
+    elif place.memory == "register":
+        fetch = register_ring(build, at(following), k, place, n)
+    else:
+        fetch, commit = staged_move(build, at(following), k, place, _slot(place, number, n))
+    lets = _named(following, rounds.at(number), place)
+    guard = rounds.exists(number)
+
+    def guarded(s: ir.Stmt) -> ir.Stmt:
+        whole = ir.Seq((*lets, s), place.span)
+        return whole if guard is None else ir.If(guard, whole, None, place.span)
+
+    return guarded(fetch), [] if commit is None else [guarded(commit)]
+
+
+# ------------------------------------------------------------ from a ring around it
+
+
+def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
+    """The ring of a walk around its own that a load reads, where it reads that walk's next round too."""
+    if len(rounds.walks) == 1:
+        return None
+    here = at({})
+    found = build.arrivals.get(region_of(build, here, k, place)[0].source.buffer.name)
+    return found if found is not None and any(w is found.rounds.walks[-1] for w in rounds.walks) else None
+
+
+def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
+    """The wait before a load's move, unless an earlier load of the walk has waited for as much."""
+    arrival = _arrival(build, at, k, place, rounds)
+    if arrival is None or arrival.pending is None:
+        return []
+    outer = arrival.rounds.walks[-1]
+    if any(a.rounds.walks[-1] is outer and n >= place.ahead for a, n in awaited):
+        return []
+    awaited.append((arrival, place.ahead))
+    return [ir.Wait(arrival.pending, place.span)]
+
+
+def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
+    """The move for a later round of the same round of the walk around it, or for the next one, which must have arrived."""
+    split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
+    outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
+    number = inner.number + place.ahead
+
+    def move(part: Rounds, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
+        where = _no_better_known(build, at, k, place, part, _variables(part, place, build.name))
+        fetch = register_ring(build, at(where), k, place, place.ahead)
+        arrival.awaited.extend(ir.statements(fetch))
+        whole = ir.Seq((*_named(where, values, place), *waits, fetch), place.span)
+        return whole if guard is None else ir.If(guard, whole, None, place.span)
+
+    here = inner.at(simplify(number))
+    stay = move(inner, here, [], None if all(w.whole for w in inner.walks) else inner.exists_at(here))
+    there = {**outer.at(simplify(outer.number + 1)), **inner.at(simplify(number - inner.most))}
+    cross = move(rounds, there, waits, rounds.exists_at(there))
+    return ir.If(simplify(number) < inner.most, stay, cross, place.span)
+
+
+def _no_better_known(build: Build, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
+    """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
+
+    Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others, and threads share what it
+    reads in another way.
+    """
+    mine, readers = (_shape_of(build, at(x), k, place, x or where) for x in (where, {}))
+    counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
+    if counted and mine == readers:
+        return where
+    begins = {w.first for w in rounds.walks}
+    own = {v: e.name for v, e in where.items() if isinstance(e, Var) and e not in begins}
+    names = {v: own[v] if v in own else build.name(f"{v.name}_first") for v in where}
+    return {w.var: Var(names[w.var], INDEX, 0, w.rounds - 1) for w in rounds.walks}
+
+
+def _shape_of(build: Build, frame: Frame, k: int, place: Place, where: Mapping[Var, Expr]) -> tuple[object, ...]:
+    """How much of each dimension a round moves, or makes, and each thread's share of it as it is in a given round."""
+    if place.verb == "compute":
+        return tuple(a.extent for a in stage_frame(build, frame, k, k, place).spec.axes)
+    region, uses = region_of(build, frame, k, place)
+    extents = tuple(a.extent for a in region.spec.axes)
+    if place.memory != "register":
+        return extents
+    with build.dropped():
+        share = share_of(build, frame, k, place, region, uses)
+    dims = [dataclasses.replace(d, unit=simplify(substitute(d.unit, where))) for d in share.dims]
+    return (*extents, *dims)
+
+
+# ------------------------------------------------------------ how far a ring goes on
+
+
+def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
+    """The rounds over which a ring goes on: of a stage, those of its own walk."""
+    rounds = Rounds((own,))
+    if not frame.nest or place.verb == "compute":
+        return rounds
+    here = at({})
+    region, uses = region_of(build, here, k, place)
+    for walk in reversed(frame.nest):
+        reason = _breaks(build, here, place, region, uses, rounds, walk)
+        if reason is not None:
+            build.note(f"`{place}`: drains in every round of {walk.axis}, for {reason}")
+            break
+        rounds = Rounds((walk, *rounds.walks))
+    return rounds
+
+
+def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
+    """Why a ring cannot go on where a walk around its own begins another round; None: it can."""
+    short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
+    if short is not None:
+        return f"{short.axis} has fewer rounds in some of them"
+    if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
+        return "what it reads is found through a tensor"
+    source = region.source
+    if any(r is source for r in here.residences[: walk.residences]):
+        return None
+    arrival = build.arrivals.get(source.buffer.name)
+    if arrival is None or not arrival.early or place.memory != "register" or all(w is not walk for w in arrival.rounds.walks):
+        return f"what it reads is in {source.buffer.memory} memory only from that round on"
+    if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
+        return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
+    return None
+
+
+def _slot(place: Place, number: Expr, ahead: int) -> Expr:
+    """Which buffer of its ring the move for a round fills; in registers readers always use the first, so it is how far ahead it is."""
+    return index(ahead) if place.memory == "register" else simplify(number % (place.ahead + 1))
+
+
+def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict[Var, Var]:
+    """The variables of the walks in the round that a move is for."""
+    if len(rounds.walks) == 1:
+        (own,) = rounds.walks
+        n = place.ahead
+        return {own.var: Var(name(f"{own.var.name}_next"), INDEX, n, max(n, own.rounds - 1))}
+    return {w.var: Var(name(f"{w.var.name}_next"), INDEX, 0, w.rounds - 1) for w in rounds.walks}
+
+
+def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) -> tuple[ir.Stmt, ...]:
+    """The values of the variables that stand for a round."""
+    named = [(name, values[v]) for v, name in where.items() if isinstance(name, Var)]
+    return tuple(ir.Let(name, value, place.span) for name, value in named if value is not name)

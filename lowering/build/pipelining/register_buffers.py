@@ -1,0 +1,71 @@
+"""Rings in registers: one buffer for every round ahead, of which readers use the first; after a round all values move on by one."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Expr, Var, const, index
+from tilelang.core.simplify import simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.layout_conversion import redistributed
+from tilelang.lowering.build.frame import Build, Frame, Ring
+from tilelang.lowering.build.instruction.fragment_loads import share_of
+from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
+from tilelang.schedules.steps import Place
+
+
+def register_ring(build: Build, frame: Frame, i: int, step: Place, number: int) -> ir.Stmt:
+    """The fetch of a load that runs ahead in registers, into buffer `number` of its ring."""
+    region, uses = region_of(build, frame, i, step)
+    share = share_of(build, frame, i, step, region, uses)
+    buffer = ring_register(build, build.ring(frame.key(i)), share.tensor, share.buffer.shape, number)
+    if nobody_reads(frame, uses):  # nothing is fetched, but the buffers move on
+        return _cleared(build, buffer, step)
+    return redistributed(build, frame, step, region, dataclasses.replace(share, buffer=buffer))
+
+
+def ring_register(build: Build, known: Ring, tensor: Tensor, shape: tuple[int, ...], number: int) -> ir.Buffer:
+    """Buffer `number` of a ring in registers."""
+    ring = known.buffers.setdefault(tensor.name, [])
+    while len(ring) <= number:
+        ring.append(build.buffer(f"{tensor.name}_ring", tensor.dtype, shape, "register"))
+    assert ring[0].shape == (shape or (1,)), (
+        f"the buffers of the ring of {tensor.name} have the shapes {ring[0].shape} and {shape}"
+    )
+    return ring[number]
+
+
+def clear_ring(build: Build, ring: Ring, step: Place) -> ir.Stmt:
+    """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
+    return ir.seq(*(_cleared(build, b, step) for buffers in ring.buffers.values() for b in buffers))
+
+
+def _cleared(build: Build, buffer: ir.Buffer, step: Place) -> ir.Stmt:
+    """0 in every element of a register buffer."""
+    variables = [build.variable("r", n) for n in buffer.shape]
+    body: ir.Stmt = ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span)
+    for x, n in zip(reversed(variables), reversed(buffer.shape), strict=True):
+        body = ir.For(x, index(n), body, "unroll")
+    return body
+
+
+def rotate_ring(build: Build, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
+    """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
+    out = []
+    pairs = [(j, *p) for buffers in ring.buffers.values() for j, p in enumerate(itertools.pairwise(buffers))]
+    for j, here, following in pairs:
+        width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
+        variables = [build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
+        lane = build.variable("lane", width) if width > 1 else index(0)
+        at = (*variables[:-1], simplify(variables[-1] * width + lane))
+        body: ir.Stmt = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
+        if isinstance(lane, Var):
+            body = ir.For(lane, index(width), body, "vector")
+        for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
+            body = ir.For(x, index(n), body, "unroll")
+        guard = exists(j + 1)
+        out.append(body if guard is None else ir.If(guard, body, None, step.span))
+    return ir.seq(*out)

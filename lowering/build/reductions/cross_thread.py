@@ -1,0 +1,278 @@
+"""Partial states of threads become one: within warps by exchanges of registers where the device has them, else through shared memory.
+
+A reduced axis that is spread over threads gives each of them a digit of its number; threads that differ in that digit alone hold parts
+of one result. Where flipping a bit of the digit flips one bit of the thread's number inside its warp, an instruction that exchanges
+registers brings the other part (found by what it means, not by its name), log2 of them all parts, without memory or barriers. What
+crosses warps meets in shared memory, by halves. Every thread then has the result.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tilelang.core.expr import Expr, Var, index
+from tilelang.core.layout import evaluate
+from tilelang.core.simplify import conjunction, simplify
+from tilelang.instructions.instruction import Instruction
+from tilelang.lowering import ir
+from tilelang.lowering.build.frame import Build, Frame, StatePlace
+from tilelang.lowering.build.instruction.warp_shuffles import exchange, reduction, warp_lanes
+from tilelang.lowering.build.lookahead import reduced_below, spreads_below
+from tilelang.lowering.build.reductions.combine import Combining, elements, stored
+from tilelang.lowering.sets import implied
+from tilelang.schedules.steps import Place
+from tilelang.schedules.task import State
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
+
+
+@dataclasses.dataclass(frozen=True)
+class Digit:
+    """One digit of the threads' numbers: its value, how many there are, how far apart its neighbours are, and the conditions under
+    which its unit is in use."""
+
+    value: Expr
+    count: int
+    stride: int
+    active: tuple[Expr, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Exchanges:
+    """What of some digits meets within warps: the distances between threads, and the digits that are left."""
+
+    distances: tuple[int, ...]
+    left: tuple[Digit, ...]
+
+    @property
+    def lanes(self) -> int:
+        """How many lanes hold parts of one result."""
+        return 1 << len(self.distances)
+
+
+def exchanges(build: Build, digits: Sequence[Digit], members: Sequence[ir.Buffer]) -> Exchanges:
+    """How much of the meeting of a state's members the device does by exchanging registers."""
+    warp = warp_lanes(build.profile)
+    if not build.profile.can("shuffle") or not warp or build.threads % warp:
+        return Exchanges((), tuple(digits))
+    distances: list[int] = []
+    left = []
+    for digit in digits:
+        units, inner = _units(build, digit), 1
+        while inner < min(units, _power_of_two(digit.count)) and _flips(build, digit, inner, warp):
+            if any(exchange(build.profile, digit.stride * inner, b.dtype) is None for b in members):
+                break
+            distances.append(digit.stride * inner)
+            inner *= 2
+        if units > inner:  # more parts, or threads that have none and are told the result
+            value, count = simplify(digit.value // inner), -(-digit.count // inner)
+            left.append(Digit(value, count, digit.stride * inner, digit.active))
+    return Exchanges(tuple(distances), tuple(left))
+
+
+def _power_of_two(count: int) -> int:
+    """The least power of two that is no smaller."""
+    return 1 << (count - 1).bit_length()
+
+
+def _values(build: Build, digit: Digit) -> npt.NDArray[np.int64]:
+    """The digit of every thread."""
+    import numpy as np
+
+    assert isinstance(build.thread, Var)
+    numbers = np.arange(build.threads)
+    return np.broadcast_to(evaluate(digit.value, {build.thread: numbers}), numbers.shape)
+
+
+def _units(build: Build, digit: Digit) -> int:
+    """How many values a digit has; those of idle units, whose parts are the identity, among them."""
+    return int(_values(build, digit).max()) + 1
+
+
+def _flips(build: Build, digit: Digit, bit: int, warp: int) -> bool:
+    """Whether every thread has a neighbour in its warp, one bit of its number away, that differs in that bit of the digit alone."""
+    import numpy as np
+
+    distance = digit.stride * bit
+    if distance >= warp or distance & (distance - 1):
+        return False
+    values = _values(build, digit)
+    numbers = np.arange(build.threads)
+    home = numbers - values * digit.stride
+    others = numbers ^ distance
+    return bool(np.all(values[others] == values ^ bit) and np.all(home == home[others]))
+
+
+def each(build: Build, b: ir.Buffer, statement: Each, vector: bool, dims: int | None = None) -> ir.Stmt:
+    """`statement(indices)` for every element; the last dimension as a vector where `vector`. Of more elements than registers can be
+    addressed, the registers are an array, and loops stay loops."""
+    n = len(b.shape) if dims is None else dims
+    variables: list[Expr] = [build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
+    body = statement(tuple(variables))
+    written_out = "unroll" if b.elements <= build.profile.unrolled_register_elements else "serial"
+    for d in reversed(range(n)):
+        v = variables[d]
+        if isinstance(v, Var):
+            kind = "vector" if vector and d == len(b.shape) - 1 else written_out
+            body = ir.For(v, index(b.shape[d]), body, kind)
+    return body
+
+
+def threads_meet(build: Build, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
+    """Partial states of threads into one; every thread then has the result."""
+    digits = reduced_digits(build, frame, i)
+    out: list[ir.Stmt] = []
+    for state, members in zip(frame.task.states, place.buffers, strict=True) if digits else ():
+        within = exchanges(build, digits, members)
+        out += _meet_in_warps(build, state, members, within, step)
+        if within.left:
+            out += _meet_in_shared(build, state, members, within.left, step, bool(within.distances))
+    return out
+
+
+def _meet_in_warps(build: Build, state: State, members: tuple[ir.Buffer, ...], within: Exchanges, step: Place) -> list[ir.Stmt]:
+    """By exchanges of registers, or at once where one instruction combines what all lanes have."""
+    if not within.distances:
+        return []
+    others = tuple(build.buffer(f"{b.name}_other", b.dtype, (1,), "register", "temporary") for b in members)
+    (first, *more), profile = members, build.profile
+    at_once = reduction(profile, state.reduce.combiner.name, within.lanes, first.dtype) if not more else None
+    if at_once is not None:
+        return [each(build, first, _combined_by(at_once, state, first, others[0], step), False)]
+    return [each(build, first, _exchanged(build, state, members, others, distance, step), False) for distance in within.distances]
+
+
+def _exchanged(
+    build: Build, state: State, members: tuple[ir.Buffer, ...], others: tuple[ir.Buffer, ...], distance: int, step: Place
+) -> Each:
+    """Every thread's element combined with that of the thread `distance` away. others: registers for what comes from there."""
+    combiner, start = state.reduce.combiner, (index(0),)
+
+    def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+        moves = [
+            _issued(exchange(build.profile, distance, b.dtype), (other, start), (b, at), step)
+            for b, other in zip(members, others, strict=True)
+        ]
+        made = Combining(build, combiner, members, at, index(0), 1, step.span)
+        return ir.seq(*moves, made.statement(elements(combiner.left, members, at), elements(combiner.right, others, start)))
+
+    return combine
+
+
+def _combined_by(semantics: Instruction, state: State, member: ir.Buffer, all: ir.Buffer, step: Place) -> Each:
+    """Every thread's element replaced by what all lanes have together, which an instruction combines into the identity."""
+    start, identity = (index(0),), stored(state.reduce.combiner.identity[0], all)
+
+    def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+        begin = ir.Store(all, start, identity, None, False, step.span)
+        end = ir.Store(member, at, ir.Load(all, start), None, False, step.span)
+        return ir.seq(begin, _issued(semantics, (all, start), (member, at), step), end)
+
+    return combine
+
+
+def _issued(
+    semantics: Instruction | None,
+    target: tuple[ir.Buffer, tuple[Expr, ...]],
+    source: tuple[ir.Buffer, tuple[Expr, ...]],
+    step: Place,
+) -> ir.Stmt:
+    assert semantics is not None, "it was there when the exchanges were chosen"
+    (other,) = (o.name for o in semantics.operands if o.name != semantics.writes)
+    return ir.Instruction(semantics, ((semantics.writes, *target), (other, *source)), semantics.width, step.span)
+
+
+def _meet_in_shared(
+    build: Build, state: State, members: tuple[ir.Buffer, ...], digits: tuple[Digit, ...], step: Place, few: bool
+) -> list[ir.Stmt]:
+    """Partial results combined through shared memory, where each thread has its own place. few: every thread combines the parts of all
+    warps; otherwise they are combined by halves."""
+    thread, count = build.thread, build.threads
+    scratch = tuple(build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
+    out = [each(build, b, _offering(b, sc, thread, step), False) for b, sc in zip(members, scratch, strict=True)]
+    home: Expr = thread
+    for digit in digits:
+        n = digit.count
+        while n > 1 and not (few and len(digits) == 1):
+            half = (n + 1) // 2
+            takes_part = conjunction([simplify(digit.value + half < n), *digit.active])
+            out.append(_meet(build, state, members, scratch, takes_part, half * digit.stride, step))
+            n = half
+        home = simplify(home - digit.value * digit.stride)
+    out += [each(build, b, _taking(b, sc, home, step), False) for b, sc in zip(members, scratch, strict=True)]
+    if few and len(digits) == 1:
+        (digit,) = digits
+        for n in range(1, digit.count):
+            out.append(_taken(build, state, members, scratch, simplify(home + n * digit.stride), step))
+    return out
+
+
+def _taken(
+    build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], there: Expr, step: Place
+) -> ir.Stmt:
+    """A part that another thread left combined into every thread's own, but for idle threads whose group the block cuts off."""
+    combiner, exists = state.reduce.combiner, there < build.threads
+
+    def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+        made = Combining(build, combiner, members, at, index(0), 1, step.span)
+        parts = elements(combiner.right, scratch, (flat(at, members[0].shape), there))
+        return made.statement(elements(combiner.left, members, at), parts)
+
+    body = each(build, members[0], combine, False)
+    return body if implied(exists, ()) else ir.If(exists, body, None, step.span)
+
+
+def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
+          takes_part: Expr | None, distance: int, step: Place) -> ir.Stmt:  # fmt: skip
+    thread, combiner = build.thread, state.reduce.combiner
+
+    def combine(at: tuple[Expr, ...]) -> ir.Stmt:
+        row = flat(at, members[0].shape)
+        left = elements(combiner.left, scratch, (row, thread))
+        right = elements(combiner.right, scratch, (row, simplify(thread + distance)))
+        return Combining(build, combiner, scratch, (row, thread), index(0), 1, step.span).statement(left, right)
+
+    body = each(build, members[0], combine, False)
+    return body if takes_part is None else ir.If(takes_part, body, None, step.span)
+
+
+def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
+    """A thread's partial state to where the others find it."""
+    return lambda at: ir.Store(scratch, (flat(at, b.shape), thread), ir.Load(b, at), None, False, step.span)
+
+
+def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
+    """The combined state from where it came together."""
+    return lambda at: ir.Store(b, at, ir.Load(scratch, (flat(at, b.shape), home)), None, False, step.span)
+
+
+def flat(at: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
+    total: Expr = index(0)
+    for i, n in zip(at, shape, strict=True):
+        total = total * n + i
+    return simplify(total)
+
+
+def reduced_digits(build: Build, frame: Frame, i: int) -> list[Digit]:
+    """The digit of every spread of a reduced axis below.
+
+    Idle units beside a single tile are told the result only where it stays in registers, which they may read.
+    """
+    found = []
+    told = frame.target.in_registers and frame.outer is None
+    reduced, present = reduced_below(frame, i), frame.spec.present
+    for lane, units, plan in spreads_below(frame, i, build.profile).values():
+        active = [*present, *plan.active(lane)]
+        found += [
+            Digit(d, tiles, stride, tuple(active))
+            for d, tiles, _, stride in plan.reduced_digits(reduced, lane, units)
+            if told or tiles > 1
+        ]
+        present = (*present, *plan.present(lane, units))
+    return found

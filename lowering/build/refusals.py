@@ -1,0 +1,36 @@
+"""Refusals at a step of a schedule, and the checks of what a step says about itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilelang.core.layout import Layout, Placement
+from tilelang.errors import Refusal
+from tilelang.lowering.build.frame import Build
+from tilelang.schedules.check import check_steps
+from tilelang.schedules.spec import Spec
+from tilelang.schedules.steps import Place, Step
+from tilelang.schedules.task import Task
+
+
+def check_chain(build: Build, spec: Spec, steps: tuple[Step, ...], task: Task, place: Place | None) -> None:
+    """Refuses steps of a stage or a move that contradict what they refine. place: whose they are, for steps without a place."""
+    kinds = {n: "input" if t.definition is None else "definition" for n, t in build.tensors.items()}
+    try:
+        check_steps(spec, steps, task, kinds)
+    except Refusal as error:
+        error.span = error.span or getattr(place, "span", None)
+        raise
+
+
+def refuse(step: Step | None, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+    """A Refusal at a step."""
+    return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
+
+
+def laid_out(step: Place, dims: Mapping[str, int], element_bytes: int) -> Placement:
+    """Where a place's layout puts each element of a region. Raises Refusal at the step."""
+    try:
+        return (step.layout or Layout()).place(dims, element_bytes)
+    except Refusal as error:
+        raise refuse(step, error.code, f"`{step}`: {error.message}", error.mend or "", error.counterexample) from None

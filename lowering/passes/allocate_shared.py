@@ -1,0 +1,234 @@
+"""Gives every shared buffer its place in the block's shared memory; buffers whose lives do not overlap share bytes.
+
+Needs: no offsets yet; runs before `barriers`, which treats buffers that share bytes as one memory. Guarantees: every shared buffer
+has an offset that is a multiple of ALIGNMENT, buffers alive at one time are disjoint, and all lie below the capacity. One line
+before and after:
+
+    shared As: float32[8, 128]; shared Out: float32[128, 4]
+    shared As: float32[8, 128] at 0; shared Out: float32[128, 4] at 0
+
+A life runs from the first to the last statement that touches a buffer. A loop stretches it over all of the loop where a value may
+come back from the round before: where the body reads the buffer before it has written it, or where the buffer is used outside too.
+What is copied to asynchronously lives until nothing is under way any more; behind the last copies all are awaited, where other
+buffers are used after them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from tilelang.core.expr import Expr, free
+from tilelang.core.simplify import interval
+from tilelang.errors import Refusal, Span
+from tilelang.lowering import ir
+from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
+
+ALIGNMENT = 64  # bytes: a cache line, the widest vector
+FEW = 32  # where all buffers together take no more than this part of the memory, none shares bytes: that would take a barrier
+
+
+@dataclasses.dataclass(slots=True)
+class Life:
+    """When a buffer is in use: the numbers of its first and last statement in program order."""
+
+    first: int
+    last: int
+
+    def overlaps(self, other: Life) -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def place_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None = None) -> ir.Kernel:
+    """The kernel with an offset for each shared buffer.
+
+    most_bytes: what a block may have where the capacity is that of a cache; what exceeds the cache is a note of the kernel. Raises
+    Refusal `memory-over-capacity` with the table of buffers where they do not fit.
+    """
+    shared = kernel.shared
+    if not shared:
+        return kernel
+    if not kernel.roles:
+        kernel = kernel.replace(body=_drained(kernel.body))
+    lives = _lives(kernel.body)
+    if kernel.roles or sum(b.bytes for b in shared) <= capacity_bytes // FEW:  # roles run beside each other; barriers cost more
+        lives = {name: Life(0, 1) for name in lives}
+    offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
+    placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
+    used = max(offsets.get(b.name, 0) + b.bytes for b in shared)
+    if used > (most := max(capacity_bytes, most_bytes or 0)):
+        raise _over_capacity(kernel, offsets, used, most)
+    if used > capacity_bytes:
+        note = f"shared memory: {used} bytes a block, more than the {capacity_bytes} of the cache that it should lie in"
+        kernel = kernel.replace(notes=(*kernel.notes, note))
+    return with_buffers(kernel, placed)
+
+
+def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
+    """The kernel with buffers exchanged by name, everywhere."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(item: Any) -> Any:
+        if isinstance(item, Expr):
+            found = memo.get(item)
+            if found is None:
+                concerned = any(load.buffer.name in changed for load in ir.loads(item))
+                found = memo[item] = item.map_children(go) if concerned else item
+            return found
+        if isinstance(item, ir.Buffer):
+            return changed.get(item.name, item)
+        return item.map_children(go) if isinstance(item, ir.Stmt) else item
+
+    body: ir.Stmt = go(kernel.body)
+    return kernel.replace(body=body, buffers=tuple(changed.get(b.name, b) for b in kernel.buffers))
+
+
+def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], named: set[str]) -> dict[str, int]:
+    """Offsets: the largest buffer first, each in the lowest gap between those that live at the same time."""
+    offsets: dict[str, int] = {}
+    placed: list[ir.Buffer] = []
+    for buffer in sorted(buffers, key=lambda b: (-b.bytes, lives[b.name].first, b.name)):
+        taken = sorted((offsets[b.name], offsets[b.name] + b.bytes) for b in placed if lives[b.name].overlaps(lives[buffer.name]))
+        at, alignment = 0, ALIGNMENT_BYTES if buffer.name in named else ALIGNMENT
+        for start, end in taken:
+            if at + buffer.bytes <= start:
+                break
+            at = max(at, -(-end // alignment) * alignment)
+        offsets[buffer.name] = at
+        placed.append(buffer)
+    return offsets
+
+
+# ---------------------------------------------------------------- lives
+
+
+def _lives(body: ir.Stmt) -> dict[str, Life]:
+    """The life of every shared buffer that the body touches."""
+    lives: dict[str, Life] = {}
+    counter = [0]
+
+    def touch(name: str, at: int) -> None:
+        life = lives.setdefault(name, Life(at, at))
+        life.first, life.last = min(life.first, at), max(life.last, at)
+
+    def visit(stmt: ir.Stmt) -> None:
+        start = counter[0] = counter[0] + 1
+        for buffer, _ in _shared(stmt):
+            touch(buffer.name, start)
+        if isinstance(stmt, ir.Copy):
+            arriving.add(stmt.target.name)
+        if isinstance(stmt, ir.Wait):  # an asynchronous copy may land as late as this
+            for name in arriving:
+                touch(name, start)
+            if stmt.pending == 0 and not stmt.queue:
+                arriving.clear()
+        for part in ir.parts(stmt):
+            visit(part)
+        if isinstance(stmt, ir.For):
+            end = counter[0] = counter[0] + 1
+            used = {name for name, life in lives.items() if life.last >= start}
+            loops.append((start, end, used, _carried(stmt) if used else set()))
+
+    arriving: set[str] = set()
+    loops: list[tuple[int, int, set[str], set[str]]] = []  # inner before outer: start, end, buffers used, carried
+    visit(body)
+    for name in arriving:
+        touch(name, counter[0])
+    for start, end, used, carried in loops:  # what is used behind a loop too is known only now
+        for name in used:
+            if name in carried or lives[name].first < start or lives[name].last > end:
+                touch(name, start)
+                touch(name, end)
+    return lives
+
+
+def _drained(body: ir.Stmt) -> ir.Stmt:
+    """The body with a wait for all copies behind the last part that begins some, if shared memory is used after it."""
+    if not isinstance(body, ir.Seq):
+        return body
+    copying = [k for k, part in enumerate(body.body) if any(isinstance(s, ir.Copy) for s in ir.statements(part))]
+    if not copying:
+        return body
+    begun, rest = body.body[: copying[-1] + 1], body.body[copying[-1] + 1 :]
+    if not any(access for part in rest for s in ir.statements(part) for access in _shared(s)):
+        return ir.seq(*begun[:-1], _drained(begun[-1]), *rest)
+    return ir.seq(*begun, ir.Wait(0), *rest)
+
+
+def _shared(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:
+    """The shared buffers that one statement touches, with whether it writes."""
+    return (access for access in ir.touched(stmt) if access[0].memory == "shared")
+
+
+def _carried(loop: ir.For) -> set[str]:
+    """The buffers whose value may come from the round before: read where no write of this round surely precedes, copied to
+    asynchronously, or kept in a ring.
+
+    A write counts as sure where its control is the same in every round: a condition that mentions the loop's variable (`k == 0`)
+    may have held in an earlier round only.
+    """
+    carried: set[str] = set()
+    varying = {loop.var}
+
+    def varies(e: Expr) -> bool:
+        return not varying.isdisjoint(free(e))
+
+    def scan(stmt: ir.Stmt, written: set[str]) -> set[str]:
+        """The buffers surely written after a statement, given those before it."""
+        for buffer, writes in _shared(stmt):
+            if buffer.ring or not (writes or buffer.name in written):
+                carried.add(buffer.name)
+            if writes:
+                written = written | {buffer.name}
+        match stmt:
+            case ir.Let(var=var, value=value) if varies(value):
+                varying.add(var)
+            case ir.Copy(target=target):
+                carried.add(target.name)
+            case ir.Seq(body=body):
+                for child in body:
+                    written = scan(child, written)
+            case ir.For(extent=extent, body=body):
+                inside = scan(body, written)
+                low, _ = interval(extent)
+                return inside if (low is not None and low > 0) or not varies(extent) else written
+            case ir.If(condition=condition, then=then, otherwise=otherwise):
+                first = scan(then, written)
+                if otherwise is not None:
+                    return first & scan(otherwise, written)
+                return written if varies(condition) else first
+        return written
+
+    scan(loop.body, set())
+    return carried
+
+
+# ---------------------------------------------------------------- refusal
+
+
+def _over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacity_bytes: int) -> Refusal:
+    rows = [("buffer", "shape", "type", "bytes", "at")]
+    for b in kernel.shared:
+        rows.append((b.name, " x ".join(map(str, b.shape)), b.dtype.name, str(b.bytes), str(offsets.get(b.name, 0))))
+    widths = [max(len(row[c]) for row in rows) for c in range(5)]
+    aligned = [
+        "  ".join(cell.rjust(w) if c > 2 else cell.ljust(w) for c, (cell, w) in enumerate(zip(r, widths, strict=True)))
+        for r in rows
+    ]
+    largest = max(kernel.shared, key=lambda b: b.bytes)
+    return Refusal(
+        "memory-over-capacity",
+        f"the kernel `{kernel.name}` needs {used} bytes of shared memory for a block, but the device has {capacity_bytes}",
+        span=_first_use(kernel.body, largest),
+        counterexample="\n    " + "\n    ".join(row.rstrip() for row in aligned),
+        mend=f"make the tile that fills `{largest.name}` smaller" + (", or its `ahead`" if largest.ring > 1 else ""),
+    )
+
+
+def _first_use(body: ir.Stmt, buffer: ir.Buffer) -> Span | None:
+    for stmt in ir.statements(body):
+        span: Span | None = getattr(stmt, "span", None)
+        if span is not None and any(b is buffer for b, _ in ir.touched(stmt)):
+            return span
+    return None

@@ -1,0 +1,82 @@
+"""Stores that were asked to stay behind run beside a loop of the next round.
+
+Needs: no barriers yet; `fuse` before, so that there are few loops. Guarantees: the same values; a store that was overlapped is no
+longer marked `behind`, one that is still marked stays where it was. One line before and after:
+
+    for i { for j { S[j] = f(i, j) }; for j { behind Y[i, j] = S[j] } }
+    for i { for j { if i > 0 { Y[i - 1, j] = S[j] }; S[j] = f(i, j) } }; if rounds > 0 { for j { Y[rounds - 1, j] = S[j] } }
+
+The last statement of a walk's body holds the marked stores. It moves over the end of its round and over what it commutes with, and
+becomes one with the last loop for which `merged` can prove that no element is touched out of order; so it needs no second buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang.core.expr import Expr, Var, index, substitute
+from tilelang.core.simplify import conjunction, simplify
+from tilelang.lowering import ir
+from tilelang.lowering.passes.fuse_loops import commute, merged, renamed
+
+
+def overlap_stores(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with its marked stores one round later, where a loop can take them in."""
+    marked = any(isinstance(s, ir.Store) and s.behind for s in ir.statements(kernel.body))
+    return kernel.replace(body=_overlapped(kernel.body)) if marked else kernel
+
+
+def _overlapped(stmt: Any) -> Any:
+    if not isinstance(stmt, ir.Stmt):
+        return stmt
+    changed = stmt.map_children(_overlapped)
+    if not (isinstance(changed, ir.For) and changed.kind == "serial" and isinstance(changed.body, ir.Seq)):
+        return changed
+    return _one_round_later(changed, ir.flattened(*changed.body.body)) or changed
+
+
+def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
+    """The walk with its last statement, if that is marked, in a loop of the next round; None where there is none for it."""
+    *before, store = body or (ir.seq(),)  # a walk over nothing
+    if not any(isinstance(s, ir.Store) and s.behind for s in ir.statements(store)):
+        return None
+    store = _inlined(before, _unmarked(store))
+    late = renamed(store, {walk.var: walk.var - 1})
+    place: tuple[int, ir.Stmt] | None = None
+    for k, loop in enumerate(before):
+        together = _beside(late, loop, index(0) < walk.var)
+        if together is not None:
+            place = k, together
+        if not commute(late, loop):
+            break
+    if place is None:
+        return None
+    k, together = place
+    again = walk.replace(body=ir.seq(*before[:k], together, *before[k + 1 :]))
+    last = renamed(store, {walk.var: simplify(walk.extent - 1)})
+    some = conjunction([index(0) < walk.extent])
+    return ir.seq(again, last if some is None else ir.If(some, last, None, store.span))  # type: ignore[attr-defined]
+
+
+def _beside(late: ir.Stmt, loop: ir.Stmt, condition: Expr) -> ir.Stmt | None:
+    """The loop with a round of the late one at the head of each of its own, under a condition."""
+    match late:
+        case ir.For(var, extent, body, kind, span):
+            return merged(ir.For(var, extent, ir.If(condition, body, None, span), kind, span), loop)
+        case _:
+            return None
+
+
+def _inlined(before: list[ir.Stmt], store: ir.Stmt) -> ir.Stmt:
+    """A statement without the names that Lets before it bind: their values may be others when it runs."""
+    names: dict[Var, Expr] = {}
+    for s in before:
+        if isinstance(s, ir.Let):
+            names[s.var] = substitute(s.value, names)
+    return renamed(store, names)
+
+
+def _unmarked(stmt: Any) -> Any:
+    if isinstance(stmt, ir.Store):
+        return stmt.replace(behind=0)
+    return stmt.map_children(_unmarked) if isinstance(stmt, ir.Stmt) else stmt

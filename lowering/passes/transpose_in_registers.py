@@ -1,0 +1,217 @@
+"""Squares of elements change rows and columns in registers.
+
+Needs: `For(kind="vector")` inside `For(kind="unroll")`, both of one power of two that a vector has lanes for, around one store.
+Where the store's neighbours lie along the outer loop and those of what it reads along the inner one, or the other way round, each
+row is read as one vector, the vectors change places lane by lane in log2 steps, and each column is stored as one. Guarantees: the
+same stores; no access that was of vectors becomes one of elements. Under a condition squares that exist as a whole have none; of others
+that only move elements, those that exist are read and stored by masks, and the rest stays as it was.
+
+Where the outer loop is shorter, and what it stores fills the places between what the inner one stores, rows are interleaved in pairs.
+
+    unroll i in 0..4: vector j in 0..4: S[j, i] = X[i, j]    ->
+    unroll i in 0..4: vector j in 0..4: rows[i, j] = X[i, j]
+    step_1[0, 0:4] = shuffle(rows[0, 0:4], rows[1, 0:4], 0 4 2 6) ... step_2[3, 0:4] = shuffle(...)
+    unroll j in 0..4: vector i in 0..4: S[j, i] = step_2[j, i]
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tilelang.core.expr import Binary, Const, Expr, Select, Var, const, index, substitute
+from tilelang.core.simplify import conjunction, conjuncts, exact, linear, simplify, weighted_sum
+from tilelang.lowering import ir
+
+LEAST_LANES = 4  # below them elements are as good
+
+
+def turn(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
+    """The kernel with such squares turned in registers. most_lanes: of one vector."""
+    turning = _Turning({b.name for b in kernel.buffers}, most_lanes)
+    body = turning.statement(kernel.body)
+    return kernel.replace(body=body, buffers=(*kernel.buffers, *turning.buffers))
+
+
+class _Turning:
+    """One walk over a kernel. buffers: the registers that the pass adds."""
+
+    def __init__(self, names: set[str], most_lanes: int) -> None:
+        self.names, self.most_lanes, self.buffers = names, most_lanes, list[ir.Buffer]()
+
+    def statement(self, stmt: ir.Stmt) -> ir.Stmt:
+        made = self._turned(stmt) if isinstance(stmt, ir.For) and stmt.kind == "unroll" else None
+        if made is not None:
+            return made
+        return stmt.map_children(lambda child: self.statement(child) if isinstance(child, ir.Stmt) else child)
+
+    def _turned(self, stmt: ir.For) -> ir.Stmt | None:
+        """A square of stores turned; None where it is none."""
+        inner = stmt.body
+        if not isinstance(inner, ir.For) or inner.kind != "vector":
+            return None
+        square = self._square(stmt.extent, inner.extent)
+        if not square and not self._comb(stmt.extent, inner.extent):
+            return None
+        body, condition = inner.body, None
+        if isinstance(body, ir.If) and body.otherwise is None:
+            condition, body = body.condition, body.then
+        if not isinstance(body, ir.Store) or body.count is not None:
+            return None
+        if any(load.buffer is body.buffer for load in ir.loads(body.value)):
+            return None
+        assert isinstance(stmt.extent, Const) and isinstance(inner.extent, Const)
+        u, v, n = stmt.var, inner.var, int(stmt.extent.value)
+        whole = None if condition is None else _whole(condition, {u: n, v: int(inner.extent.value)})
+        if condition is not None and whole is None:
+            return None
+        if not square:
+            made = self._interleaved(body, u, v, n, int(inner.extent.value))
+            return made if made is None or whole is None else ir.If(whole, made, stmt, stmt.span)
+        of = self._stores if _beside(body.buffer, body.indices, u, v) else self._loads
+        made = of(body, u, v, n, None)
+        if made is None or whole is None:
+            return made
+        part = of(body, u, v, n, condition) if _moved(body.value) is not None else stmt
+        return ir.If(whole, made, part, stmt.span)
+
+    def _square(self, rows: Expr, columns: Expr) -> bool:
+        sizes = [int(e.value) for e in (rows, columns) if isinstance(e, Const)]
+        n = sizes[0] if len(sizes) == 2 and sizes[0] == sizes[1] else 0
+        return LEAST_LANES <= n <= self.most_lanes and not n & (n - 1)
+
+    def _comb(self, rows: Expr, columns: Expr) -> bool:
+        sizes = [int(e.value) for e in (rows, columns) if isinstance(e, Const)]
+        few, lanes = sizes if len(sizes) == 2 else (0, 0)
+        return 1 < few < lanes and LEAST_LANES <= lanes <= self.most_lanes and not (few & (few - 1) or lanes & (lanes - 1))
+
+    def _interleaved(self, store: ir.Store, u: Var, v: Var, few: int, n: int) -> ir.Stmt | None:
+        """A comb of stores, one row in the gaps of another: rows are read as vectors, and neighbours are stored as vectors."""
+        reads = ir.loads(store.value)
+        if not reads or not all(_beside(x.buffer, x.indices, v, u) for x in reads):
+            return None
+        if not _beside(store.buffer, store.indices, u, v) or _stride(store.buffer, store.indices, v) != few:
+            return None
+        rows = self._buffer("rows", store.buffer, n, few)
+        first = ir.For(
+            u, index(few), ir.For(v, index(n), ir.Store(rows, (u, v), store.value, span=store.span), "vector"), "unroll"
+        )
+        made: list[ir.Stmt] = [first]
+        for _ in range(few.bit_length() - 1):  # each of the first half meets one of the second: lower lanes, then upper ones
+            after = self._buffer("step", rows, n, few)
+            for k in range(few):
+                numbers = tuple(k % 2 * (n // 2) + lane // 2 + lane % 2 * n for lane in range(n))
+                value = _shuffled(rows, k // 2, k // 2 + few // 2, n, numbers)
+                made.append(ir.Store(after, (index(k), index(0)), value))
+            rows = after
+        flat: dict[Expr, Expr] = {v: u * (n // few) + v // few, u: v % few}
+        places = tuple(simplify(substitute(i, flat)) for i in store.indices)
+        last = store.replace(indices=places, value=ir.Load(rows, (u, v)))
+        return ir.seq(*made, ir.For(u, index(few), ir.For(v, index(n), last, "vector"), "unroll"))
+
+    def _stores(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
+        """The store's neighbours lie along u: values are computed along v, as they are read, and turned. condition: of elements that
+        exist."""
+        if not any(_beside(load.buffer, load.indices, v, u) for load in ir.loads(store.value)):
+            return None
+        rows = self._buffer("rows", store.buffer, n)
+        first = _square(u, v, n, ir.Store(rows, (u, v), _existing(store.value, condition), None, False, store.span))
+        steps, turned = self._steps(rows, n)
+        last = _square(v, u, n, _where(condition, store.replace(value=ir.Load(turned, (v, u)))))
+        return ir.seq(first, *steps, last)
+
+    def _loads(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
+        """The store's neighbours lie along v: what is read along u is turned before. condition: of elements that exist."""
+        if not _beside(store.buffer, store.indices, v, u):
+            return None
+        found: list[Expr]
+        if (load := _moved(store.value)) is not None and load is not store.value:  # what is not there is not read
+            found = [store.value] if _beside(load.buffer, load.indices, u, v) else []
+        elif any(isinstance(x, Select) and list(ir.loads(x)) for x in store.value.walk()):
+            found = []
+        else:
+            found = [x for x in dict.fromkeys(ir.loads(store.value)) if _beside(x.buffer, x.indices, u, v) and x.count is None]
+        if not found:
+            return None
+        before, known = list[ir.Stmt](), dict[Expr, Expr]()
+        for value in found:
+            (load, *_) = ir.loads(value)
+            rows = self._buffer("rows", load.buffer, n)
+            before.append(_square(v, u, n, ir.Store(rows, (v, u), _existing(value, condition), None, False, store.span)))
+            steps, turned = self._steps(rows, n)
+            before += steps
+            known[value] = ir.Load(turned, (u, v))
+        return ir.seq(*before, _square(u, v, n, _where(condition, store.replace(value=substitute(store.value, known)))))
+
+    def _steps(self, rows: ir.Buffer, n: int) -> tuple[list[ir.Stmt], ir.Buffer]:
+        """The exchanges between vectors that lie 1, 2, 4, ... apart, of lanes as far apart; and the buffer of the columns."""
+        made, distance = list[ir.Stmt](), 1
+        while distance < n:
+            after = self._buffer("turned" if 2 * distance == n else "step", rows, n)
+            for k in range(n):
+                low, high = k & ~distance, k | distance
+                side = distance if k & distance else 0
+                numbers = tuple((lane & ~distance) + side + (n if lane & distance else 0) for lane in range(n))
+                made.append(ir.Store(after, (index(k), index(0)), _shuffled(rows, low, high, n, numbers)))
+            rows, distance = after, 2 * distance
+        return made, rows
+
+    def _buffer(self, what: str, like: ir.Buffer, n: int, rows: int = 0) -> ir.Buffer:
+        stem = f"{like.name.removesuffix('_rows').partition('_step')[0]}_{what}"
+        name = next(x for x in (stem if k == 0 else f"{stem}_{k}" for k in itertools.count()) if x not in self.names)
+        self.names.add(name)
+        self.buffers.append(ir.Buffer(name, like.dtype, (rows or n, n), "register", "temporary"))
+        return self.buffers[-1]
+
+
+def _shuffled(rows: ir.Buffer, first: int, second: int, n: int, numbers: tuple[int, ...]) -> ir.Shuffle:
+    """Lanes of two rows."""
+    a, b = (ir.Load(rows, (index(row), index(0)), n) for row in (first, second))
+    return ir.Shuffle(a, b, numbers)
+
+
+def _square(outer: Var, inner: Var, n: int, body: ir.Stmt) -> ir.Stmt:
+    return ir.For(outer, index(n), ir.For(inner, index(n), body, "vector"), "unroll")
+
+
+def _moved(value: Expr) -> ir.Load | None:
+    """The load that a value consists of, alone or replaced by a constant where a condition fails; None for computed values."""
+    if isinstance(value, Select) and isinstance(value.otherwise, Const) and not ir.loads(value.condition):
+        value = value.then
+    return value if isinstance(value, ir.Load) else None
+
+
+def _existing(value: Expr, condition: Expr | None) -> Expr:
+    if condition is None:
+        return value
+    if isinstance(value, Select):
+        return value.replace(condition=Binary("and", condition, value.condition))
+    return Select(condition, value, const(0, value.dtype))
+
+
+def _where(condition: Expr | None, store: ir.Store) -> ir.Stmt:
+    return store if condition is None else ir.If(condition, store, None, store.span)
+
+
+def _stride(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var) -> int | None:
+    """How many elements neighbours along a variable lie apart in memory; None where that is not one number."""
+    terms, _ = weighted_sum(indices, buffer.strides)
+    if buffer.memory == "register" or any(atom is not along and along in atom.walk() for atom, _ in terms):
+        return None
+    return dict(terms).get(along, 0)
+
+
+def _beside(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var, across: Var) -> bool:
+    """Whether points along one variable lie side by side in memory, and those along the other do not."""
+    return _stride(buffer, indices, along) == 1 and _stride(buffer, indices, across) not in (None, 1)
+
+
+def _whole(condition: Expr, extents: dict[Var, int]) -> Expr | None:
+    """Whether a square exists as a whole, by its last point; None where a part of the condition does not say so."""
+    for part in conjuncts(condition):
+        if not isinstance(part, Binary) or part.op not in ("<", "<=") or not exact(part.left, part.right):
+            return None
+        terms, _ = linear(part.left - part.right)
+        if any(step < 0 if atom in extents else bool(extents.keys() & set(atom.walk())) for atom, step in terms):
+            return None
+    ends = {v: index(n - 1) for v, n in extents.items()}
+    return conjunction([simplify(substitute(part, ends)) for part in conjuncts(condition)])

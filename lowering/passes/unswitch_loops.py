@@ -1,0 +1,39 @@
+"""Conditions on the thread that a role's loops repeat in every round stand around them.
+
+Needs: `barriers`. Guarantees: where all that a loop of a role does stands under one condition on the thread's number, the loop stands
+under it too: other threads of the role do not walk at all. One line before and after:
+
+    for k { if thread < 1: { await empty[k]; do tma_load_2d(...) } }
+    if thread < 1: { for k { await empty[k]; do tma_load_2d(...) } }
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilelang.core.expr import Expr, free
+from tilelang.lowering import ir
+from tilelang.lowering.passes.dependence_test import is_thread
+
+
+def move_conditions_out(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel with conditions on the thread outside the loops of its roles."""
+    return kernel.with_roles([_outwards(role.body) for role in kernel.roles]) if kernel.roles else kernel
+
+
+def _outwards(stmt: Any) -> Any:
+    if not isinstance(stmt, ir.Stmt):
+        return stmt
+    changed = stmt.map_children(_outwards)
+    match changed:
+        case ir.For(body=ir.If(condition, then, None, span)) if _of_threads(condition):
+            return ir.If(condition, changed.replace(body=then), None, span)
+        case ir.Seq(body=(*lets, ir.If(condition, then, None, span))) if lets and _of_threads(condition):
+            if all(isinstance(s, ir.Let) and not ir.loads(s.value) for s in lets):
+                return ir.If(condition, ir.seq(*lets, then), None, span)
+    return changed
+
+
+def _of_threads(condition: Expr) -> bool:
+    """Whether a condition asks for nothing but the thread's number."""
+    return bool(free(condition)) and all(map(is_thread, free(condition))) and not ir.loads(condition)

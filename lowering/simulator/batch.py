@@ -1,0 +1,93 @@
+"""The threads that the simulator runs together: whole blocks of a kernel in lockstep, under masks."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.lowering import ir
+from tilelang.lowering.simulator.scalar_semantics import Value
+from tilelang.lowering.simulator.vector_clocks import Clocks
+
+Array = npt.NDArray[Any]
+
+
+class Mask:
+    """Which threads of the batch are active; `lanes` (threads, lanes), where given, says which of their lanes are."""
+
+    __slots__ = ("flags", "full", "lanes", "threads")
+
+    def __init__(self, flags: Array, lanes: Array | None = None) -> None:
+        self.flags, self.lanes = flags, lanes
+        self.threads = np.flatnonzero(flags)
+        self.full = lanes is None and self.threads.size == flags.size
+
+    def narrow(self, condition: Value) -> Mask:
+        """The active threads, and the lanes of them, in which a condition holds."""
+        if condition.ndim == 2 and condition.shape[1] > 1:
+            lanes = condition & (self.flags[:, None] if self.lanes is None else self.lanes)
+            return Mask(lanes.any(axis=1), lanes)
+        if condition.ndim == 0:
+            return self if condition else Mask(np.zeros_like(self.flags))
+        by_thread = condition if condition.ndim == 1 else condition[:, 0]
+        return Mask(self.flags & by_thread, None if self.lanes is None else self.lanes & by_thread[:, None])
+
+    @property
+    def by_thread(self) -> Mask:
+        """The same threads, whatever their lanes."""
+        return self if self.lanes is None else Mask(self.flags)
+
+    def lane(self, number: int) -> Mask:
+        """The threads in which one lane is active."""
+        return self if self.lanes is None else Mask(self.flags & self.lanes[:, number])
+
+
+class Batch:
+    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered through the batch; arrays run over them."""
+
+    def __init__(self, kernel: ir.Kernel, first: int, blocks: int, warp: int) -> None:
+        self.kernel, self.first, self.blocks = kernel, first, blocks
+        self.threads = blocks * kernel.threads
+        number = np.arange(self.threads)
+        self.thread = number % kernel.threads  # in its block
+        self.local_block = number // kernel.threads
+        self.block = first + self.local_block
+        self.global_thread = first * kernel.threads + number
+        self.lane = self.thread % warp
+        self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
+        self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
+        # Roles run beside each other, in the blocks of one cluster at a time.
+        self.clocks = Clocks(self.threads) if kernel.roles else None
+        self.all = Mask(np.ones(self.threads, bool))
+
+    def block_index(self, block: Any) -> tuple[Any, Any, Any]:
+        """(x, y, z) of a block's number in the launch, or of an array of them."""
+        x, y, _ = self.kernel.grid
+        return block % x, block // x % y, block // (x * y)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Touch:
+    """The elements that an access really touches: thread of the batch, lane and element of the buffer for each.
+
+    `whole`: every lane of every thread of the batch, in order.
+    """
+
+    thread: Array
+    lane: Array
+    element: Array
+    address: Array
+    whole: bool
+
+
+def blocks_together(kernel: ir.Kernel) -> int:
+    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; of several roles, one cluster."""
+    if kernel.roles:
+        return kernel.cluster
+    private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads
+    block_bytes = max(1, private + sum(b.bytes for b in kernel.shared))
+    return max(1, min(math.prod(kernel.grid), 4096 // kernel.threads, 2**25 // block_bytes))

@@ -1,0 +1,450 @@
+"""The memory of the blocks that the simulator runs together: where elements lie, and what is wrong with touching them.
+
+`Memory` resolves an access (indices, lanes, count, active threads)
+to elements, reports those out of bounds and leaves them alone, and does the rest element by element through `shadow_memory`.
+Shared memory is raw bytes per block, so that buffers which the pass `arena` laid over one another really share them: what one of
+them wrote is garbage to the other, and their accesses race. Buffers without an offset lie one after another.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.lowering import ir
+from tilelang.lowering.simulator import definedness
+from tilelang.lowering.simulator.batch import Batch, Mask, Touch
+from tilelang.lowering.simulator.definedness import Known, Marks
+from tilelang.lowering.simulator.findings import Finding, Recorder, Site, count_conflicts, count_transactions
+from tilelang.lowering.simulator.scalar_semantics import Value, all_inside, widen
+from tilelang.lowering.simulator.shadow_memory import Access, Conflict, Shadow, Storage, poison
+from tilelang.lowering.simulator.vector_clocks import ClockedRaces
+
+Array = npt.NDArray[Any]
+
+
+PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # how many access patterns are remembered, and of what size
+WIDE_BYTES = 16  # of the reads that wide_read_lanes is about
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Device:
+    """The numbers of a device that counts depend on."""
+
+    warp: int
+    banks: int
+    bank_bytes: int
+    transaction_bytes: int
+    wide_read_lanes: tuple[int, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """One execution of one access by the threads of a batch, as `simulate.run` tells a watcher of it.
+
+    requests, cost: as the report counts them; none of what the device does by itself. `memory` is what the batch sees, before a write
+    and at a read.
+    """
+
+    memory: Memory
+    buffer: ir.Buffer
+    touch: Touch
+    site: Site
+    writes: bool
+    requests: int
+    cost: int
+
+
+class Memory:
+    """All buffers of a kernel as one batch sees them; `shadows` are those of the global buffers, kept through the launch."""
+
+    def __init__(
+        self, batch: Batch, globals_: dict[str, Array], shadows: dict[str, Shadow], device: Device, recorder: Recorder
+    ) -> None:
+        self.batch, self.device, self.recorder = batch, device, recorder
+        self.findings = recorder.findings
+        self.storage: dict[str, Storage] = {}
+        self.buffers = {b.name: b for b in batch.kernel.buffers}
+        self._zeros = zeros = np.zeros(batch.threads, np.int64)
+        for buffer in batch.kernel.arguments:
+            self.storage[buffer.name] = Storage(globals_[buffer.name], zeros, 1, shadows[buffer.name])
+            races = shadows[buffer.name].races
+            if isinstance(races, ClockedRaces) and batch.clocks is not None:
+                races.clocks = batch.clocks
+        for buffer in batch.kernel.registers:
+            elements = buffer.elements * batch.threads
+            shadow = Shadow(elements, batch.kernel.threads, tracks_races=False)
+            data = poison(elements, buffer.dtype.numpy)
+            self.storage[buffer.name] = Storage(data, np.arange(batch.threads), batch.threads, shadow)
+        if batch.kernel.shared:
+            self._lay_out_shared(batch.kernel.shared)
+
+    def _lay_out_shared(self, buffers: tuple[ir.Buffer, ...]) -> None:
+        alignment = 128
+        offsets, end = [], max((b.offset + b.bytes for b in buffers if b.offset is not None), default=0)
+        for b in buffers:
+            if b.offset is None:
+                end = -(-end // alignment) * alignment
+                offsets.append(end)
+                end += b.bytes
+            else:
+                offsets.append(b.offset)
+        block_bytes = max(alignment, -(-end // alignment) * alignment)
+        granule = min(b.dtype.bytes for b in buffers)
+        arena = np.full(block_bytes * self.batch.blocks, 0xFF, np.uint8)  # 0xFF bytes are NaN in every float type
+        shadow = Shadow(arena.size // granule, self.batch.kernel.threads, tracks_races=self.batch.kernel.threads > 1)
+        if any(isinstance(s, ir.Instruction) and s.semantics.proxy for s in ir.statements(self.batch.kernel.body)):
+            shadow.unpublished = np.zeros(shadow.granules, np.int32)
+        if self.batch.clocks is not None:
+            shadow.races = ClockedRaces(shadow.granules, self.batch.clocks, self.device.warp)
+        for number, (b, offset) in enumerate(zip(buffers, offsets, strict=True), start=1):
+            size = b.dtype.bytes
+            base = (self.batch.local_block * block_bytes + offset) // size
+            data = arena.view(b.dtype.numpy)
+            self.storage[b.name] = Storage(data, base, 1, shadow, number=number, per_element=size // granule, slots=b.ring)
+
+    # ------------------------------------------------------------ from indices to elements
+
+    def locate(
+        self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site,
+        across: bool = False,
+    ) -> Touch:  # fmt: skip
+        """The existing, in-bounds elements of an access by the active threads; reports the others."""
+        threads = mask.threads
+        start: Any = np.int64(0)
+        chosen = [value[threads] if value.ndim else value for value in indices]
+        for value, extent in zip(chosen, buffer.shape, strict=True):
+            start = start * extent + value
+        by_lane = mask.lanes[threads] if mask.lanes is not None and lanes > 1 else None
+        places, extents = ((*chosen, start), (*buffer.shape, buffer.elements)) if across else (chosen, buffer.shape)
+        if count is None and by_lane is None and threads.size and all_inside(places, extents, lanes):
+            start = start + self._zeros[: threads.size]
+            if lanes == 1:
+                thread, lane_of, element = threads, self._zeros[: threads.size], start
+            else:
+                lane = np.arange(lanes)
+                thread, lane_of = np.repeat(threads, lanes), np.tile(lane, threads.size)
+                element = (start[:, None] + lane).reshape(-1)
+            return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), mask.full)
+        lane = np.arange(lanes)
+        shape = (threads.size, lanes)
+        good = np.ones(shape, bool)
+        for dimension, (value, extent) in enumerate(zip(places, extents, strict=True)):
+            position = np.reshape(value, (-1, 1))
+            if dimension == len(places) - 1:
+                position = position + lane
+            good &= (position >= 0) & (position < extent)
+        exists = np.ones(shape, bool) if by_lane is None else by_lane
+        if count is not None:
+            exists = exists & (lane < np.reshape(count[threads] if count.ndim else count, (-1, 1)))
+        outside, good = exists & ~good, exists & good
+        if outside.any():
+            self._report_outside(buffer, indices, np.argwhere(outside), mask, site)
+        row, lane_of = np.nonzero(good)
+        thread, element = threads[row], np.broadcast_to(start, threads.shape)[row] + lane_of
+        return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), False)
+
+    def locate_region(
+        self, buffer: ir.Buffer, coordinates: Sequence[Array], threads: Array, site: Site, told: bool
+    ) -> tuple[Touch, Array]:
+        """The existing elements of the regions that some threads name, and which of all they are. coordinates: for each dimension of
+        the buffer, (threads, points). told: whether those outside are reported."""
+        shape = (threads.size, max(c.shape[1] for c in coordinates))
+        element, good = np.zeros(shape, np.int64), np.ones(shape, bool)
+        for c, extent in zip(coordinates, buffer.shape, strict=True):
+            element = element * extent + c
+            good &= (c >= 0) & (c < extent)
+        if told and not good.all():
+            row, point = np.argwhere(~good)[0]
+            where = [int(np.broadcast_to(c, shape)[row, point]) for c in coordinates]
+            self.findings.room("out-of-bounds", site.number, int((~good).sum()) - 1)
+            if self.findings.room("out-of-bounds", site.number, 1):
+                text = f"{site}: {buffer.name}{where} lies outside its shape {list(buffer.shape)}"
+                self._add("out-of-bounds", buffer.name, tuple(where), (int(threads[row]),), site, text)
+        position = np.flatnonzero(good)
+        row, point = np.divmod(position, shape[1])
+        thread, elements = threads[row], element.reshape(-1)[position]
+        return Touch(thread, point, elements, self.storage[buffer.name].addresses(thread, elements), False), position
+
+    def _report_outside(self, buffer: ir.Buffer, indices: Sequence[Value], where: Array, mask: Mask, site: Site) -> None:
+        for row, lane in where[: self.findings.room("out-of-bounds", site.number, len(where))]:
+            thread = int(mask.threads[row])
+            index = [int(v[thread] if v.ndim else v) for v in indices]
+            if index:
+                index[-1] += int(lane)
+            text = f"{site}: {buffer.name}{index} lies outside its shape {list(buffer.shape)}"
+            self._add("out-of-bounds", buffer.name, tuple(index), (thread,), site, text)
+
+    def _add(self, kind: str, buffer: str, element: tuple[int, ...], threads: tuple[int, ...], site: Site, text: str) -> None:
+        """One finding; `threads` are numbered through the batch, the first one is the culprit."""
+        inside = tuple(int(self.batch.thread[t]) for t in threads)
+        block = self.batch.block_index(int(self.batch.block[threads[0]]))
+        message = f"thread {inside[0]} of block {block}, {text}"
+        self.findings.add(Finding(kind, buffer, element, inside, block, site.span, message))
+
+    def report(self, kind: str, buffer: ir.Buffer, touch: Touch, positions: Array, site: Site, text: str) -> None:
+        """One finding for each of the given positions of an access."""
+        for p in positions[: self.findings.room(kind, site.number, positions.size)]:
+            element = _element(buffer, int(touch.element[p]))
+            self._add(kind, buffer.name, element, (int(touch.thread[p]),), site, f"{site}: {buffer.name}{list(element)} {text}")
+
+    def report_threads(self, kind: str, threads: Array, site: Site, text: str) -> None:
+        """One finding for each of the given threads of the batch."""
+        for thread in threads[: self.findings.room(kind, site.number, threads.size)]:
+            self._add(kind, site.buffer, (), (int(thread),), site, f"{site}: {text}")
+
+    # ------------------------------------------------------------ reading and writing
+
+    def undefined(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Marks | None:
+        """Marks of the elements that an access reads; None where all are defined. Those that are still being copied to are a fault of
+        their own."""
+        storage = self.storage[buffer.name]
+        unwritten = storage.unwritten(touch.address, touch.thread)
+        if unwritten is not None and (incoming := storage.shadow.incoming) is not None:
+            unwritten = unwritten[~(incoming[storage.granules(touch.address[unwritten])] > 0).any(axis=1)]
+        if unwritten is None or not unwritten.size:
+            return None
+        marks = np.zeros(touch.address.shape, np.int64)
+        marks[unwritten] = storage.marks(touch.address[unwritten], definedness.read(site.number, touch.element[unwritten]))
+        return marks
+
+    def report_undefined(self, marks: Marks, threads: Array, text: str) -> None:
+        """One finding for each mark that is set: undefined data have reached where they do harm. text: what the threads do with it."""
+        for number in np.unique(marks[marks > 0] >> definedness.ELEMENT_BITS):
+            site, mine = self.recorder.sites[number], np.flatnonzero((marks > 0) & (marks >> definedness.ELEMENT_BITS == number))
+            buffer = self.buffers[site.buffer]
+            for p in mine[: self.findings.room("uninitialised-read", site.number, mine.size)]:
+                element = _element(buffer, definedness.origin(int(marks[p]))[1])
+                told = f"{site}: {buffer.name}{list(element)} is read before anything was written there, and {text}"
+                self._add("uninitialised-read", buffer.name, element, (int(threads[p]),), site, told)
+
+    def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True) -> None:
+        """Everything about a read but the value and its marks. counted: whether threads make it, whose cost for the memory is known."""
+        storage = self.storage[buffer.name]
+        incoming = storage.shadow.incoming
+        if incoming is not None:
+            early = np.flatnonzero((incoming[storage.granules(touch.address)] > 0).any(axis=1))
+            if early.size:
+                self.report("read-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
+        self.observe(buffer, touch, site, writes=False)
+        self._count(buffer, touch, site, writes=False, counted=counted)
+
+    def observe_proxy(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
+        """An access through a proxy finds what threads wrote only where each of them has met a fence since."""
+        storage = self.storage[buffer.name]
+        unpublished = storage.shadow.unpublished
+        if unpublished is not None and (hidden := np.flatnonzero(unpublished[storage.granules(touch.address)].any(axis=1))).size:
+            text = "was written by a thread and is reached through a proxy: no fence has passed"
+            self.report("missing-fence", buffer, touch, hidden, site, text)
+
+    def publish(self, mask: Mask) -> None:
+        """The active threads meet a fence: proxies find what they have written to shared memory."""
+        for shadow in {self.storage[b.name].shadow for b in self.batch.kernel.shared}:
+            if shadow.unpublished is not None:
+                shadow.unpublished[np.concatenate(([False], mask.flags))[shadow.unpublished]] = 0
+
+    def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site, marks: Marks | None = None) -> None:
+        """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
+        storage = self.storage[buffer.name]
+        self.observe_write(buffer, touch, site)
+        storage.data[touch.address] = values.astype(storage.data.dtype)
+        storage.set_written(touch.address, touch.thread)
+        self.set_undefined(buffer, touch, marks, site)
+
+    def set_undefined(self, buffer: ir.Buffer, touch: Touch, marks: Marks | None, site: Site) -> None:
+        """What has been written to the elements with a mark is undefined, which is a finding in global memory."""
+        if marks is None or not marks.any():
+            return
+        if buffer.memory == "global":
+            self.report_undefined(marks, touch.thread, f"is stored in {site}")
+        else:
+            self.storage[buffer.name].set_undefined(touch.address, marks)
+
+    def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
+        """Everything about a write but the value. counted: as for a read; later: the device makes it."""
+        storage = self.storage[buffer.name]
+        storage.date(touch.address, touch.thread)
+        shadow = storage.shadow
+        if shadow.incoming is not None and shadow.outgoing is not None:
+            granules = storage.granules(touch.address)
+            early = np.flatnonzero((shadow.incoming[granules] > 0).any(axis=1))
+            if early.size:
+                self.report("write-before-wait", buffer, touch, early, site, "is still being copied to: no wait has passed")
+            needed = np.flatnonzero((shadow.outgoing[granules] > 0).any(axis=1))
+            if needed.size:
+                self.report("source-overwritten", buffer, touch, needed, site, "is still being copied from: no wait has passed")
+        self.observe(buffer, touch, site, writes=True, later=later)
+        self._count(buffer, touch, site, writes=True, counted=counted)
+
+    def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, later: bool = False) -> None:
+        """Whether an access races. later: the device makes it, for the thread that told it to."""
+        storage = self.storage[buffer.name]
+        races = storage.shadow.races
+        if races is None or touch.element.size == 0:
+            return
+        granules = storage.granules(touch.address).reshape(-1)
+        clocks = self.batch.clocks
+        if clocks is None:
+            epoch = self.batch.epochs[buffer.memory][self.batch.local_block[touch.thread]]
+            thread = self.batch.global_thread[touch.thread]
+        else:
+            agent = touch.thread + later * clocks.threads
+            epoch, thread = clocks.knows[agent, agent], self.batch.first * clocks.agents + agent
+        if storage.per_element > 1:
+            epoch, thread = np.repeat(epoch, storage.per_element), np.repeat(thread, storage.per_element)
+        access = Access(granules, thread, epoch, site.number)
+        conflict = races.write(access) if writes else races.read(access)
+        if conflict is not None:
+            self._report_races(buffer, touch, conflict, site, "writes" if writes else "reads")
+
+    def _report_races(self, buffer: ir.Buffer, touch: Touch, conflict: Conflict, site: Site, verb: str) -> None:
+        per_element = self.storage[buffer.name].per_element
+        positions, first = np.unique(conflict.position // per_element, return_index=True)
+        threads = self.batch.kernel.threads
+        per_block = threads if self.batch.clocks is None else self.batch.clocks.agents
+        for p, at in list(zip(positions, first, strict=True))[: self.findings.room("data-race", site.number, positions.size)]:
+            element, thread = _element(buffer, int(touch.element[p])), int(touch.thread[p])
+            other = int(conflict.other[at])
+            block = self.batch.block_index(int(self.batch.block[thread]))
+            other_block = self.batch.block_index(self._block_of(other))
+            did = "wrote" if conflict.other_wrote[at] else "read"
+            message = (
+                f"thread {other % per_block % threads} of block {other_block} {did} {buffer.name}{list(element)} in"
+                f" {self.recorder.sites[int(conflict.other_site[at])]}, and thread {int(self.batch.thread[thread])} of block {block}"
+                f" {verb} it in {site}, " + ("with no barrier between" if block == other_block else "and blocks are not ordered")
+            )
+            both = (other % per_block % threads, int(self.batch.thread[thread]))
+            self.findings.add(Finding("data-race", buffer.name, element, both, block, site.span, message))
+
+    def _block_of(self, other: int) -> int:
+        """The block of a thread of the launch, or of an agent of the clocks, which are numbered through the batch."""
+        clocks, threads = self.batch.clocks, self.batch.kernel.threads
+        if clocks is None:
+            return other // threads
+        return other // clocks.agents + other % clocks.agents % clocks.threads // threads
+
+    def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, counted: bool) -> None:
+        """Adds what an access costs the memory, and tells who watches of it."""
+        if buffer.memory == "register" or not touch.element.size:
+            return
+        counted = counted and self.recorder.costs
+        requests, cost = self.cost(buffer, touch, writes=writes) if counted else (0, 0)
+        if counted:
+            (self.recorder.transactions if buffer.memory == "global" else self.recorder.conflicts).add(site, requests, cost)
+        if self.recorder.watch is not None:
+            self.recorder.watch(Watched(self, buffer, touch, site, writes, requests, cost))
+
+    def cost(self, buffer: ir.Buffer, touch: Touch, *, writes: bool) -> tuple[int, int]:
+        """The warps that issue an access, and its transactions (global) or extra phases by bank conflicts (shared).
+
+        Patterns that come again, shifted, are looked up.
+        """
+        first = int(touch.address.min()) * buffer.dtype.bytes
+        period = self.device.transaction_bytes if buffer.memory == "global" else self.device.banks * self.device.bank_bytes
+        offset = (
+            (touch.address * buffer.dtype.bytes - first // period * period)
+            if first >= period
+            else touch.address * buffer.dtype.bytes
+        )
+        key = (buffer.memory, buffer.dtype.bytes, writes, offset.tobytes(), touch.thread.tobytes())
+        cost = self.recorder.patterns.get(key)
+        if cost is None:
+            if buffer.memory == "global":
+                cost = count_transactions(offset, self.batch.warp[touch.thread], self.device.transaction_bytes)
+            else:
+                cost = self._conflicts(buffer, touch, offset, writes)
+            if offset.size <= PATTERN_ELEMENTS and len(self.recorder.patterns) < PATTERNS:
+                self.recorder.patterns[key] = cost
+        return cost
+
+    def _conflicts(self, buffer: ir.Buffer, touch: Touch, offset: Array, writes: bool) -> tuple[int, int]:
+        word, group, ideal = self.words(buffer, touch, offset, writes=writes)
+        return np.unique(self.batch.warp[touch.thread]).size, count_conflicts(word, group, self.device.banks, ideal)
+
+    def words(self, buffer: ir.Buffer, touch: Touch, offset: Array, *, writes: bool) -> tuple[Array, Array, int]:
+        """The words of shared memory that an access at these bytes wants, the group of threads served together that wants each, and
+        how many of one bank a group may want without waiting."""
+        device, warp, lane = self.device, self.batch.warp[touch.thread], self.batch.lane[touch.thread]
+        words = max(1, (int(touch.lane.max()) + 1) * buffer.dtype.bytes // device.bank_bytes)
+        served = max(1, device.banks // words)  # threads whose accesses are served together
+        if device.wide_read_lanes and words * device.bank_bytes == WIDE_BYTES and not writes:
+            turn, period = np.argsort(device.wide_read_lanes), len(device.wide_read_lanes)
+            lane = lane // period * period + turn[lane % period]
+        group = warp * device.warp + lane // served
+        word = offset // device.bank_bytes
+        pieces = buffer.dtype.bytes // device.bank_bytes
+        if pieces > 1:
+            word, group = (word[:, None] + np.arange(pieces)).reshape(-1), np.repeat(group, pieces)
+        return word, group, max(1, -(-words // device.banks))
+
+    # ------------------------------------------------------------ values of loads and stores
+
+    def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Known:
+        """What a Load gives: an array over threads, or over (threads, lanes); 0 for threads that do not touch it."""
+        fast = self._register_rows(load.buffer, indices, load.lanes, mask) if count is None else None
+        if fast is not None:
+            storage, rows = fast
+            if (storage.shadow.owner[rows] == storage.number).all():
+                values = storage.data[rows].reshape(load.lanes, -1)
+                return widen(values[0].copy() if load.lanes == 1 else values.T.copy(), load.dtype)
+        touch = self.locate(load.buffer, indices, load.lanes, count, mask, site, load.across)
+        marks = self.undefined(load.buffer, touch, site)
+        self.observe_read(load.buffer, touch, site)
+        fill = load.fill.value if load.fill is not None else 0
+        values = widen(self._by_lane(self.storage[load.buffer.name].data[touch.address], touch, load.lanes, fill), load.dtype)
+        return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, 0))
+
+    def _by_lane(self, values: Array, touch: Touch, lanes: int, fill: Any) -> Array:
+        """Values of the elements touched as an array over threads, or over (threads, lanes)."""
+        if not touch.whole:
+            out = np.full((self.batch.threads, lanes), fill, values.dtype)
+            out[touch.thread, touch.lane] = values
+            values = out
+        return values.reshape(-1) if lanes == 1 else values.reshape(-1, lanes)
+
+    def store(self, store: ir.Store, indices: Sequence[Value], value: Known, count: Value | None, mask: Mask, site: Site) -> None:
+        """Does a Store; `value` has been evaluated."""
+        lanes = ir.lanes(store.value)
+        partly = type(value) is definedness.Partly
+        fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None and not partly else None
+        if fast is not None:
+            storage, rows = fast
+            storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
+            storage.shadow.owner[rows] = storage.number
+            return
+        touch = self.locate(store.buffer, indices, lanes, count, mask, site, store.across)
+        marks = pick(value.marks, touch) if partly else None
+        self.write(store.buffer, touch, pick(definedness.plain(value), touch), site, marks)
+
+    def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
+        """The short way: all threads touch the same elements of their registers, in bounds."""
+        if buffer.memory != "register" or not mask.full or any(v.ndim for v in indices):
+            return None
+        element = 0
+        for i, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            if value < 0 or value + (lanes if i == len(buffer.shape) - 1 else 1) > extent:
+                return None
+            element = element * extent + int(value)
+        threads = self.batch.threads
+        return self.storage[buffer.name], slice(element * threads, (element + lanes) * threads)
+
+
+def pick(value: Value, touch: Touch) -> Array:
+    """The values that belong to the elements of an access: value[thread, lane], broadcast."""
+    if value.ndim == 0:
+        return np.broadcast_to(value, touch.thread.shape)
+    if value.ndim == 1:
+        picked: Array = value[touch.thread]
+        return picked
+    rows = touch.thread if value.shape[0] > 1 else np.zeros_like(touch.thread)
+    columns = touch.lane if value.shape[1] > 1 else np.zeros_like(touch.lane)
+    lanes: Array = value[rows, columns]
+    return lanes
+
+
+def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(flat, buffer.shape)) if buffer.shape else ()

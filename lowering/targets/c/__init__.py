@@ -1,0 +1,1 @@
+"""The text of kernel IR in dialects of C."""

@@ -1,0 +1,1 @@
+"""Mathematical functions for vectors on CPUs, with their measured errors."""

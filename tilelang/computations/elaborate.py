@@ -1,0 +1,222 @@
+"""From an expression as a person wrote it to the definitions that are computed.
+
+`working` makes the types of the work explicit. Values of 8- and 16-bit floats are computed in float32 and small integers in 32 bits,
+as the operands of every operator, and rounded (or wrapped) only where a definition stores them; a cast *to* a 16-bit float inside
+an expression therefore changes the nominal type and rounds nothing. What is only moved (a read, `pad`, `where`) keeps its type.
+After `working`, a Cast means what it says, and nobody downstream needs this rule.
+
+`Hoister` takes reductions out of expressions: what is left is pointwise, or one reduction by itself. `with_named_parts` takes parts out
+that a long expression uses several times.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilelang.computations.bounds_check import inside_everywhere
+from tilelang.computations.combiners import restrict, state_type
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const
+
+MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
+LEAST_PART = 4  # operations of a part that becomes a definition
+DEEPEST = 256  # operations nested in an expression that define leaves as it is: Python allows 1,000 calls
+
+# ---------------------------------------------------------------- the types of the work
+
+
+def work_type(t: DType) -> DType:
+    """The type in which operators on values of nominal type t work: float32 for smaller floats, 32 bits for smaller integers."""
+    return state_type(t) if t.is_integer else dt.compute_type(t)
+
+
+def widen(e: Expr) -> Expr:
+    """A value in the type of its work; a literal is not rounded to its small type on the way."""
+    wide = work_type(e.dtype)
+    return const(e.value, wide) if isinstance(e, Const) else cast(e, wide)
+
+
+def working(expr: Expr) -> Expr:
+    """The expression with every operator in the type of its work, and no implied conversion left."""
+    memo: dict[Expr, Expr] = {}
+
+    def go(e: Expr) -> Expr:
+        found = memo.get(e)
+        if found is None:
+            found = memo[e] = step(e)
+        return found
+
+    def step(e: Expr) -> Expr:
+        match e:
+            case Binary(op, left, right):
+                return Binary(op, widen(go(left)), widen(go(right)))
+            case Unary("-" | "~" as op, operand):
+                return Unary(op, widen(go(operand)))
+            case Call(name, args):
+                return Call(name, tuple(widen(go(a)) for a in args))
+            case Select(condition, then, otherwise):
+                a, b = go(then), go(otherwise)
+                return Select(go(condition), *((a, b) if a.dtype == b.dtype else (widen(a), widen(b))))
+            case Cast(operand, target):
+                value = go(operand)
+                moved = value.dtype == target or not (target.is_float and target.bits < 32)
+                return cast(value, target if moved else dt.compute_type(target))
+            case Reduce(combiner, values, axes, condition, member):
+                states = tuple(cast(widen(go(v)), x.dtype) for v, x in zip(values, combiner.left, strict=True))
+                return Reduce(combiner, states, axes, None if condition is None else go(condition), member)
+            case _:
+                return e.map_children(lambda child: go(child) if isinstance(child, Expr) else child)
+
+    return go(expr)
+
+
+# ---------------------------------------------------------------- reductions by themselves
+
+_free: dict[Expr, frozenset[Axis]] = {}
+
+
+def free_axes(e: Any) -> frozenset[Axis]:
+    """The axes that an expression depends on: not those that a reduction in it runs over."""
+    found = _free.get(e)
+    if found is None:
+        parts = [free_axes(c) for c in e.children() if isinstance(c, Expr)]
+        found = frozenset((e,)) if isinstance(e, Axis) else frozenset().union(*parts)
+        if isinstance(e, Reduce):
+            found -= frozenset(e.axes)
+        _free[e] = found
+    return found
+
+
+# Makes the hidden definition of a reduction: (name, combiner, values, axes of the result, reduced axes, condition) -> its tensors.
+Make = Callable[[str, Combiner, tuple[Expr, ...], tuple[Axis, ...], tuple[Axis, ...], Expr | None], Sequence[Any]]
+
+
+class Hoister:
+    """Replaces reductions inside expressions by reads of hidden definitions, equal ones by the same.
+
+    name: the tensor that is being defined; the hidden ones are NAME_sum, NAME_max, NAME_sum_2, ..., with _0, _1, ... for the members
+    of a tuple.
+    """
+
+    def __init__(self, name: str, make: Make) -> None:
+        self.name, self.make = name, make
+        self.made: dict[tuple[Any, ...], Sequence[Any]] = {}
+        self.known: dict[tuple[Any, ...], Any] = {}
+        self.count: dict[str, int] = {}
+
+    def pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...] = ()) -> Any:
+        """The expression without any reduction. scope: the axes around it, output axes first; guards: where it is needed at all."""
+        if guards and inside_everywhere(e):
+            guards = ()
+        key = (e, scope, guards)
+        if key not in self.known:
+            self.known[key] = self._pointwise(e, scope, guards)
+        return self.known[key]
+
+    def _pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
+        match e:
+            case Reduce():
+                inner = self.inside(e, scope, guards)
+                return self.hoisted(inner, scope, guards)
+            case Select(condition, then, otherwise):
+                chosen = self.pointwise(condition, scope, guards)
+                a = self.pointwise(then, scope, (*guards, chosen))
+                b = self.pointwise(otherwise, scope, (*guards, Unary("not", chosen)))
+                return e if (chosen, a, b) == (condition, then, otherwise) else Select(chosen, a, b)
+            case Expr():
+                return e.map_children(lambda child: self.pointwise(child, scope, guards) if isinstance(child, Expr) else child)
+            case _:
+                return e
+
+    def inside(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Reduce:
+        """A reduction whose values and condition are pointwise."""
+        own = (*(a for a in scope if a not in e.axes), *e.axes)
+        condition = None if e.condition is None else self.pointwise(e.condition, own, guards)
+        within = guards if condition is None else (*guards, condition)
+        values = tuple(self.pointwise(v, own, within) for v in e.values)
+        return Reduce(e.combiner, values, e.axes, condition, e.member)
+
+    def hoisted(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Read:
+        values, condition = e.values, e.condition
+        # Standing alone, the reduction loses the guards around it: it takes those along that its reads need.
+        if guards and not inside_everywhere(e):
+            for guard in guards:
+                values, kept = restrict(values, guard, e.combiner)
+                condition = kept if condition is None else condition if kept is None else Binary("and", kept, condition)
+            values = tuple(cast(v, x.dtype) for v, x in zip(values, e.combiner.left, strict=True))
+        alone = Reduce(e.combiner, values, e.axes, condition, 0)
+        depends = free_axes(alone)
+        axes = tuple(a for a in scope if a in depends)
+        key = (alone, axes)
+        if key not in self.made:
+            self.made[key] = self.make(self.fresh(e.combiner.name), e.combiner, values, axes, e.axes, condition)
+        return Read(self.made[key][e.member], axes)
+
+    def fresh(self, kind: str) -> str:
+        number = self.count[kind] = self.count.get(kind, 0) + 1
+        return f"{self.name}_{kind}" + (f"_{number}" if number > 1 else "")
+
+
+def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
+    """The expression, with parts of it as definitions of their own if it is too long or too deep.
+
+    If it is longer than MOST_SHARED written out, these are the parts that occur in several places; if its operations are nested deeper
+    than DEEPEST, those of half that depth. They are called NAME_part_0, NAME_part_1, ... and `define` makes them in the type of their
+    work, so that nothing is rounded. Conditions and small integers are never parts, nor is what only a condition keeps in a tensor.
+    """
+    parts = [e for e in expression.upwards(leaves=(Read, Pad)) if isinstance(e, Expr)]  # those of a part before it
+    long = max(map(size, parts)) > MOST_SHARED
+    deep = max(map(depth, parts)) > DEEPEST
+    if not long and not deep:
+        return expression
+    uses = Counter(c for e in parts for c in e.children() if isinstance(c, Expr))
+    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
+    free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
+    known: dict[Expr, Expr] = {}
+
+    def may_be_named(e: Expr) -> bool:
+        kinds = {type(c) for v in (e.values if isinstance(e, Reduce) else (e,)) for c in v.walk()}
+        exact = e.dtype.is_float or (e.dtype.is_integer and e.dtype.bits >= 32)
+        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
+
+    def wanted(e: Expr, made: Expr) -> bool:
+        if isinstance(made, Reduce):
+            return len(made.values) == 1
+        return (long and uses[e] > 1 and size(made) > LEAST_PART) or (deep and depth(made) > DEEPEST // 2)
+
+    def named(e: Expr) -> Expr:
+        own = tuple(a for a in axes if a in free_axes(e))
+        return cast(Read(define(next(free_names), cast(e, work_type(e.dtype)), *own), own), e.dtype)
+
+    for e in parts:
+        made = e
+        if not isinstance(e, (Read, Pad)):  # their indices stay, whose values keep them inside their tensors
+            made = e.map_children(lambda c: known[c] if isinstance(c, Expr) else c)
+        known[e] = named(made) if wanted(e, made) and may_be_named(made) else made
+    return known[expression]
+
+
+_SIZES: dict[Expr, int] = {}
+
+
+def size(expr: Expr) -> int:
+    """The operations of an expression, written out: a part that stands in several places counts in each of them."""
+    found = _SIZES.get(expr)
+    if found is None:
+        found = _SIZES[expr] = 1 + sum(size(c) for c in expr.children() if isinstance(c, Expr))
+    return found
+
+
+_DEPTHS: dict[Expr, int] = {}
+
+
+def depth(expr: Expr) -> int:
+    """How many operations of an expression are inside each other."""
+    found = _DEPTHS.get(expr)
+    if found is None:
+        found = _DEPTHS[expr] = 1 + max((depth(c) for c in expr.children() if isinstance(c, Expr)), default=0)
+    return found

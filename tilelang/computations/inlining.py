@@ -1,0 +1,150 @@
+"""How long values become when the definitions that they read are written out in them, and which of these to keep in memory instead.
+
+A pointwise definition that no step places is substituted wherever it is read. Where each of a chain of definitions reads the one before
+several times, as stencils do, the last one would be written out exponentially often; where the chain is long, its operations are inside
+each other deeper than Python's stack lets the compiler go. Counts are of the nodes of expressions, as trees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.computations.elaborate import DEEPEST
+from tilelang.core.expr import Expr, Read
+from tilelang.errors import Refusal
+
+MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
+# Construction keeps operands of a value in memory where the value, written out, has more than KEPT_OPERATIONS operations and either
+# KEPT_GROWTH times as many as the definitions in it have, each counted once, or more than LONGEST.
+KEPT_OPERATIONS = 256
+KEPT_GROWTH = 4
+LONGEST = 1 << 10
+KEPT_DEEPEST = 160  # construction keeps the operands of what would have more
+
+
+def check_written_out(computation: Computation, kept: Collection[str]) -> None:
+    """Refuses a value that is too long, or too deep, once all definitions but `kept` are written out in it."""
+    known: dict[Tensor, Extent] = {}
+    for definition in computation.definitions:
+        own = _extents(definition, {})
+        for tensor, found, alone in zip(definition.tensors, _extents(definition, known), own, strict=True):
+            inlined = "once the definitions that it reads are substituted"
+            if alone.size > MOST_OPERATIONS:
+                message = f"a value of {tensor.name} has {alone.size:,} operations, but at most {MOST_OPERATIONS:,} are allowed"
+                mend = "use tl.define to name the parts that it uses several times"
+                raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
+            if found.size > MOST_OPERATIONS:
+                message = (
+                    f"a value of {tensor.name} has {found.size:,} operations {inlined}; at most {MOST_OPERATIONS:,} are allowed"
+                )
+                mend = f"compute a definition that is read several times, as in `compute {_dearest(definition, known).name} in global`"
+                raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
+            if found.depth > max(DEEPEST, alone.depth):
+                message = (
+                    f"a value of {tensor.name} has {found.depth:,} nested operations {inlined}, but at most {DEEPEST} are allowed"
+                )
+                mend = f"compute one of these in memory, as in `compute {_deepest(definition, known).name} in global`"
+                raise Refusal("value-too-deep", message, span=tensor.span, mend=mend)
+            if tensor.name not in kept and definition.reduction is None:
+                known[tensor] = found
+
+
+def kept_in_memory(computation: Computation) -> tuple[str, ...]:
+    """The definitions that construction computes in memory of their own, so that no value grows exponentially, nor too deep; outputs
+    stay.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=64)
+    >>> u = tl.input("X", tl.float32, i)
+    >>> for step in range(6):
+    ...     u = tl.define(f"u{step}", u[i] + tl.pad(u[i + 1], 0) + tl.pad(u[i - 1], 0), i)
+    >>> kept_in_memory(tl.computation("c", u))
+    ('u2',)
+    """
+    found: tuple[str, ...] | None = computation.__dict__.get("kept_in_memory")
+    if found is None:
+        found = computation.__dict__["kept_in_memory"] = _kept(computation)
+    return found
+
+
+def _kept(computation: Computation) -> tuple[str, ...]:
+    known: dict[Tensor, Extent] = {}
+    own: dict[Definition, int] = {}
+    kept: list[str] = []
+    reads = {d: _reads(d) for d in computation.definitions}
+    for definition in computation.definitions:
+        found, own[definition] = _extents(definition, known), sum(e.size for e in _extents(definition, {}))
+        size = max(e.size for e in found)
+        gone: list[Tensor] = []
+        if size > KEPT_OPERATIONS and size > min(
+            LONGEST, KEPT_GROWTH * sum(own[d] for d in _written_in(definition, known, reads))
+        ):
+            gone = _read_twice(definition, known)
+        if max(e.depth for e in found) > KEPT_DEEPEST:
+            gone += [
+                t for t in dict.fromkeys(reads[definition]) if t in known and t not in gone and known[t].depth > KEPT_DEEPEST // 2
+            ]
+        for tensor in gone:
+            if tensor not in computation.outputs:
+                del known[tensor]
+                kept.append(tensor.name)
+        if gone:
+            found = _extents(definition, known)
+        if definition.reduction is None:
+            known.update(zip(definition.tensors, found, strict=True))
+    return tuple(kept)
+
+
+class Extent(NamedTuple):
+    """The operations of a value, and how many of them are inside each other."""
+
+    size: int
+    depth: int
+
+
+def _extents(definition: Definition, known: dict[Tensor, Extent]) -> list[Extent]:
+    """The extent of each value, with those of what it reads. known: the extents of tensors that are written out."""
+    memo: dict[Expr, Extent] = {}
+
+    def extent(e: Expr) -> Extent:
+        if e not in memo:
+            below = [extent(c) for c in e.children() if isinstance(c, Expr)]
+            size, depth = 1 + sum(b.size for b in below), 1 + max((b.depth for b in below), default=0)
+            if isinstance(e, Read) and e.tensor in known:  # its indices take the place of axes in what is written out
+                size, depth = size + known[e.tensor].size, (depth if depth > 2 else 0) + known[e.tensor].depth
+            memo[e] = Extent(size, depth)
+        return memo[e]
+
+    return [extent(v) for v in definition.values]
+
+
+def _reads(definition: Definition) -> list[Tensor]:
+    """The tensors that a definition reads, each as often as it does."""
+    return [e.tensor for v in definition.values for e in v.walk() if isinstance(e, Read)]
+
+
+def _read_twice(definition: Definition, known: dict[Tensor, Extent]) -> list[Tensor]:
+    found = [t for t in _reads(definition) if t in known]
+    return [t for t in dict.fromkeys(found) if found.count(t) > 1 or known[t].size > KEPT_OPERATIONS]
+
+
+def _dearest(definition: Definition, known: dict[Tensor, Extent]) -> Tensor:
+    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t].size, default=definition.tensors[0])
+
+
+def _deepest(definition: Definition, known: dict[Tensor, Extent]) -> Tensor:
+    return max((t for t in _reads(definition) if t in known), key=lambda t: known[t].depth, default=definition.tensors[0])
+
+
+def _written_in(definition: Definition, known: dict[Tensor, Extent], reads: dict[Definition, list[Tensor]]) -> list[Definition]:
+    """A definition and all that are written out in it, each once. reads: what `_reads` gives."""
+    seen: dict[Definition, None] = {definition: None}
+    waiting = [definition]
+    while waiting:
+        for tensor in reads[waiting.pop()]:
+            if tensor in known and tensor.definition is not None and tensor.definition not in seen:
+                seen[tensor.definition] = None
+                waiting.append(tensor.definition)
+    return list(seen)

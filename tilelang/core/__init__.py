@@ -1,0 +1,1 @@
+"""Expressions, element types, layouts: the values that everything else is made of."""

@@ -1,0 +1,113 @@
+"""What instructions work on: operands, and the queues that their copies complete in."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tilelang.core import dtype as dt
+from tilelang.core.dtype import DType
+from tilelang.core.expr import Axis, Expr, Read, as_expr, by_names
+from tilelang.core.layout import Layout
+from tilelang.core.node import Node, node
+from tilelang.errors import ComputationError, brief
+from tilelang.instructions.fragment import Fragment
+
+
+@dataclasses.dataclass(frozen=True)
+class Operand:
+    """An operand: indexable in the meaning, `A[m, k]`. No node: whoever walks an expression stops at the tensors it reads.
+
+    dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
+    fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
+    layouts: where `fragment` is None, the layouts of a whole region that the operand's descriptor can say; none: row-major.
+    alignment_bytes: of every address that a lane supplies. neighbours: how many threads in a row, by their number in the block,
+    must write one behind the other where they issue it together (0: each where it likes).
+    """
+
+    name: str
+    dtypes: tuple[DType, ...]
+    memory: str
+    dims: tuple[Axis, ...]
+    fragment: Fragment | None = None
+    layouts: tuple[Layout, ...] = ()
+    alignment_bytes: int = 0
+    neighbours: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        return self.dtypes[0]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(a.extent for a in self.dims)
+
+    def __getitem__(self, indices: Any) -> Expr:
+        given = indices if isinstance(indices, tuple) else (indices,)
+        return Read(self, tuple(as_expr(i) for i in given))
+
+
+def operand(
+    name: str,
+    dtype: Any,
+    memory: Any,
+    *dims: Axis,
+    fragment: Fragment | None = None,
+    layouts: Iterable[Layout] = (),
+    alignment_bytes: int = 0,
+    neighbours: int = 0,
+) -> Operand:
+    """An operand of an instruction; dtype is one element type or several of one size, memory a name or a Memory.
+
+    Raises ComputationError: types of several sizes, no type.
+    """
+    dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
+    if len({t.bits for t in dtypes}) != 1:
+        raise ComputationError(
+            "operand-types", f"`{name}`: {dtypes} are not types of the same size", mend="define one instruction for each size"
+        )
+    for d in dims:
+        if not isinstance(d, Axis):
+            raise ComputationError(
+                "not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="use an axis, as in tl.axes(m=16)"
+            )
+    dims = tuple(map(by_names, dims))
+    return Operand(name, dtypes, name_of(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
+
+
+@node
+class Queue(Node):
+    """What a family of instructions completes in, group by group and in order. The texts are statements, per dialect.
+
+    begin: before a group, for what this thread has in registers; publish: by who wrote to shared memory what the instructions read
+    there. commit: closes a group; wait: until at most {pending} of the latest groups are unfinished.
+    """
+
+    name: str
+    begin: tuple[tuple[str, str], ...] = ()
+    publish: tuple[tuple[str, str], ...] = ()
+    commit: tuple[tuple[str, str], ...] = ()
+    wait: tuple[tuple[str, str], ...] = ()
+
+
+def queue(
+    name: str,
+    begin: Mapping[str, str] | None = None,
+    publish: Mapping[str, str] | None = None,
+    commit: Mapping[str, str] | None = None,
+    wait: Mapping[str, str] | None = None,
+) -> Queue:
+    """A family of instructions that complete in order: see Queue."""
+    texts = (tuple(sorted((text or {}).items())) for text in (begin, publish, commit, wait))
+    return Queue(name, *texts)
+
+
+def name_of(value: Any) -> str:
+    """The name of a memory or of a level, which may be given by its name."""
+    name = getattr(value, "name", value)
+    if not isinstance(name, str):
+        raise ComputationError(
+            "not-a-memory", f"{brief(value)} is not a memory or level", mend="use tl.register, tl.thread, or such a name"
+        )
+    return name

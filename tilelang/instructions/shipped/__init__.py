@@ -1,0 +1,5 @@
+"""Shipped instruction definitions, one module per family, loaded when a name is not found among those defined so far.
+
+Each module defines its instructions with `tl.instruction` exactly as a user does; nothing in the compiler names one. What a profile has
+to list for an instruction to be used stands in its `needs`.
+"""

@@ -1,0 +1,332 @@
+"""Levels, memories, and what a device can hold and do: the profile (profile_files.py reads it from TOML).
+
+`Level` and `Memory` are names that a schedule uses, an open set: only a profile says which of them a device has, how large they are
+and who owns them. Nothing in the compiler asks which vendor made a device: it asks the profile. A profile is frozen; what a driver
+learns at run time is merged by `with_queried`, which gives a new one. A number's origin is kept in `sources`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn
+
+from tilelang.core.dtype import DType
+from tilelang.core.lazy import cached_property
+from tilelang.core.node import Node, node
+from tilelang.errors import Refusal
+from tilelang.profiles.toml_schema import near
+from tilelang.renamed import moved
+
+SHIPPED = "shipped: "  # how the source of a number begins that a measured profile has from a shipped one
+QUERIED = "queried from the device"
+
+
+@node
+class Level(Node):
+    """A level of the machine that executes specs: `tl.block`, `tl.warp`, ... Equal by name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@node
+class Memory(Node):
+    """A memory that a tensor can be resident in: `tl.shared`, `tl.register`, ... Equal by name."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+kernel_level, cluster, block = Level("kernel"), Level("cluster"), Level("block")
+warpgroup, warp, thread = Level("warpgroup"), Level("warp"), Level("thread")
+register, shared, global_, image = Memory("register"), Memory("shared"), Memory("global"), Memory("image")
+l1, l2 = Memory("l1"), Memory("l2")  # caches: a load into one is a prefetch
+
+# From the widest to the narrowest. A profile may name others; these keep this order wherever they occur.
+LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
+
+
+@dataclasses.dataclass(frozen=True)
+class LevelFacts:
+    """One level of a device. threads: how many threads one unit has (None: the schedule decides, up to `max_threads`).
+
+    max_count: units of this level in one unit of the next wider level that exists (None: no limit known). lockstep: the threads of
+    a unit run together as hardware, so that an instruction may need all of them; False where the units are only a numbering. Nothing
+    is ordered by it: what one thread of a unit writes, another reads behind a barrier, for warps may go apart (NVIDIA, since Volta).
+    """
+
+    name: str
+    threads: int | None = None
+    max_threads: int | None = None
+    max_count: int | None = None
+    lockstep: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryFacts:
+    """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
+
+    banks of bank_bytes each (0: none), which serve as many lanes at once as their accesses fill; wide_read_lanes: the lanes of a read
+    of 16 bytes in the order in which they are served, over and over (empty: in their own order). line_bytes: what one access brings
+    near; transaction_bytes: the least that moves. cache: a memory without addresses; a load into it is a prefetch. ways: the places
+    of a cache that one line may take (None: unknown).
+    """
+
+    name: str
+    owner: str
+    capacity_bytes: int | None = None
+    banks: int = 0
+    bank_bytes: int = 4
+    wide_read_lanes: tuple[int, ...] = ()
+    line_bytes: int = 0
+    transaction_bytes: int = 0
+    cache: bool = False
+    ways: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A measured relation, kept whole: `points` of x, ascending, and y. x, y: what they are, their unit in the name."""
+
+    name: str
+    x: str
+    y: str
+    points: tuple[tuple[float, float], ...]
+
+    def at(self, x: float) -> float:
+        """The value at x: between two points in proportion to the logarithm of x, beyond the ends the value there.
+
+        >>> Curve("reads", "footprint_bytes", "gb_per_s", ((1024.0, 100.0), (4096.0, 50.0))).at(2048)
+        75.0
+        """
+        after = bisect.bisect_left(self.points, (x, -math.inf))
+        if after == 0 or after == len(self.points):
+            return self.points[min(after, len(self.points) - 1)][1]
+        (x0, y0), (x1, y1) = self.points[after - 1], self.points[after]
+        return y0 + (y1 - y0) * math.log(x / x0) / math.log(x1 / x0)
+
+
+@dataclasses.dataclass(frozen=True)
+class Profile:
+    """What a device can hold and do.
+
+    architecture: what compilers call it, "sm_80" or "gfx90a" (None: its driver compiles). levels: from the widest to the narrowest.
+    vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most lanes of a vector in the code dialect.
+    registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per thread may be addressed as named
+    registers before a walk over them is refused. async_copy_bytes: the sizes that the device can copy from global to shared memory
+    by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
+    step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
+    grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
+    are limited). capabilities, instructions: names. processors: whose numbers these are, each as vendor,
+    family (`*`: any) and model. rates: measured numbers, their unit in the name. curves: measured relations. unmeasured: aspects
+    that `tilelang profile` has not measured yet, in a file that it writes. sources: where a number comes from, by its path in the
+    file.
+    """
+
+    name: str
+    description: str
+    dialects: tuple[str, ...]
+    levels: tuple[LevelFacts, ...]
+    memories: tuple[MemoryFacts, ...]
+    vector_bytes: tuple[int, ...]
+    max_vector_lanes: int
+    registers_per_thread: int
+    unrolled_register_elements: int
+    architecture: str | None = None
+    compute_units: int | None = None
+    async_copy_bytes: tuple[int, ...] = ()
+    zero_copy_host: bool = False
+    role_registers: tuple[int, ...] = ()
+    block_registers: int | None = None
+    grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
+    grid_threads_max: int | None = None
+    capabilities: tuple[str, ...] = ()
+    instructions: tuple[str, ...] = ()
+    processors: tuple[str, ...] = ()
+    rates: tuple[tuple[str, float], ...] = ()
+    curves: tuple[Curve, ...] = ()
+    unmeasured: tuple[str, ...] = ()
+    sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        return tuple(found.name for found in self.levels)
+
+    @property
+    def memory_names(self) -> tuple[str, ...]:
+        return tuple(found.name for found in self.memories)
+
+    @property
+    def lockstep(self) -> bool:
+        """Whether threads of some level run together as hardware; where not, a block is a task of a core with vectors."""
+        return any(level.lockstep for level in self.levels)
+
+    def has_level(self, level: Level | str) -> bool:
+        return _name(level) in self.level_names
+
+    def has_memory(self, memory: Memory | str) -> bool:
+        return _name(memory) in self.memory_names
+
+    def level(self, level: Level | str) -> LevelFacts:
+        """The facts of a level; raises Refusal `unknown-level` where the device has none of that name."""
+        found = next((facts for facts in self.levels if facts.name == _name(level)), None)
+        return found or _unknown(self, "level", _name(level), self.level_names)
+
+    def memory(self, memory: Memory | str) -> MemoryFacts:
+        """The facts of a memory; raises Refusal `unknown-memory` where the device has none of that name."""
+        found = next((facts for facts in self.memories if facts.name == _name(memory)), None)
+        return found or _unknown(self, "memory", _name(memory), self.memory_names)
+
+    @property
+    def warp_size(self) -> int:
+        """Threads of a warp; 1 where the device has none."""
+        return (self.level("warp").threads or 1) if self.has_level("warp") else 1
+
+    @property
+    def max_block_threads(self) -> int:
+        return self.level("block").max_threads or 1
+
+    @property
+    def async_copy(self) -> bool:
+        """Whether the device copies from global to shared memory by itself."""
+        return bool(self.async_copy_bytes)
+
+    def most_blocks(self, threads: int) -> int:
+        """The most blocks of so many threads along the first dimension of a grid; those of nothing have none."""
+        threads = max(1, threads)
+        return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
+
+    def most_registers(self, threads: int) -> int:
+        """The most registers that each thread of a block can have. Whole units of the widest level get them, in equal shares."""
+        if self.block_registers is None:
+            return self.registers_per_thread
+        together, step = max(f.threads or 1 for f in self.levels), self.role_registers[2] if self.role_registers else 1
+        return min(self.registers_per_thread, self.block_registers // (-(-max(1, threads) // together) * together) // step * step)
+
+    def tells_apart(self, rounds: Sequence[int]) -> bool:
+        """Whether blocks, so many along each of some axes, get a dimension of the grid for each axis, the first one for the last; else
+        they are numbered in the first."""
+        return len(rounds) <= 3 and all(n <= most for n, most in zip(rounds[-2::-1], self.grid_max[1:], strict=False))
+
+    def vector_lanes(self, type: DType) -> tuple[int, ...]:
+        """The lane counts of one vector access of elements of this type, ascending; 1 is always among them."""
+        wide = {w // type.bytes for w in self.vector_bytes if w % type.bytes == 0 and w // type.bytes <= self.max_vector_lanes}
+        return tuple(sorted(wide | {1}))
+
+    def can(self, capability: str) -> bool:
+        """Whether a capability, or an instruction, of that name is listed; `async_copy` follows from the copy sizes."""
+        return self.async_copy if capability == "async_copy" else capability in (*self.capabilities, *self.instructions)
+
+    def rate(self, name: str) -> float | None:
+        """A measured number; None where it is unknown."""
+        return self._rate_of.get(name)
+
+    def curve(self, name: str) -> Curve | None:
+        """A measured relation; None where it is unknown."""
+        return next((curve for curve in self.curves if curve.name == name), None)
+
+    def source(self, path: str) -> str | None:
+        """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
+        return self._source_of.get(path)
+
+    @cached_property
+    def _rate_of(self) -> Mapping[str, float]:
+        return dict(self.rates)
+
+    @cached_property
+    def _source_of(self) -> Mapping[str, str]:
+        return dict(self.sources)
+
+    def assumed(self, path: str) -> bool:
+        """Whether a number is only of the right order, by its path: schedules are compared by it, no time is promised."""
+        return (self.source(path) or "").removeprefix(SHIPPED).startswith("assumed")
+
+    def with_queried(
+        self,
+        *,
+        name: str | None = None,
+        max_block_threads: int | None = None,
+        shared_bytes: int | None = None,
+        global_bytes: int | None = None,
+        line_bytes: int | None = None,
+        compute_units: int | None = None,
+        zero_copy_host: bool | None = None,
+        architecture: str | None = None,
+        memories: Mapping[str, Mapping[str, int]] | None = None,
+        rates: Mapping[str, float] | None = None,
+        source: str = "queried",
+        same_model: bool = False,
+    ) -> Profile:
+        """The profile with what the driver said in place of what the file says; None leaves a number as it is. Rates that all compute
+        units have together follow their number. memories: fields of memories, by name; rates: in place of the profile's. same_model:
+        the profile was measured on such a device, whatever name its architecture has."""
+        changed: list[str] = []
+
+        def put(path: str, facts: Any, **values: Any) -> Any:
+            known = {k: v for k, v in values.items() if v is not None}
+            changed.extend(f"{path}{k}" for k in known)
+            return dataclasses.replace(facts, **known)
+
+        levels = tuple(put("levels.block.", f, max_threads=max_block_threads) if f.name == "block" else f for f in self.levels)
+        wanted: dict[str, dict[str, int | None]] = {
+            "shared": {"capacity_bytes": shared_bytes},
+            "global": {"capacity_bytes": global_bytes, "line_bytes": line_bytes},
+        }
+        for memory, fields in (memories or {}).items():
+            wanted.setdefault(memory, {}).update(fields)
+        held = tuple(put(f"memories.{f.name}.", f, **wanted.get(f.name, {})) for f in self.memories)
+        changed.extend(f"rates.{rate}" for rate in rates or {})
+        top: Profile = put(
+            "", self, name=name, compute_units=compute_units, zero_copy_host=zero_copy_host, architecture=architecture
+        )
+        sources = tuple(sorted({**dict(self.sources), **dict.fromkeys(changed, source)}.items()))
+        merged: Profile = dataclasses.replace(
+            top,
+            levels=levels,
+            memories=held,
+            sources=sources,
+            rates=tuple(sorted((dict(self.rates) | dict(rates or {})).items())),
+        )
+        newer = not same_model and self.architecture not in (None, merged.architecture)
+        same = merged.compute_units == self.compute_units and not newer
+        return merged if same else merged._of_another(self, newer)
+
+    def _of_another(self, like: Profile, newer: bool) -> Profile:
+        """The profile with the rates that another device's units have together, so many times as there are units here. newer: these are
+        of another kind. What units of one kind compute follows from their number; what memory gives here nobody knows, so that it is
+        assumed."""
+        factor = (self.compute_units or 1) / (like.compute_units or self.compute_units or 1)
+        certain = like.compute_units is not None and not newer
+        units = {f"rates.{name}": name for name, _ in self.rates} | {f"curves.{c.name}.points": c.y for c in self.curves}
+        together = {path: unit for path, unit in units.items() if "gflop" in unit or "gb_per_s" in unit}
+        sources = dict(self.sources)
+        for path, unit in together.items():
+            how = "derived" if certain and "gflop" in unit else "assumed"
+            sources[path] = f"{how}: {factor:g} times what {like.description} has: {sources.get(path, 'nobody says why')}"
+        rates = tuple((name, y * factor if f"rates.{name}" in together else y) for name, y in self.rates)
+        curves = tuple(
+            dataclasses.replace(c, points=tuple((x, y * factor) for x, y in c.points))
+            if f"curves.{c.name}.points" in together
+            else c
+            for c in self.curves
+        )
+        return dataclasses.replace(self, rates=rates, curves=curves, sources=tuple(sorted(sources.items())))
+
+
+def _name(value: Level | Memory | str) -> str:
+    return value if isinstance(value, str) else value.name
+
+
+def _unknown(profile: Profile, what: str, name: str, known: Sequence[str]) -> NoReturn:
+    raise Refusal(f"unknown-{what}", f"the profile `{profile.name}` has no {what} `{name}`", mend=near(name, known))
+
+
+_PROFILE_FILES = ("load_profile", "parse_profile", "profile_for", "profiles_for", "read_profile", "shipped_profiles")
+__getattr__ = moved(__name__, dict.fromkeys(_PROFILE_FILES, "tilelang.profiles.files"))

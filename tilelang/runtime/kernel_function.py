@@ -1,0 +1,184 @@
+"""`@tl.kernel`: a Python function of tensors as a kernel, compiled for the shapes and types of the arrays it is called with."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
+
+from tilelang.computations.arguments import as_array
+from tilelang.computations.computation import Computation, Tensor, computation, input
+from tilelang.core.dtype import DType
+from tilelang.errors import ComputationError, brief, counted
+from tilelang.lowering.drivers import interface as drivers
+from tilelang.runtime.kernel import Kernel, check_trials, compile
+from tilelang.schedules.schedule import Schedule
+
+
+class KernelFunction:
+    """What `@tl.kernel` makes of a function: call it with arrays, or look at the kernels that it compiles.
+
+    It keeps one Kernel for each combination of shapes, types and constants that it was called with.
+    """
+
+    __name__: str
+    __qualname__: str
+
+    def __init__(self, function: Callable[..., Any], trials: int = 0) -> None:
+        check_trials(trials)
+        if not callable(function) or not hasattr(function, "__qualname__") or isinstance(function, KernelFunction):
+            raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="write @tl.kernel above a def")
+        functools.update_wrapper(self, function)
+        self._taken = _signature(function)
+        self._function, self._trials = function, trials
+        self._kernels: dict[Any, Kernel] = {}
+        self._called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """The kernels compiled so far, in the order in which they were needed."""
+        return tuple(self._kernels.values())
+
+    def compile(self, *arrays: Any, **named: Any) -> Kernel:
+        """The kernel for arrays of these shapes and types, compiled but not run: for its `source`, its `schedule`, `explain`.
+
+        The arguments are those of a call, without `out`. Raises what a call would raise.
+        """
+        return self._found(arrays, named)[0]
+
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """Runs the kernel for these arrays, compiled in the first call for their shapes and types. Returns the outputs."""
+        alike = _alike(arrays) if not named else None
+        try:
+            found = self._called.get(alike)
+        except TypeError:  # of a kind that has no hash
+            alike = found = None
+        if found is not None:
+            return found(*arrays, out=out)
+        found, given = self._found(arrays, named)
+        if alike is not None and len(arrays) == len(given):
+            self._called[alike] = found
+        return found(*given, out=out)
+
+    def _found(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Kernel, list[Any]]:
+        """The kernel for the arguments of a call, and the arrays among these."""
+        taken, function = self._taken, self._function
+        bound = _bound(taken, function.__name__, arrays, named)
+        constants = {n: v for n, v in bound.arguments.items() if _is_constant(taken.parameters[n], v)}
+        names = [n for n in bound.arguments if n not in constants]
+        where = [drivers.of_array(bound.arguments[n]) for n in names]
+        given = [
+            as_array(n, bound.arguments[n]) if on is None else bound.arguments[n] for n, on in zip(names, where, strict=True)
+        ]
+        facts = [(a.shape, a.dtype) if on is None else drivers.load(on).describe(a) for a, on in zip(given, where, strict=True)]
+        dialect = next((on for on in where if on is not None), None)
+        key = (dialect, *((n, type(v), repr(v)) for n, v in constants.items()), *((shape, str(type)) for shape, type in facts))
+        found = self._kernels.get(key)
+        if found is None:
+            for n, (shape, dtype) in zip(names, facts, strict=True):
+                dims: dict[str, Any] = {f"{n}_{d}": int(e) for d, e in enumerate(shape)}
+                bound.arguments[n] = input(n, dtype, **dims)
+            made = function(*bound.args, **bound.kwargs)
+            if not isinstance(made, (Schedule, Tensor, Computation)):
+                made = computation(function.__name__.strip("<>"), made)
+            found = self._kernels[key] = compile(made, dialect, trials=self._trials)
+        return found, given
+
+    def __getattr__(self, name: str) -> Any:
+        """What one kernel has is looked for at the wrong place: there may be several."""
+        if name.startswith("_") or name not in {*dir(Kernel), *Kernel.__annotations__}:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+        called, taken = self._function.__name__, ", ".join(self._taken.parameters)
+        message = (
+            f"{called} has a kernel for each kind of arguments: {called}.compile({taken}).{name}, or {called}.kernels[0].{name}"
+        )
+        raise AttributeError(message, name=name, obj=self)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as a function: by its name
+
+    def __repr__(self) -> str:
+        return f"<kernel function {self.__qualname__}{self._taken}: {counted(len(self._kernels), 'kernel')}>"
+
+
+@overload
+def kernel(function: Callable[..., Any], *, trials: int = 0) -> KernelFunction: ...
+@overload
+def kernel(function: None = None, *, trials: int = 0) -> Callable[[Callable[..., Any]], KernelFunction]: ...
+def kernel(
+    function: Callable[..., Any] | None = None, *, trials: int = 0
+) -> KernelFunction | Callable[[Callable[..., Any]], KernelFunction]:
+    """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
+
+    The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
+    them, or a Schedule. A parameter with a default may be a constant: it, or the number, the type or the tuple that is given, is part
+    of the kernel.
+    trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
+
+    >>> import numpy as np, tilelang as tl
+    >>> @kernel
+    ... def doubled(x):
+    ...     i = tl.axes(i=x.shape[0])
+    ...     return tl.define("y", 2 * x[i], i)
+    >>> doubled(np.arange(3, dtype=np.int32)).tolist()
+    [0, 2, 4]
+    >>> doubled.compile(np.arange(3, dtype=np.int32)).computation.name
+    'y'
+    """
+    if function is None:
+        check_trials(trials)
+        return functools.partial(KernelFunction, trials=trials)
+    return KernelFunction(function, trials)
+
+
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    """What a function takes. Raises ComputationError where that is not a parameter for each array."""
+    taken = inspect.signature(function)
+    for name, p in taken.parameters.items():
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            stars = "*" if p.kind == p.VAR_POSITIONAL else "**"
+            message = f"{function.__name__} takes {stars}{name}, but each array of a kernel needs a name"
+            raise ComputationError("not-a-function", message, mend="use one parameter for each array, and defaults for constants")
+    inside = getattr(function, "__qualname__", "").rpartition(".")[0]
+    if inside and not inside.endswith("<locals>") and next(iter(taken.parameters), "") in ("self", "cls"):
+        mend = "use a function outside the class, or write @staticmethod above @tl.kernel"
+        raise ComputationError(
+            "not-a-function", f"{function.__qualname__} is a method, whose first parameter is not an array", mend=mend
+        )
+    return taken
+
+
+def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments:
+    """The arguments of a call by their parameters, defaults among them. Raises ComputationError where one lacks or is too many."""
+    try:
+        bound = taken.bind(*arrays, **named)
+    except TypeError:
+        every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
+        got = counted(len(arrays), "array") + (f" and {', '.join(named)}" if named else "")
+        mend = "pass one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
+        raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
+    bound.apply_defaults()
+    return bound
+
+
+def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
+    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is not an array."""
+    return parameter.default is not parameter.empty and _is_written_down(value)
+
+
+def _is_written_down(value: Any) -> bool:
+    """Whether a value is not an array and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
+    import numpy as np
+
+    if isinstance(value, (tuple, list)):
+        return all(_is_written_down(v) for v in value)
+    return isinstance(value, (bool, int, float, str, np.generic, DType, type(None)))
+
+
+def _alike(arrays: tuple[Any, ...]) -> Any:
+    """What is equal for arrays of one kind, shape, type and device; None where one of them does not say."""
+    try:
+        return tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
+    except AttributeError:
+        return None

@@ -1,0 +1,103 @@
+"""Which shipped profile stands in for a processor that was not measured, and the caches that the system reports in place of its own.
+
+Pure functions of what was read: `Seen` is what lowering/drivers/processor.py finds, so that tests pass in what other machines say. A
+number that the system does not know is 0, and leaves the profile's as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from tilelang.profiles.profile import QUERIED, Profile
+
+_ARM = "@aarch64"  # of the architecture of a profile for arm64
+_SHARED_LEVEL = 3  # the level of the cache that all cores share, which a profile has as a rate
+
+
+class SeenCache(Protocol):
+    """A cache as one core sees it. shared_by: how many logical processors use it."""
+
+    @property
+    def level(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def ways(self) -> int: ...
+    @property
+    def line_bytes(self) -> int: ...
+    @property
+    def shared_by(self) -> int: ...
+
+
+class Seen(Protocol):
+    """A processor as its system describes it. family, model: the vendor's numbers."""
+
+    @property
+    def machine(self) -> str: ...
+    @property
+    def vendor(self) -> str: ...
+    @property
+    def family(self) -> int: ...
+    @property
+    def model(self) -> int: ...
+    @property
+    def vector_bytes(self) -> int: ...
+    @property
+    def caches(self) -> Sequence[SeenCache]: ...
+
+
+def nearest_to(seen: Seen, profiles: Sequence[Profile]) -> Profile:
+    """The profile for a processor: of its own model; else of its vendor and with vectors as wide, of the nearest model; else with
+    vectors as wide, the one with most rates; else with the nearest width. Those for another machine come last."""
+
+    def key(profile: Profile) -> tuple[float, ...]:
+        foreign = (_ARM in (profile.architecture or "")) != (seen.machine == "arm64")
+        apart = abs(math.log2((seen.vector_bytes or 16) / max(profile.vector_bytes)))
+        models = [_model(text) for text in profile.processors]
+        of_vendor = [(family, model) for vendor, family, model in models if vendor == seen.vendor]
+        if any(family in (seen.family, None) and model == seen.model for family, model in of_vendor):
+            return foreign, 0
+        if apart == 0 and of_vendor:
+            steps = min((abs(seen.family - (family or seen.family)), abs(seen.model - model)) for family, model in of_vendor)
+            return foreign, 1, *steps
+        return foreign, 2, apart, -len(profile.rates)
+
+    return min(profiles, key=key)
+
+
+def by_width(vector_bytes: int, profiles: Sequence[Profile]) -> Profile:
+    """The profile for a processor of which only the vectors' width is known (0: nor that): of the nearest width, with most rates."""
+    width = vector_bytes or 16  # what every processor of 64 bits has
+    return min(profiles, key=lambda p: (abs(math.log2(width / max(p.vector_bytes))), -len(p.rates)))
+
+
+def _model(text: str) -> tuple[str, int | None, int]:
+    """Vendor, family (None: any) and model of an entry of `Profile.processors`."""
+    vendor, family, model = text.rsplit(maxsplit=2)
+    return vendor, None if family == "*" else int(family), int(model)
+
+
+def with_caches(profile: Profile, seen: Seen) -> Profile:
+    """The profile with the caches that the system reports: bytes, ways and lines of those that a core has, and the bytes of what lies
+    between them and memory, for all cores in use together.
+
+    A cache that several cores share counts with a core's share of it.
+    """
+    of_data = {cache.level: cache for cache in seen.caches if cache.kind != "instruction"}
+    threads = max(1, of_data[1].shared_by if 1 in of_data else 1)  # that a core runs at once
+    memories = dict[str, dict[str, int]]()
+    for name in (m.name for m in profile.memories if m.cache and m.owner == "block"):
+        cache = next((c for level, c in of_data.items() if name == f"l{level}"), None)
+        if cache is not None:
+            share = cache.bytes // max(1, cache.shared_by // threads)
+            facts = {"capacity_bytes": share, "ways": cache.ways, "line_bytes": cache.line_bytes}
+            memories[name] = {field: value for field, value in facts.items() if value > 0}
+    rates, last = dict[str, float](), of_data.get(_SHARED_LEVEL)
+    if last is not None and last.bytes:
+        cores = max(1, last.shared_by // threads)
+        rates["l3_bytes"] = float(last.bytes * -(-(profile.compute_units or 1) // cores))
+    return profile.with_queried(memories=memories, rates=rates, source=QUERIED)

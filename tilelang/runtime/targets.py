@@ -1,0 +1,238 @@
+"""What kernels are compiled for: the devices here, and targets, which are a dialect, a profile, and perhaps a device.
+
+`tl.devices` and `tl.target` are these functions. A driver's library is imported when its devices are asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import logging
+import re
+from pathlib import Path
+
+from tilelang.errors import DeviceError
+from tilelang.lowering.drivers import extensions
+from tilelang.lowering.drivers import interface as drivers
+from tilelang.lowering.drivers.interface import Device
+from tilelang.lowering.drivers.processor import Processor, processor
+from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
+from tilelang.lowering.targets.dialects import needs
+from tilelang.options import Options, user_directory
+from tilelang.profiles.files import load_profile, profile_for, profiles_for, read_profile, shipped_profiles
+from tilelang.profiles.profile import QUERIED, Profile
+from tilelang.runtime.nearest_profile import by_width, nearest_to, with_caches
+
+# The drivers that are asked for a device where nothing is said, in this order. OpenCL is not among them: its library takes long to
+# load, and what it finds may be a second name of a device that these have.
+BY_DEFAULT = ("cuda", "hip", "cpu")
+
+
+@dataclasses.dataclass(frozen=True)
+class Target:
+    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only).
+
+    origin: where the profile comes from: "given", "measured" on this device by `tilelang profile`, "partly measured", where
+    aspects are missing, or "shipped", for want of all these.
+    """
+
+    dialect: str
+    profile: Profile
+    device: Device | None = None
+    origin: str = "given"
+
+    def __str__(self) -> str:
+        return f"{self.dialect} for {self.device or self.profile.name}"
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The passes that this target needs beside those of every target: the dialect's, and workarounds for the device's compiler."""
+        return needs(self.dialect, self.device)
+
+
+def devices() -> tuple[Device, ...]:
+    """The devices here, of every driver that is installed: GPUs first, those of OpenCL after the others of their kind.
+
+    Empty where there is none.
+
+    >>> all(device.compute_units > 0 for device in devices())
+    True
+    """
+    found = [device for name in drivers.DRIVERS for device in devices_of(name)[0]]
+    return tuple(sorted(found, key=lambda d: (drivers.KINDS.index(d.kind), d.driver == "opencl")))
+
+
+@functools.cache
+def devices_of(name: str) -> tuple[tuple[Device, ...], DeviceError | None]:
+    """The devices of a driver; without its library none, and the reason."""
+    try:
+        return drivers.load(name).devices(), None
+    except DeviceError as error:
+        return (), error
+
+
+def no_device() -> DeviceError:
+    """The error of a machine without a device that kernels can run on, with the reason where a driver found one and cannot use it."""
+    reasons = [error.message for _, error in map(devices_of, drivers.DRIVERS) if error is not None and error.code == "no-device"]
+    message = "; ".join(["no device was found"] if not reasons else reasons)
+    return DeviceError("no-device", message, mend="run `tilelang devices` to see what is missing")
+
+
+def target(
+    dialect: str | None = None,
+    profile: str | Profile | None = None,
+    device: Device | None = None,
+    options: Options | None = None,
+) -> Target:
+    """A target: "cpu", "cuda", "hip" or "opencl", for a profile, a device, or the best device here.
+
+    The best device is a GPU of CUDA or HIP, else the processor. OpenCL is used where the target, platform or device asks for it.
+    Without a profile, the device has the profile that fits it, with its queried limits. With a profile alone, kernels can be compiled
+    to source, simulated and read, but not run. Without a dialect, it is the device's, else the first that the profile has. What is not
+    given is what `options` say (target, profile, platform, device), else what TILELANG_TARGET, TILELANG_PROFILE, TILELANG_PLATFORM and
+    TILELANG_DEVICE say. A platform or device that `options` name is taken with a profile, too.
+
+    Raises DeviceError where there is no device, no such profile, or the profile is none for the dialect.
+
+    >>> print(target("opencl", profile="simulated"))
+    opencl for simulated
+    """
+    named = options is not None and (options.platform or options.device)
+    options = _with_environment(options)
+    dialect = options.target if dialect is None and device is None else dialect
+    _check_dialect(dialect)
+    if device is not None and not isinstance(device, Device):
+        raise DeviceError("no-such-device", f"device={device!r} is not a device", mend="pass one of tl.devices()")
+    if device is not None and dialect not in (None, device.driver):
+        raise DeviceError("no-such-device", f"{device} runs no {dialect}", mend=f'tl.target("{device.driver}", device=...)')
+    if profile is None and options.profile is not None:
+        profile = options.profile
+    if profile is not None:
+        found = profile if isinstance(profile, Profile) else load_profile(profile)
+        if device is None and named:
+            device = _choose(dialect, options)
+        known = device.driver if device is not None else dialect
+        if known is not None and known not in found.dialects:
+            fitting = [name for name in shipped_profiles() if known in load_profile(name).dialects]
+            message = f"the profile {found.name} is for {' and '.join(found.dialects)}, not for {known}"
+            raise DeviceError("profile-dialect", message, mend=f"use one of the profiles for {known}: {', '.join(fitting)}")
+        return Target(known or found.dialects[0], found, device)
+    return _local_target(device or _choose(dialect, options))
+
+
+def _with_environment(options: Options | None) -> Options:
+    """What the environment says of target, profile, platform and device, but for what options given in Python say."""
+    found = Options.from_environment()
+    if options is None:
+        return found
+    return found.replace(target=options.target, profile=options.profile, platform=options.platform, device=options.device)
+
+
+def _check_dialect(dialect: str | None) -> None:
+    if dialect is None or (isinstance(dialect, str) and dialect in DIALECTS):
+        return
+    if isinstance(dialect, str) and dialect in shipped_profiles():
+        raise DeviceError("unknown-dialect", f"`{dialect}` is a profile, not a target", mend=f'tl.target(profile="{dialect}")')
+    mend = "use one of " + ", ".join(sorted(DIALECTS))
+    raise DeviceError("unknown-dialect", f"the target `{dialect}` does not exist", mend=mend)
+
+
+def _choose(dialect: str | None, options: Options) -> Device:
+    """The best device for a dialect, or for any that is lowered to. Raises DeviceError where there is none."""
+    if dialect is not None:
+        return drivers.load(dialect).choose(options.platform, options.device)
+    if options.platform or options.device:
+        return drivers.fitting(devices(), "device", options.platform, options.device)
+    for name in BY_DEFAULT:
+        if found := devices_of(name)[0]:
+            return found[0]
+    return drivers.load("cpu").choose()  # whose error says why there is none
+
+
+def local_target(profile: str | Profile | None = None, dialect: str | None = None) -> Target:
+    """The target of the best device here, of that dialect if one is named, with another profile if one is given.
+
+    Raises DeviceError where there is no device.
+    """
+    options = Options.from_environment()
+    dialect = dialect or options.target
+    _check_dialect(dialect)
+    return target(profile=profile, device=_choose(dialect, options))
+
+
+@functools.cache
+def _local_target(device: Device) -> Target:
+    path = measured_path(device)
+    try:
+        if path.exists():
+            found = read_profile(path)
+            return _queried(found, device, "partly measured" if found.unmeasured else "measured")
+    except DeviceError as damaged:
+        message = "what was measured of %s is passed over: %s; `tilelang profile` measures it anew"
+        logging.getLogger("tilelang").warning(message, device, damaged.message)
+    return shipped_target(device)
+
+
+def shipped_target(device: Device) -> Target:
+    """A device with the nearest profile that comes with the package, and what its driver says."""
+    by_name = device.architecture and device.kind != "cpu"
+    found = profile_for(device.architecture, device.name) if by_name else _nearest(device)
+    return _queried(found, device, "shipped")
+
+
+def _nearest(device: Device) -> Profile:
+    """The profile for a device that no architecture names: for a processor the one of the nearest model, or of the nearest width
+    of vectors where nothing else is known; for others the one whose description has most words of the device's name, else that of any
+    other."""
+    fitting = [p for p in profiles_for(device.driver) if p.name != "simulated"]
+    if device.kind == "cpu":
+        cores, seen = [p for p in fitting if not p.lockstep], _seen(device)
+        return by_width(device.vector_bytes, cores) if seen is None else nearest_to(seen, cores)
+    fitting = [p for p in fitting if p.architecture is None]
+    words = _words(device.name)
+    return max((load_profile("opencl_gpu"), *fitting), key=lambda p: len(words & _words(p.description)))
+
+
+def _seen(device: Device) -> Processor | None:
+    """What the system says of the processor that a device is; None where the device is none, or one of another machine."""
+    if device.driver != "cpu":
+        return None
+    found = processor()
+    return found if found.details == device.details else None
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.casefold()))
+
+
+def measured_path(device: Device) -> Path:
+    """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
+    name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
+    digest = hashlib.sha256(device.fingerprint.encode()).hexdigest()[:8]
+    return measured_folder() / f"{name}-{digest}.toml"
+
+
+def measured_folder() -> Path:
+    """Where `tilelang profile` leaves what it measures."""
+    return Path(user_directory("data")) / "profiles"
+
+
+def _queried(profile: Profile, device: Device, origin: str) -> Target:
+    """A device with a profile, in which what its driver says takes the place of what the file says."""
+    seen = _seen(device)
+    queried = profile.with_queried(
+        max_block_threads=device.max_threads,
+        shared_bytes=device.shared_bytes,
+        global_bytes=device.global_bytes,
+        compute_units=device.compute_units,
+        zero_copy_host=device.host_memory,
+        architecture=device.architecture or None,
+        source=QUERIED,
+        same_model=seen is not None and seen.numbers in profile.processors,
+    )
+    if seen is not None:
+        found = extensions.capabilities(seen.features, "amx_tile" in seen.features and extensions.allow_tiles())
+        named = tuple(sorted({*queried.capabilities, *found}))
+        queried = dataclasses.replace(with_caches(queried, seen), capabilities=named)
+    return Target(device.driver, queried, device, origin)

@@ -1,0 +1,483 @@
+"""Each step as far as it can be checked when it is written: axes, levels, orders, names; what the language has and no target lowers.
+
+`advance` gives the spec after one step or raises the Refusal of a step that contradicts the spec it meets; `advance_all` does so for a
+whole schedule. What depends on a device, or on everything below a step, is known when the schedule is lowered.
+"""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from tilelang.computations.computation import Computation
+from tilelang.core import dtype as dt
+from tilelang.core.expr import INDEX, Expr, Var, free, index
+from tilelang.errors import Refusal, TileLangError, at_step, collected, meant, nearest, not_too_deep, together
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
+from tilelang.schedules.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
+from tilelang.schedules.task import Task, Unplaced, placed_names, task_of, tasks_of
+from tilelang.schedules.unit_numbering import check_order, check_order_form, order_extents
+
+MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
+MOST_CUTS = 32  # of one axis in a chain: each is a loop
+
+
+def axis_extents(computation: Computation) -> dict[str, int]:
+    """The extent of every axis that a `when` may ask for; where definitions share a name, the output's axis has it."""
+    found: dict[str, int] = {}
+    for d in computation.definitions:
+        reduced = d.reduction.axes if d.reduction is not None else ()
+        found.update({a.name: a.extent for a in (*d.axes, *reduced)})
+    return found
+
+
+def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: Profile | None = None) -> tuple[Step, ...]:
+    """The steps with every `when` decided by the extents, and by what the profile's device can do; without one, by what any can."""
+    out: list[Step] = []
+    for step in steps:
+        if isinstance(step, When):
+            values: dict[Expr, Any] = {Var(n, INDEX): e for n, e in extents.items()}
+            for v in step.condition.walk():
+                if isinstance(v, Var) and v.dtype is dt.bool_:
+                    values[v] = profile is not None and profile.can(v.name.removeprefix("can(").removesuffix(")"))
+                elif isinstance(v, Var) and v.name not in extents:
+                    raise _unknown_axis(step, v.name, tuple(extents))
+            import numpy as np  # which a schedule without conditions does not need
+
+            from tilelang.core.numeric import evaluate
+
+            chosen = bool(evaluate(step.condition, {v: np.asarray(x) for v, x in values.items()}))
+            out += resolve_when(step.then if chosen else step.otherwise, extents, profile)
+        elif isinstance(step, Place) and step.steps is not None:
+            out.append(step.replace(steps=resolve_when(step.steps, extents, profile)))
+        else:
+            out.append(step)
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- one step, as far as it can be checked alone
+
+
+def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Spec:
+    """The spec after a step. inputs: "input" or "definition" per tensor name.
+
+    Raises Refusal where the step contradicts the spec it meets.
+    """
+    match step:
+        case Tile(sizes=sizes, level=level):
+            _check_axes(spec, step, sizes)
+            _check_level(spec, step, level)
+            check_step_order(step, {a.name: a.extent for a in spec.axes}, {a.name for a in spec.axes if a.reduction})
+            for axis, _ in sizes:
+                if spec.axis(axis).reduction and level == "cluster":
+                    raise refuse_step(
+                        step,
+                        "reduction-over-clusters",
+                        f"`{step}` maps a reduction to clusters",
+                        "map the reduction to blocks, warps or threads",
+                    )
+            above = spec.level == "kernel" and level in ("cluster", "block")
+            if above and any(r.startswith(f"{spec.title}:") for r in spec.residences):
+                raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: an accumulator that blocks share is valid,"
+                              " but not supported yet for this target", "write the accumulator below the blocks")  # fmt: skip
+            if above:
+                _check_above_blocks(spec, step)
+            return _cut(spec, sizes).replace(level=level)
+        case Split(sizes=sizes):
+            _check_axes(spec, step, sizes)
+            if step.of:
+                later(step, "a loop shared by several reductions")
+            return _cut(spec, sizes)
+        case Fuse():
+            return _fused(spec, step)
+        case Unfuse():
+            return _unfused(spec, step)
+        case Place():
+            return _place(spec, step, task, inputs)
+        case Vectorize(axis, lanes):
+            _check_axes(spec, step, ((axis, lanes),))
+            if isinstance(lanes, int) and (lanes & (lanes - 1) or lanes > MAX_LANES):
+                raise refuse_step(
+                    step,
+                    "vector-width",
+                    f"`{step}`: {lanes} is not a valid number of lanes",
+                    f"use a power of two, at most {MAX_LANES}",
+                )
+            return spec
+        case Units(level=level):
+            if level not in LEVELS:
+                raise refuse_step(
+                    step, "unknown-level", f"`{step}`: there is no level `{level}`", "use one of " + ", ".join(LEVELS)
+                )
+            return spec
+        case Inline(tensor):
+            if inputs.get(tensor) != "definition":
+                known = [n for n, kind in inputs.items() if kind == "definition"]
+                mend = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
+                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
+            return spec
+        case Do() | Open() | When():
+            return spec
+        case _:
+            raise AssertionError(step)
+
+
+def _fused(spec: Spec, step: Fuse) -> Spec:
+    """The spec with axes of one kind, none of them cut, as one."""
+    name, axes = step.name, step.axes
+    _check_axes(spec, step, tuple((a, 1) for a in axes))
+    if name in spec.names:
+        raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "use another name for the fused axis")
+    if len({spec.axis(a).reduction for a in axes}) > 1:
+        raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction axis with an output axis", "fuse axes of one kind")
+    _check_uncut(spec, step, axes)
+    return spec.fuse(name, axes)
+
+
+def _unfused(spec: Spec, step: Unfuse) -> Spec:
+    """The spec with several axes instead of one that was not cut."""
+    axis, parts = step.axis, step.parts
+    _check_axes(spec, step, ((axis, 1),))
+    taken = next((n for n, _ in parts if n in spec.names and n != axis), None)
+    if taken is not None:
+        raise refuse_step(step, "axis-exists", f"there is an axis `{taken}` already", "use another name for the part")
+    _check_uncut(spec, step, (axis,))
+    product = math.prod(extent for _, extent in parts)
+    if product != spec.axis(axis).extent:
+        raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, but {axis} has {spec.axis(axis).extent}",
+                      "use extents whose product is the extent of the axis")  # fmt: skip
+    return spec.unfuse(axis, parts)
+
+
+def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
+    """The bounds of a cut are those of one axis: nothing could keep them on several, or on parts."""
+    for a in axes:
+        if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
+            verb = "fuse" if isinstance(step, Fuse) else "unfuse"
+            raise refuse_step(
+                step,
+                f"{verb}-after-cut",
+                f"`{step}` must be above the steps that divide `{a}`",
+                f"{verb} these axes before you tile or split them",
+            )
+
+
+def _check_above_blocks(spec: Spec, step: Step) -> None:
+    """A walk over a reduction around the blocks would keep its state from one block to the next."""
+    for axis in spec.axes:
+        if axis.reduction and axis.base is not index(0):
+            later(
+                step,
+                f"a loop over the reduction axis {axis.name} around the blocks, with an accumulator that is kept between them,",
+            )
+
+
+def later(step: Step, what: str) -> None:
+    """Refuses what the data model has and no target lowers yet."""
+    raise refuse_step(step, "not-lowered-yet", f"`{step}`: {what} is valid, but not supported yet for this target",
+                  "remove it from the schedule for now")  # fmt: skip
+
+
+def _unknown_axis(step: Step, axis: str, known: tuple[str, ...]) -> Refusal:
+    near = nearest(axis, known)
+    names = f"its axes are {', '.join(known)}" if known else "it has no axes"
+    return refuse_step(step, "unknown-axis", f"`{step}`: there is no axis `{axis}` at this step ({names})",
+                       f"did you mean `{near}`?" if near else "use one of the axes at this step")  # fmt: skip
+
+
+def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for axis, _ in sizes:
+        if axis not in spec.names:
+            raise _unknown_axis(step, axis, spec.names)
+        if axis in seen:
+            raise refuse_step(step, "axis-twice", f"`{step}` names `{axis}` twice", "name each axis once")
+        seen.add(axis)
+
+
+def _check_level(spec: Spec, step: Step, level: str) -> None:
+    if level not in LEVELS or spec.level not in LEVELS:
+        return  # the profile may know them; the lowering asks
+    if level == "kernel" or LEVELS.index(level) < LEVELS.index(spec.level):
+        raise refuse_step(step, "level-goes-up", f"`{step}`: this step is executed by a {spec.level}, and a {level} is a higher level",
+                      "map tiles to levels in the order block, warpgroup, warp, thread; any of them can be skipped")  # fmt: skip
+    if level == spec.level == "thread":
+        raise refuse_step(
+            step, "level-goes-up", f"`{step}`: this step is already executed by one thread", "use split for a loop, or vectorize"
+        )
+
+
+def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection[str]) -> None:
+    """An order must number the tiles so that each has a unit of its own; units that share a reduction meet by their axes' order.
+
+    extents: what is left of the axes; reduced: those of a reduction. Raises Refusal.
+    """
+    if step.order is None:
+        return
+    shared = next((a for a, _ in step.sizes if a in reduced), None)
+    if shared is not None and step.level != "block":
+        raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is valid, but"
+                      " not supported yet for this target",
+                      "write the axes of the tile in the order you need: neighbouring units differ in the last one")  # fmt: skip
+    sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
+    if len(sizes) < len(step.sizes):
+        return  # a hole: checked when it is filled
+    tiles = {a: max(1, -(-extents[a] // n)) for a, n in sizes.items()}
+    try:
+        check_order(step.order, {a: 0 if extents[a] == 0 else n for a, n in tiles.items()})
+    except Refusal as refusal:
+        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
+    if shared is not None and (numbers := math.prod(order_extents(step.order, tiles))) > math.prod(tiles.values()):
+        raise refuse_step(step, "order-term", f"`{step}`: some numbers of the order have no tile, but every block that shares the"
+                      f" reduction along {shared} must have a partial result", "use divisors in the terms that divide the number of"
+                          " tiles",
+                      f"there are {numbers} numbers and {math.prod(tiles.values())} tiles")  # fmt: skip
+
+
+def _check_form(step: Tile) -> None:
+    """What is wrong with an order however many tiles there are."""
+    assert step.order is not None
+    try:
+        check_order_form(step.order, [a for a, _ in step.sizes])
+    except Refusal as refusal:
+        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "") from None
+
+
+def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
+    numbers = {a: n for a, n in sizes if isinstance(n, int)}
+    indices = {}
+    for a, n in numbers.items():
+        rounds = max(1, -(-spec.axis(a).extent // n))
+        number = 1 + sum(isinstance(v, Var) for v in free(spec.axis(a).base))
+        indices[a] = Var(f"{a}_{number}", INDEX, 0, rounds - 1) if rounds > 1 else index(0)
+    return spec.cut(numbers, indices)
+
+
+def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
+    if step.memory == "image":
+        later(step, "image memory")
+    if step.verb == "accumulate":
+        if not task.states:
+            raise refuse_step(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",
+                          "remove it; for a pointwise result use via or compute")  # fmt: skip
+        return spec.replace(residences=(*spec.residences, f"{spec.title}:{step.memory}"))
+    if step.verb == "via":
+        if spec.level == "kernel" and step.memory == "shared":
+            raise _above_blocks(step)
+        return spec
+    name = step.tensor_name
+    _check_named(step, kinds)
+    if spec.level == "kernel" and step.memory in ("register", "shared"):
+        raise _above_blocks(step)
+    return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
+
+
+def _check_named(step: Place, kinds: Mapping[str, str]) -> None:
+    """There is the tensor that a place names, and what is computed is not an input."""
+    name = step.tensor_name
+    if name not in kinds:
+        raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",
+                      meant(name, kinds))  # fmt: skip
+    if step.verb == "compute" and kinds[name] == "input":
+        raise refuse_step(step, "compute-of-input", f"`{step}`: {name} is an input", f"load {name} in {step.memory}")
+
+
+def _faults_of_stages(step: Place, kinds: Mapping[str, str]) -> Iterator[TileLangError]:
+    """What is wrong with the stages in a place's braces, at any depth: only what is computed reads any."""
+    for inner in (s for s in step.steps or () if isinstance(s, Place)):
+        if inner.verb == "compute":
+            faults: list[TileLangError] = []
+            with collected(faults):
+                _check_named(inner, kinds)
+                if step.verb != "compute":
+                    raise refuse_step(inner, "stage-unread", f"`{inner}`: nothing reads {inner.tensor_name} in the braces of"
+                                      f" `{step.replace(steps=None)}`, which only describe its"
+                                      " copy", "write it above that step")  # fmt: skip
+                if step.memory != "global":
+                    raise refuse_step(inner, "not-lowered-yet", f"`{inner}` in the braces of `{step.replace(steps=None)}` is valid, but"
+                                      " not supported yet", "write it above that step")  # fmt: skip
+            yield from (at_step(e, inner) for e in faults)
+        yield from _faults_of_stages(inner, kinds)
+
+
+def _above_blocks(step: Place) -> Refusal:
+    message = f"`{step}` is above the first `tile ... -> block`, but {step.memory} memory belongs to a block"
+    return refuse_step(step, "memory-above-block", message, "map tiles to blocks first: .tile(...).to(tl.block)")
+
+
+def tensor_kinds(computation: Computation) -> dict[str, str]:
+    """ "input" or "definition" for every tensor, by name."""
+    kinds = {t.name: "input" for t in computation.inputs}
+    kinds.update({t.name: "definition" for d in computation.definitions for t in d.tensors})
+    return kinds
+
+
+def main_task(computation: Computation, steps: tuple[Step, ...], profile: Profile | None = None) -> Task:
+    """The task that a schedule's steps refine, those that each `when` chooses. profile: as of `resolve_when`."""
+    return tasks_of(computation, resolve_when(steps, axis_extents(computation), profile), unfinished=True)[-1]
+
+
+def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
+    """The spec before the first step and after each one. Raises the Refusal of a step that contradicts its spec, or all as Findings."""
+    specs, refused = advance_on(computation, steps)
+    if refused:
+        raise together(refused)
+    return specs
+
+
+@not_too_deep
+def advance_on(
+    computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()
+) -> tuple[tuple[Spec, ...], list[TileLangError]]:
+    """The specs as far as they are known, and the refusals of all steps but those of axes that refused steps cut or make, and those
+    below steps that are left open: what can stand there is known once these are filled.
+
+    unsure: such axes of steps that could not be read.
+    """
+    resolved = resolve_when(steps, axis_extents(computation))
+    task = tasks_of(computation, resolved, unfinished=True)[-1]
+    spec = root_spec(task)
+    kinds = tensor_kinds(computation)
+    placed = placed_names(computation, resolved)
+    specs, refused, left_open = [spec], list[TileLangError](), set(unsure)
+    seen_other, leaf = False, None
+    check_cuts(resolved)
+    for k, step in enumerate(resolved):
+        found: list[TileLangError] = []
+        with collected(found):
+            _check_place_among(step, leaf, seen_other, resolved[:k] if isinstance(step, Units) else ())
+        seen_other |= not isinstance(step, (Inline, Units))
+        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
+        if isinstance(step, Place) and step.steps:
+            found += _faults_in_braces(computation, spec, step, placed)
+        with collected(found):
+            spec = advance(spec, step, task, kinds)
+        if found:
+            if not left_open & _axes_of(step) and not any(isinstance(s, Open) for s in resolved[:k]):
+                refused += [at_step(e, step) for e in found]
+            left_open |= _axes_of(step) & set(spec.names) if isinstance(step, (Tile, Split)) else _axes_of(step)
+            if isinstance(step, Tile) and spec.level in LEVELS and step.level in LEVELS[LEVELS.index(spec.level) :]:
+                spec = spec.replace(level=step.level)
+        specs.append(spec)
+    return tuple(specs), refused
+
+
+def check_steps(spec: Spec, steps: tuple[Step, ...], task: Task, kinds: Mapping[str, str]) -> None:
+    """Refuses the first of a chain's steps that contradicts the spec it meets: of a kernel, a stage or a move, whose axes and extents
+    are known when it is lowered. kinds: as of `tensor_kinds`."""
+    leaf, seen_other = None, False
+    for k, step in enumerate(steps):
+        try:
+            _check_place_among(step, leaf, seen_other, steps[:k] if isinstance(step, Units) else ())
+            spec = advance(spec, step, task, kinds)
+        except TileLangError as error:
+            raise at_step(error, step) from None
+        seen_other |= not isinstance(step, (Inline, Units))
+        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
+
+
+def check_cuts(steps: tuple[Step, ...]) -> None:
+    """Refuses chains that cut an axis very often: every cut is a loop whose bounds follow from those of all loops around it."""
+    counts = collections.Counter[str]()
+    for step in steps:
+        if isinstance(step, Place) and step.steps:
+            check_cuts(step.steps)
+        if isinstance(step, (Tile, Split)):
+            counts.update(a for a, _ in step.sizes)
+            most, n = counts.most_common(1)[0]
+            if n > MOST_CUTS:
+                message = f"`{step}` is division {n} of `{most}`; an axis can be divided at most {MOST_CUTS} times"
+                raise at_step(Refusal("too-many-cuts", message, mend="use fewer splits and tiles of one axis"), step)
+
+
+def _axes_of(step: Step) -> set[str]:
+    """The axes that a step cuts or makes."""
+    match step:
+        case Tile(sizes=sizes) | Split(sizes=sizes):
+            return {a for a, _ in sizes}
+        case Fuse(name, axes):
+            return {name, *axes}
+        case Unfuse(axis, parts):
+            return {axis, *(n for n, _ in parts)}
+        case Vectorize(axis):
+            return {axis}
+        case _:
+            return set()
+
+
+def _check_place_among(step: Step, leaf: Step | None, seen_other: bool, above: tuple[Step, ...]) -> None:
+    """The order of steps: a leaf comes last, `inline` and `units` first. above: the steps before `units`."""
+    if leaf is not None:
+        raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{leaf}`, which must be the last step",
+                          "write `vectorize` and `do` last")  # fmt: skip
+    if isinstance(step, Inline) and seen_other:
+        raise refuse_step(
+            step,
+            "inline-late",
+            f"`{step}` would change the computation that the steps above it schedule",
+            "write inline at the head of the schedule",
+        )
+    if isinstance(step, Units):
+        _check_units(step, above)
+
+
+def _check_units(step: Units, above: tuple[Step, ...]) -> None:
+    """All that is spread runs on what `units` says, so it stands above everything but `inline`, once for a level."""
+    first = next((s for s in above if not isinstance(s, (Inline, Units))), None)
+    if first is not None:
+        raise refuse_step(step, "units-late", f"`{step}` is below `{first}`, but the units of a {step.level} must be declared before"
+                          " tiles are mapped to it", "write it at the head of the schedule")  # fmt: skip
+    said = next((s for s in above if isinstance(s, Units) and s.level == step.level), None)
+    if said is not None:
+        raise refuse_step(step, "units-twice", f"`{step}`: the units of a {step.level} were already declared: `{said}`",
+                          "declare all of them in one step")  # fmt: skip
+
+
+def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
+    """What is wrong with the axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it
+    is lowered."""
+    own_kernel = step.verb == "compute" and step.memory not in ("register", "shared")
+    found: list[TileLangError] = [
+        refuse_step(s, "units-late", f"`{s}` is in the braces of `{step.replace(steps=None)}`, whose steps run on the units that are"
+                    " already declared", "write it at the head of the schedule")
+        for s in step.steps or () if isinstance(s, Units) and not own_kernel
+    ]  # fmt: skip
+    found += _faults_of_stages(step, tensor_kinds(computation))
+    tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
+    tensor = tensors.get(step.tensor_name)
+    axes: list[tuple[str, int]] | None = None  # none are known
+    if step.verb in ("accumulate", "via"):
+        axes = [(a.name, a.extent) for a in spec.axes if not a.reduction]
+    elif tensor is not None and step.verb == "load":  # by region: the tensor's dimensions; by access: the axes of the read
+        axes = [(d.name, d.extent) for d in tensor.dims] + [(a.name, a.extent) for a in spec.axes]
+    elif tensor is not None and tensor.definition is not None:
+        try:
+            stage = task_of(tensor, lambda t: t.name in placed)
+        except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
+            return found
+        axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
+    if axes is None:
+        return found
+    inner = whole = spec.replace(
+        title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
+    )
+    for s in step.steps or ():
+        if isinstance(s, (Fuse, Unfuse)):
+            break
+        if isinstance(s, (Tile, Split, Vectorize)):
+            if isinstance(s, Tile) and s.order is not None and step.verb in ("load", "compute"):
+                _check_form(s)  # how many tiles a region has is known when it is lowered
+                s = s.replace(order=None)
+            faults: list[TileLangError] = []
+            with collected(faults):
+                inner = advance(inner, s, _NO_TASK, {})
+            found += [at_step(e, s) for e in faults]
+        elif isinstance(s, Place) and s.verb == "via" and s.memory != "register":
+            inner = whole  # a move of its own begins there
+    return found
+
+
+_NO_TASK = Task("", (), (), ())

@@ -1,0 +1,215 @@
+"""The spec after each step as a tree, with what the schedule leaves unsaid; steps in braces stand beneath the step they are of."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from tilelang.computations.computation import Computation
+from tilelang.core.expr import free, substitute
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor_kinds
+from tilelang.schedules.remarks import remarks
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.spec import Spec, complete, root_spec
+from tilelang.schedules.steps import Do, Place, Step
+from tilelang.schedules.task import Task, placed_names, tasks_of
+
+WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
+
+
+@dataclasses.dataclass(frozen=True)
+class Chain:
+    """Steps of a kernel, or in the braces of one of them, as they were lowered: written out, with the spec before each by its number.
+
+    outputs: the tensors that they make.
+    """
+
+    outputs: tuple[str, ...]
+    steps: tuple[Step, ...]
+    specs: dict[int, Spec] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Refinement:
+    """A step, and the spec after it. step: None for the spec before the first one. implied: nobody wrote it. inside: its braces."""
+
+    step: Step | None
+    spec: Spec
+    implied: bool = False
+    inside: tuple[Refinement, ...] = ()
+
+    @property
+    def head(self) -> str:
+        """The step as it is written, without the steps that stand beneath it; empty where there is none."""
+        return "" if self.step is None else str(self.step.replace(steps=None) if self.inside else self.step)
+
+    def __str__(self) -> str:
+        return f"({self.head})" if self.implied else self.head
+
+
+def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, profile: Profile | None = None) -> str:
+    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect. Then a note
+    for each thing that it does and its author may not expect.
+
+    found, profile: the refinements, where more is known of them than without a device, and the device's profile.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> print(explain(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)))
+                                              Y  i:8  on kernel
+    tile i=4 -> block                         Y  i:4  on block
+    (split i=1)                               Y  i:1  on block
+    """
+    found = refinements(schedule) if found is None else found
+    rows = [("  " * depth + str(r), str(r.spec)) for r, depth in flat(found)]
+    width = max(40, *(len(text) for text, _ in rows if len(text) <= WIDEST))
+    lines = _unsaid(schedule.computation, tuple(r.step for r in found if r.step is not None and not r.implied))
+    for text, spec in rows:
+        lines += [f"{text:{width}}  {spec}"] if len(text) <= width else [text, f"{'':{width}}  {spec}"]
+    return "\n".join([*lines, *(f"note: {sentence}" for sentence in notes(schedule, found, profile))])
+
+
+def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | None = None) -> list[str]:
+    """What a schedule does that its author may not expect, in sentences. found: its refinements. profile: of the device, if known.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> tiles = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
+    >>> made = tiles.split(i=4).load("X", tl.shared, ahead=1)
+    >>> print(*notes(made, refinements(made)))
+    `load X in shared ahead 1`: `ahead` has no effect, for `split i=4` has one iteration
+    """
+    steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
+    return remarks(found, tasks_of(schedule.computation, steps, unfinished=True)[-1], profile)
+
+
+def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
+    """What becomes of the definitions that no step places: kernels of their own, and substituted ones."""
+    placed = placed_names(computation, steps)
+    tasks = tasks_of(computation, steps, unfinished=True)
+    own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
+    return [f"(a kernel of its own, before: {name})" for name in own] + [
+        f"(inline {t.name})"
+        for d in computation.definitions
+        for t in d.tensors
+        if d.reduction is None and t.name not in placed and t.name not in own and t not in computation.outputs
+    ]
+
+
+def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequence[Chain] = ()) -> tuple[Refinement, ...]:
+    """The steps of a schedule, with those that it leaves unsaid, each with the spec after it; first the root spec, without a step.
+
+    profile: decides conditions. chains: what the lowering found of the steps in braces; without them they are not looked into.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> for r in refinements(tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).split(i=4)):
+    ...     print(r, "|", r.spec)
+     | Y  i:8  on kernel
+    split i=4 | Y  i:4  on kernel
+    (split i=1) | Y  i:1  on kernel
+    """
+    computation = schedule.computation
+    steps, kinds = resolve_when(schedule.steps, axis_extents(computation), profile), tensor_kinds(computation)
+    tasks = tasks_of(computation, steps, unfinished=True)
+    task = tasks[-1]
+    spec = root_spec(task)
+    last = functools.reduce(lambda before, step: advance(before, step, task, kinds), steps, spec)
+    found = [Refinement(None, spec)]
+    lowered = _Lowered(chains, {t.name: other for other in tasks for t in other.outputs}, kinds)
+    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
+        spec = advance(spec, step, task, kinds)
+        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, lowered)))
+    return tuple(found)
+
+
+def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refinement, int]]:
+    """Every refinement of a tree with how deep it stands, what stands in braces behind its step.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> twice = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
+    >>> copied = twice.load("X", tl.shared, steps=tl.move().split(i=2))
+    >>> for r, depth in list(flat(tl.compile(copied, tl.target("opencl", profile="simulated")).refinements))[2:6]:
+    ...     print(depth, r, "|", r.spec)
+    0 load X in shared | Y  i:4  on block  in X:shared
+    1  | X  i:4  on block
+    1 split i=2 | X  i:2  on block
+    1 (split i=1) | X  i:1  on block
+    """
+    for r in found:
+        yield r, depth
+        yield from flat(r.inside, depth + 1)
+
+
+class _Lowered(NamedTuple):
+    """What the lowering found of the steps in braces, the tasks that are kernels by their tensors' names, and the tensors' kinds."""
+
+    chains: Sequence[Chain]
+    tasks: Mapping[str, Task]
+    kinds: Mapping[str, str]
+
+
+def _inside(step: Step, after: Spec, known: _Lowered) -> tuple[Refinement, ...]:
+    """What was made of the steps in a step's braces: of each part of the way, the spec before its first step and after each.
+
+    after: the spec after the step. A load's braces that only shape other accesses, as `vectorize` does in registers, have no spec.
+    """
+    if not isinstance(step, Place) or not step.steps or not known.chains:
+        return ()
+    written, of = step.steps, [c for c in known.chains if step.what is None or step.tensor_name in c.outputs]
+    lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
+    first = next((c for c in lowered if c is not None), None)
+    if step.what is None:  # results: of all that this spec makes, in one block where no tile goes to blocks
+        axes = tuple(a for a in after.axes if not a.reduction)
+        here = after.replace(axes=axes, residences=(), level="block" if after.level == "kernel" else after.level)
+    elif first is not None:
+        here = _apart(first.specs[min(first.specs)])
+    else:
+        return ()
+    found = list[Refinement]()
+    for number, (w, chain) in enumerate(zip(written, lowered, strict=True)):
+        if chain is None:
+            found += [] if found else [Refinement(None, here)]
+            found.append(Refinement(w, advance(here, w, known.tasks.get(step.tensor_name, _NO_TASK), known.kinds)))
+        elif not any(chain is c for c in lowered[:number]):
+            found += _of_chain(chain, written, known)
+        here = found[-1].spec
+    return tuple(found)
+
+
+def _of_chain(chain: Chain, written: Sequence[Step], known: _Lowered) -> list[Refinement]:
+    spec = _apart(chain.specs[min(chain.specs)])
+    found = [Refinement(None, spec)]
+    for number, step in enumerate(chain.steps, 1):
+        spec = _apart(chain.specs[number]) if number in chain.specs else spec
+        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, known)))
+    return found
+
+
+_NO_TASK = Task("", (), (), ())
+
+
+def _apart(spec: Spec) -> Spec:
+    """A spec of the lowering with its loops' variables named apart from the axes, which stand for the points of the piece."""
+
+    loops = {
+        v: v.replace(name=f"{v.name}_0") for a in spec.axes for b in a.bounds for v in free(b.offset) if v.name in spec.names
+    }
+    axes = (a.replace(bounds=tuple(b.replace(offset=substitute(b.offset, loops)) for b in a.bounds)) for a in spec.axes)
+    return spec.replace(axes=tuple(axes))
+
+
+def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
+    """What a `do` takes of each axis, by the names it binds; all that is left where it leaves them to the match. Empty without one."""
+    leaf = steps[-1] if steps else None
+    if not isinstance(leaf, Do):
+        return {}
+    from tilelang.instructions.instruction import use
+
+    shape = use(leaf.instruction).shape
+    bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
+    return {a.name: bound.get(a.name, 1 if bound else a.extent) for a in last.axes}

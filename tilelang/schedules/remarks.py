@@ -1,0 +1,176 @@
+"""What a legal schedule does that its author may not expect, in sentences: steps without effect, accumulators that come too late or
+do not fit. `explain` and the page print them. A remark says what happens, never what would be faster.
+
+Each function of `REMARKS` takes the steps with their specs and yields sentences; a new remark is a new function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from tilelang.core.expr import Axis, Read, free
+from tilelang.errors import counted
+from tilelang.profiles.profile import Profile, l1, l2
+from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Vectorize
+from tilelang.schedules.task import Task
+
+if TYPE_CHECKING:
+    from tilelang.schedules.explain import Refinement
+    from tilelang.schedules.spec import Spec
+
+Refined = Sequence["Refinement"]
+CACHES = (l1.name, l2.name)
+
+
+class Seen(NamedTuple):
+    """A schedule as remarks see it: its refinements, the last kernel's task, the device if it is known."""
+
+    found: Refined
+    task: Task
+    profile: Profile | None
+
+
+def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[str]:
+    """The remarks on a schedule. profile: of the device; without it what depends on one is left out.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=8)
+    >>> X = tl.input("X", tl.float32, i)
+    >>> s = tl.schedule(tl.define("Y", X[i] * 2, i)).tile(i=4).to(tl.block).load("X", tl.shared, ahead=1)
+    >>> print(s.explain().splitlines()[-1])
+    note: `load X in shared ahead 1`: `ahead` has no effect, for no loop is directly around this step
+    """
+    return [sentence for remark in REMARKS for sentence in remark(Seen(found, task, profile))]
+
+
+# ---------------------------------------------------------------- steps without effect
+
+
+def ahead_of_nothing(seen: Seen) -> Iterator[str]:
+    """Loads and stages that run ahead where no loop is directly around them: between it and them only others may stand."""
+    for steps in _chains(seen.found):
+        for number, r in enumerate(steps):
+            place = r.step
+            if not (isinstance(place, Place) and place.ahead and place.verb in ("load", "compute") and place.on is None):
+                continue
+            if place.memory in CACHES:  # a prefetch, which the loops below it take part in
+                continue
+            above = range(number - 1, 0, -1)
+            walks = [k for k in above if isinstance(steps[k].step, Split) and _rounds(steps, k)]
+            direct = next((k for k in above if not _is_beside(steps[k].step)), None)
+            if direct in walks:
+                continue
+            why = "for no loop is directly around this step"
+            if direct is not None and isinstance(steps[direct].step, Split):
+                why = f"for `{steps[direct].head}` has one iteration"
+            elif walks and direct is not None:
+                why = f"for `{steps[direct].head}` stands between this step and the loop of `{steps[walks[0]].head}`"
+            yield f"`{r.head}`: `ahead` has no effect, {why}"
+
+
+def _is_beside(step: Step | None) -> bool:
+    """Whether a step may stand between a loop and what runs ahead in it."""
+    return isinstance(step, Place) and step.verb != "accumulate"
+
+
+# ---------------------------------------------------------------- accumulators
+
+
+def sums_apart(seen: Seen) -> Iterator[str]:
+    """Accumulators that nobody wrote, below loops over outputs that nobody wrote: each piece walks the whole reduction by itself."""
+    at = next((k for k, r in enumerate(seen.found) if r.implied and isinstance(r.step, Place)), None)
+    if at is None:
+        return
+    first = at
+    while first > 1 and seen.found[first - 1].implied:
+        first -= 1
+    if first == at or not any(isinstance(r.step, (Split, Tile)) for r in seen.found[:first]):
+        return
+    before, after = seen.found[first - 1].spec, seen.found[at].spec
+    rounds = {a.name: -(-a.extent // after.axis(a.name).extent) for a in before.axes if not a.reduction}
+    again = {a: read for a, n in rounds.items() if n > 1 and (read := _read_alike(seen, after, a))}
+    if not again:
+        return
+    reduced = [a.name for a in after.axes if a.reduction]
+    each = " ".join(f"{a.name}:{a.extent}" for a in after.axes if not a.reduction)
+    repeated = " and ".join(f"{', '.join(names)} in each iteration over {a}" for a, names in again.items())
+    most = "up to " if any(a.bounds for a in before.axes if a.name in rounds) else ""
+    yield (
+        f"nothing says `accumulate`, so {' and '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} summed up for {each} at a time, "
+        f"{most}{counted(math.prod(rounds.values()), 'time')} in each piece; the same elements are read again: {repeated}"
+    )
+
+
+def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
+    """The tensors whose elements the reductions read alike at all points of an axis, from another memory than registers."""
+    at, found = dict(spec.coordinates), list[str]()
+    held = {name.split(":")[0] for name in spec.residences if name.endswith(":register")}
+    for read in (e for s in seen.task.states for v in s.reduce.values for e in v.walk() if isinstance(e, Read)):
+        points = {v.name[1:] for i in read.indices for e in i.walk() if isinstance(e, Axis) for v in free(at[e.name])}
+        if axis not in points and read.tensor.name not in {*held, *found}:
+            found.append(read.tensor.name)
+    return found
+
+
+def too_many_accumulators(seen: Seen) -> Iterator[str]:
+    """Accumulators in registers that are more than a thread has registers. What instructions hold is not counted."""
+    if seen.profile is None or any(isinstance(r.step, Do) for r in seen.found) or any(a.empty for a in seen.found[0].spec.axes):
+        return
+    at = next((k for k, r in enumerate(seen.found) if isinstance(s := r.step, Place) and _is_state(s)), None)
+    if at is None:
+        return
+    elements = _elements_of_a_thread(seen.found, at)
+    needed = sum(elements * t.dtype.bytes for s in seen.task.states for t in s.tensors)
+    limit = seen.profile.registers_per_thread * 4
+    if needed > limit:
+        where = " stands above the first cut of a reduction, and" if seen.found[at].implied else ""
+        yield (
+            f"`{seen.found[at].head}`{where} makes {elements:,} accumulators for each thread, {needed:,} bytes; a thread of "
+            f"`{seen.profile.name}` has {limit:,} bytes of registers, so not all of them fit"
+        )
+
+
+def _is_state(place: Place) -> bool:
+    return place.verb == "accumulate" and place.memory == "register"
+
+
+def _elements_of_a_thread(found: Refined, at: int) -> int:
+    """How many accumulators of a state at one step a thread holds: the iterations of all loops over outputs below, those over several
+    tiles of one unit included, and what is left."""
+    last = found[-1].spec
+    reduced = {a.name for r in found for a in r.spec.axes if a.reduction}
+    held = math.prod(a.extent for a in last.axes if not a.reduction)
+    for k in range(at + 1, len(found)):
+        step = found[k].step
+        if isinstance(step, Split):
+            held *= math.prod(n for a, n in _rounds(found, k).items() if a not in reduced)
+        elif isinstance(step, Tile) and isinstance(step.count, int):
+            tiles = math.prod(n for a, n in _rounds(found, k).items() if a not in reduced)
+            held *= -(-tiles // max(1, step.count))
+        elif isinstance(step, Vectorize) and step.axis in reduced and isinstance(step.lanes, int):
+            held *= step.lanes
+    return held
+
+
+# ---------------------------------------------------------------- what they share
+
+
+def _chains(found: Refined) -> Iterator[Refined]:
+    """The steps of a schedule, and those in the braces of each, as far as they are known."""
+    yield found
+    for r in found:
+        if r.inside:
+            yield from _chains(r.inside)
+
+
+def _rounds(found: Refined, at: int) -> dict[str, int]:
+    """How many pieces a cut makes of each axis, where there is more than one."""
+    step, before = found[at].step, found[at - 1].spec
+    left = {a.name: a.extent for a in before.axes}
+    sizes = step.sizes if isinstance(step, (Split, Tile)) else ()
+    return {a: -(-left[a] // n) for a, n in sizes if isinstance(n, int) and n and left[a] > n}
+
+
+REMARKS: tuple[Callable[[Seen], Iterator[str]], ...] = (ahead_of_nothing, sums_apart, too_many_accumulators)

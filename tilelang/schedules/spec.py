@@ -1,0 +1,326 @@
+"""The spec after each step: which points are left, on which level, and where values live.
+
+A Spec keeps, per axis, where this piece begins (`base`), its nominal extent, and the bounds that points must keep: a point q of the
+piece exists if `offset + q < limit` for every bound. `Spec.cut` is the only way an axis gets smaller; the printer, the checks and the
+lowering all use it. `complete` writes out what a schedule leaves unsaid (implied accumulators, the walks around the leaf).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from tilelang.core.expr import INDEX, Expr, Var, index, to_text
+from tilelang.core.node import Node, node
+from tilelang.core.simplify import TRUE, interval, simplify
+from tilelang.errors import Refusal
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.schedules.task import Task
+
+if TYPE_CHECKING:
+    pass
+
+LEVELS = ("kernel", "cluster", "block", "warpgroup", "warp", "thread")
+
+
+def point(axis: str) -> Var:
+    """The placeholder of an axis' coordinate in a spec's expressions.
+
+    >>> print(point("m") + 1)
+    @m + 1
+    """
+    return Var("@" + axis, INDEX)
+
+
+@node
+class Bound(Node):
+    """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made.
+
+    known: a condition around the piece has tested it for every point that later cuts keep; it is kept for what it tells about the
+    tensors' ends.
+    """
+
+    key: str
+    offset: Expr
+    limit: int
+    lower: bool = False
+    known: bool = False
+
+    def holds(self, q: Expr) -> Expr:
+        """The condition for point q."""
+        if self.known:
+            return TRUE
+        return index(self.limit) <= self.offset + q if self.lower else self.offset + q < self.limit
+
+    def follows_from(self, other: Bound) -> bool:
+        """Whether it holds wherever another one does."""
+        alike = self.lower == other.lower and self.offset is other.offset
+        return alike and (self.limit <= other.limit if self.lower else self.limit >= other.limit)
+
+    def is_certain(self, extent: int) -> bool:
+        """Whether it holds for every point of a piece of this extent."""
+        if self.known:
+            return True
+        low, high = interval(self.offset)
+        if self.lower:
+            return low is not None and low >= self.limit
+        return high is not None and high + max(0, extent - 1) < self.limit
+
+
+@node
+class AxisState(Node):
+    """What is left of an axis in a spec."""
+
+    name: str
+    base: Expr
+    extent: int
+    bounds: tuple[Bound, ...] = ()
+    reduction: bool = False
+
+    @property
+    def cut_key(self) -> str:
+        """The key of the bound that the next cut makes."""
+        return f"{self.name}<{self.extent}@{len(self.bounds)}"
+
+    @property
+    def empty(self) -> bool:
+        """Whether no point of it can exist."""
+        lows = [(interval(b.offset)[0], b.limit) for b in self.bounds if not b.lower]
+        return self.extent == 0 or any(low is not None and low >= limit for low, limit in lows)
+
+
+@node
+class Spec(Node):
+    """A set of points to compute: axes with what is left of them, the level that executes, where tensors live.
+
+    coordinates: for each axis of the definitions, its value as an expression over `point(axis)` of the axes here.
+    units: how many threads execute this spec; lane: the thread's number among them; present: the conditions under which a thread is
+    one of them, where a block has threads that make no whole unit.
+    """
+
+    title: str
+    axes: tuple[AxisState, ...]
+    coordinates: tuple[tuple[str, Expr], ...]
+    level: str = "kernel"
+    units: int | None = None
+    lane: Expr = index(0)
+    present: tuple[Expr, ...] = ()
+    residences: tuple[str, ...] = ()
+
+    def axis(self, name: str) -> AxisState:
+        for a in self.axes:
+            if a.name == name:
+                return a
+        raise KeyError(name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.axes)
+
+    def cut(self, sizes: Mapping[str, int], indices: Mapping[str, Expr], kept_by_loop: Iterable[str] = ()) -> Spec:
+        """The piece with the given number along each cut axis. kept_by_loop: keys of bounds that the surrounding loop already keeps."""
+        kept, axes = frozenset(kept_by_loop), []
+        for a in self.axes:
+            t = sizes.get(a.name)
+            if t is None:
+                axes.append(a)
+                continue
+            step = simplify(indices[a.name] * t)
+            bounds = [b.replace(offset=simplify(b.offset + step)) for b in a.bounds]
+            bounds.append(Bound(a.cut_key, step, a.extent))
+            if t == 1:
+                bounds = [b.replace(known=True) if b.key in kept else b for b in bounds]
+            left = tuple(b for b in bounds if b.known or not b.is_certain(t))
+            axes.append(AxisState(a.name, simplify(a.base + step), t, left, a.reduction))
+        return self.replace(axes=tuple(axes))
+
+    def fuse(self, name: str, parts: tuple[str, ...]) -> Spec:
+        """One axis instead of several: of exactly their product, so that only its last tile has a tail."""
+        total = 1
+        mapping: dict[Expr, Expr] = {}
+        for part in reversed(parts):
+            a = self.axis(part)
+            quotient = point(name) // total
+            mapping[point(part)] = simplify(quotient % max(1, a.extent) if part != parts[0] else quotient) + a.base
+            total *= max(1, a.extent)
+        first = self.axis(parts[0])
+        fused = AxisState(name, index(0), total if all(self.axis(p).extent for p in parts) else 0, (), first.reduction)
+        axes = tuple(fused if a.name == parts[0] else a for a in self.axes if a.name == parts[0] or a.name not in parts)
+        return self._renamed(axes, mapping)
+
+    def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Spec:
+        """Several axes instead of one, row-major; their product is its extent."""
+        old = self.axis(axis)
+        value: Expr = index(0)
+        for name, extent in parts:
+            value = value * extent + point(name)
+        made = tuple(AxisState(n, index(0), e, (), old.reduction) for n, e in parts)
+        axes = tuple(x for a in self.axes for x in (made if a.name == axis else (a,)))
+        return self._renamed(axes, {point(axis): simplify(value + old.base)})
+
+    def _renamed(self, axes: tuple[AxisState, ...], mapping: Mapping[Expr, Expr]) -> Spec:
+        from tilelang.core.expr import substitute
+
+        coordinates = tuple((n, simplify(substitute(e, mapping))) for n, e in self.coordinates)
+        return self.replace(axes=axes, coordinates=coordinates)
+
+    def __str__(self) -> str:
+        spatial = " ".join(f"{a.name}:{a.extent}" for a in self.axes if not a.reduction)
+        reduced = " ".join(f"{a.name}:{a.extent}" for a in self.axes if a.reduction)
+        head = f"{self.title}  {spatial}" + (f" | {reduced}" if reduced else "") + f"  on {self.level}"
+        bounds = [f"{to_text(b.offset)} + {a.name} < {b.limit}" for a in self.axes for b in a.bounds if not b.lower]
+        tail = [f"in {', '.join(self.residences)}"] if self.residences else []
+        tail += [f"if {' and '.join(bounds)}"] if bounds else []
+        return "  ".join([head, *tail])
+
+
+def root_spec(task: Task) -> Spec:
+    """The whole task, on the kernel level.
+
+    >>> from tilelang import axes, define, float32, input, sum
+    >>> from tilelang.schedules.task import make_task
+    >>> m, k = axes(m=4, k=8)
+    >>> print(root_spec(make_task((define("Y", sum(input("A", float32, m, k)[m, k], over=k), m),), lambda t: False)))
+    Y  m:4 | k:8  on kernel
+    """
+    names = [*task.axes, *task.reduction_axes]
+    reduced = frozenset(task.reduction_axes)
+    axes = tuple(AxisState(a.name, index(0), a.extent, (), a in reduced) for a in names)
+    return Spec(task.name, axes, tuple((a.name, point(a.name)) for a in names))
+
+
+# ---------------------------------------------------------------- what a schedule leaves unsaid
+
+
+def refuse_step(step: Step, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+    """The refusal of a step, at its place.
+
+    >>> print(refuse_step(Split((("m", 2),)), "some-code", "no such walk", "another walk").code)
+    some-code
+    """
+    return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
+
+
+def names_below(names: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
+    """The names of the axes below some steps: those above, as `fuse` and `unfuse` change them.
+
+    >>> names_below(("a", "b", "c"), (Fuse("ab", ("a", "b")), Unfuse("c", (("d", 2), ("e", 4)))))
+    ('ab', 'd', 'e')
+    """
+    found = list(names)
+    for step in steps:
+        if isinstance(step, (Fuse, Unfuse)):
+            gone, made = (step.axes, [step.name]) if isinstance(step, Fuse) else ([step.axis], [n for n, _ in step.parts])
+            at = min((found.index(a) for a in gone if a in found), default=len(found))
+            found = [*(a for a in found[:at] if a not in gone), *made, *(a for a in found[at:] if a not in gone)]
+    return tuple(found)
+
+
+class _Completion:
+    """Walks over steps with the sizes left, and writes the implied ones."""
+
+    def __init__(self, spec: Spec, states: bool, order: list[tuple[str, int]] | None) -> None:
+        self.sizes = {a.name: a.extent for a in spec.axes}
+        self.reduced = {a.name for a in spec.axes if a.reduction}
+        self.states, self.order = states, order
+        self.last_accumulator: str | None = None
+        self.written = 0  # accumulators that the user wrote further down
+        self.out: list[Step] = []
+
+    def add(self, step: Step) -> None:
+        match step:
+            case Tile(sizes=sizes, level=level) if self.states and self.reduced & {a for a, _ in sizes} and level != "block":
+                if self.last_accumulator != "register":
+                    self.accumulate()
+            case Split(sizes=sizes) if self.states and self.reduced & {a for a, _ in sizes} and self.last_accumulator is None:
+                if not self.written:
+                    self.accumulate()
+            case Place(verb="accumulate", memory=memory):
+                self.written -= 1
+                if memory == "register" and self.last_accumulator == "register":
+                    self._merge(step)
+                    return
+                self.last_accumulator = memory
+            case Fuse(name, axes):
+                total = 1
+                for a in axes:
+                    total *= self.sizes.pop(a)
+                self.sizes[name] = total
+                if axes[0] in self.reduced:
+                    self.reduced = self.reduced - set(axes) | {name}
+            case Unfuse(axis, parts):
+                del self.sizes[axis]
+                self.sizes.update(parts)
+                if axis in self.reduced:
+                    self.reduced = self.reduced - {axis} | {n for n, _ in parts}
+            case _:
+                pass
+        if isinstance(step, (Tile, Split)):
+            for axis, size in step.sizes:
+                if isinstance(size, int):
+                    self.sizes[axis] = size
+        self.out.append(step)
+
+    def accumulate(self) -> None:
+        self.out.append(Place("accumulate", None, "register", implied=True))
+        self.last_accumulator = "register"
+
+    def _merge(self, step: Place) -> None:
+        """A written accumulator below an implied one: there is one state, where the implied one stands, with the written braces."""
+        k, outer = [(k, s) for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate"][-1]
+        if not outer.implied:
+            raise refuse_step(step, "accumulate-twice", f"`{step}` is inside another accumulator in register",
+                          "keep only the outer one: one accumulator in register is enough")  # fmt: skip
+        self.out[k] = step
+
+    def walk(self, axis: str, piece: int) -> None:
+        if self.sizes[axis] != piece:
+            self.out.append(Split(((axis, piece),), implied=True))
+            self.sizes[axis] = piece
+
+    def finish(self, leaf: dict[str, int], vector: bool) -> None:
+        """The walks around the leaf: reductions outermost where a state stands above, else innermost.
+
+        vector: the leaf is a vector, whose lanes hold states of their own along a reduction; an instruction's state is where it says.
+        """
+        reduced = [a for a in self.sizes if a in self.reduced]
+        spatial = [a for a in self.sizes if a not in self.reduced]
+        if self.states and vector and any(a in leaf for a in reduced) and self.last_accumulator == "shared":
+            self.accumulate()
+        if self.states and self.last_accumulator is None:
+            for a in spatial:
+                self.walk(a, leaf.get(a, 1))
+            self.accumulate()
+        for a in reduced:
+            self.walk(a, leaf.get(a, 1))
+        for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order knows no axes that steps made of others
+            if a in self.sizes and a not in self.reduced and piece < self.sizes[a]:
+                self.walk(a, max(piece, leaf.get(a, 1)))
+
+
+def complete(spec: Spec, steps: tuple[Step, ...], states: bool, order: list[tuple[str, int]] | None = None,
+             leaf_shape: Mapping[str, int] | None = None) -> tuple[Step, ...]:  # fmt: skip
+    """The steps with everything implied written out; the last one is the leaf (Vectorize, Do) where there is one.
+
+    order: how a move walks its dims. leaf_shape: what a `do` takes of each axis.
+
+    >>> from tilelang import axes, define, float32, input, sum
+    >>> from tilelang.schedules.task import make_task
+    >>> m, k = axes(m=4, k=8)
+    >>> task = make_task((define("Y", sum(input("A", float32, m, k)[m, k], over=k), m),), lambda t: False)
+    >>> print(*complete(root_spec(task), (Split((("m", 2),)),), True), sep="; ")
+    split m=2; split m=1; accumulate in register; split k=1
+    """
+    work = _Completion(spec, states, order)
+    work.written = sum(isinstance(s, Place) and s.verb == "accumulate" for s in steps)
+    leaf: Vectorize | Do | None = None
+    for step in steps:
+        if isinstance(step, (Vectorize, Do)):
+            leaf = step
+        else:
+            work.add(step)
+    taken: dict[str, int] = dict(leaf_shape or {})
+    if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
+        taken[leaf.axis] = leaf.lanes
+    work.finish(taken, isinstance(leaf, Vectorize))
+    return (*work.out, *((leaf,) if leaf is not None else ()))

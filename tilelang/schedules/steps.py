@@ -1,0 +1,269 @@
+"""The steps of a schedule: one frozen value for each line, the verbs of the language.
+
+A step prints as it is written in the text of the language. What one means, and which may follow, is known in spec.py and check.py;
+nodes that a target does not lower yet are here and refused by the lowering.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilelang.core.expr import Expr, Read, to_text
+from tilelang.core.identifiers import spelled
+from tilelang.core.layout import Layout
+from tilelang.core.node import Node, node
+from tilelang.errors import Refusal, Span, brief
+
+
+@node
+class Hole(Node):
+    """A size or a run of steps for the autoscheduler to fill. Text: `?` for a size, `...` for steps."""
+
+    def __str__(self) -> str:
+        return "?"
+
+
+hole = Hole()
+Size = int | Hole
+Sizes = tuple[tuple[str, Size], ...]
+
+
+class Step(Node):
+    """One line of a schedule."""
+
+    __slots__ = ()
+
+
+@node
+class Team(Node):
+    """`count` units of `level`, optionally named as a role with a register budget per thread."""
+
+    count: int
+    level: str
+    role: str | None = None
+    registers: int | None = None
+
+    def as_role(self, name: str, registers: int | None = None) -> Team:
+        """The same units under a name that steps can refer to. Raises Refusal for what is not a name."""
+        if not isinstance(name, str) or not name.isidentifier():
+            mend = 'a name, as in tl.warps(1).as_role("producer")'
+            raise Refusal("role-name", f"{brief(name)} cannot name a role", mend=mend)
+        return self.replace(role=name, registers=registers)
+
+    def __add__(self, other: Team) -> tuple[Team, ...]:
+        return (self, other)
+
+    def __radd__(self, other: tuple[Team, ...]) -> tuple[Team, ...]:
+        return (*other, self)
+
+    def __str__(self) -> str:
+        tail = f" as {spelled(self.role)}" if self.role else ""
+        return f"{self.count} {spelled(self.level)}{tail}" + (
+            f" ({self.registers} registers)" if self.registers is not None else ""
+        )
+
+
+@node
+class Units(Step):
+    """What a unit of `level` is made of."""
+
+    level: str
+    teams: tuple[Team, ...]
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"units {spelled(self.level)} = {' + '.join(str(t) for t in self.teams)}"
+
+
+@node
+class Fuse(Step):
+    """A new axis that runs over several, row-major."""
+
+    name: str
+    axes: tuple[str, ...]
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"fuse {spelled(self.name)}=({', '.join(map(spelled, self.axes))})"
+
+
+@node
+class Unfuse(Step):
+    """An axis as several of given extents, row-major."""
+
+    axis: str
+    parts: tuple[tuple[str, int], ...]
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"unfuse {spelled(self.axis)}=({', '.join(f'{spelled(n)}: {e}' for n, e in self.parts)})"
+
+
+@node
+class Tile(Step):
+    """Spread: cut, and give each tile to one unit of `level`. `count` wraps the tiles over that many units."""
+
+    sizes: Sizes
+    level: str
+    count: Size | None = None
+    order: Layout | None = None
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        count = f" {self.count}" if self.count is not None else ""
+        order = " " + str(self.order).replace("layout", "order") if self.order is not None else ""
+        return f"tile {sizes_text(self.sizes)} -> {spelled(self.level)}{count}{order}"
+
+
+@node
+class Split(Step):
+    """Walk: a sequential loop over chunks. `of`: the reductions that share the walk. `implied`: not written by the user."""
+
+    sizes: Sizes
+    unroll: bool = False
+    peel: bool = False
+    of: tuple[str, ...] = ()
+    implied: bool = False
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        of = f" of {' '.join(map(spelled, self.of))}" if self.of else ""
+        return f"split {sizes_text(self.sizes)}{of}" + " unroll" * self.unroll + " peel" * self.peel
+
+
+@node
+class Place(Step):
+    """A tensor, or the state of reductions, resident in a memory from here to the end of this spec.
+
+    verb: load, compute, accumulate, via. what: a tensor's name, or a read such as A[n, k] (None for accumulate and via). layout: over
+    the tensor's dims, or over the spec's axes (by access). ahead: it runs that many iterations before its reader. behind: its stores
+    may run beside what the next round of the walk around them does. steps: how it
+    moves; None is the documented default, `...` a hole. on, once: in the data model, lowered later.
+    """
+
+    verb: str
+    what: str | Read | None
+    memory: str
+    layout: Layout | None = None
+    ahead: int = 0
+    behind: int = 0
+    on: str | None = None
+    once: bool = False
+    stream: bool = False
+    steps: tuple[Step, ...] | None = None
+    open: bool = False
+    implied: bool = False
+    span: Span | None = None
+
+    @property
+    def tensor_name(self) -> str:
+        return self.what.tensor.name if isinstance(self.what, Read) else str(self.what)
+
+    def __str__(self) -> str:
+        if self.verb == "via":
+            head = f"via {spelled(self.memory)}"
+        elif self.verb == "accumulate":
+            head = f"accumulate in {spelled(self.memory)}"
+        else:
+            what = to_text(self.what) if isinstance(self.what, Read) else spelled(str(self.what))
+            head = f"{self.verb} {what} in {spelled(self.memory)}"
+        parts = [head, str(self.layout) if self.layout is not None else "", f"ahead {self.ahead}" if self.ahead else "",
+                 f"behind {self.behind}" if self.behind else "", f"on {spelled(self.on)}" if self.on else "", "once" * self.once,
+                 "stream" * self.stream]  # fmt: skip
+        inner = [str(s) for s in self.steps or ()] + ["..."] * self.open
+        braces = "{ " + "; ".join(inner) + " }" if inner else ""
+        return " ".join(p for p in (*parts, braces) if p)
+
+
+@node
+class Inline(Step):
+    """Substitute a pointwise definition into its readers; at the head of a schedule."""
+
+    tensor: str
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"inline {spelled(self.tensor)}"
+
+
+@node
+class Vectorize(Step):
+    """The innermost piece is one vector access or operation along an axis."""
+
+    axis: str
+    lanes: Size
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return f"vectorize {spelled(self.axis)}={self.lanes}"
+
+
+@node
+class Do(Step):
+    """The innermost piece is one instruction; `binding` pairs the instruction's axes with the spec's."""
+
+    instruction: str
+    binding: tuple[tuple[str, str], ...] = ()
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        tail = f" ({', '.join(f'{spelled(a)}={spelled(b)}' for a, b in self.binding)})" if self.binding else ""
+        return f"do {spelled(self.instruction)}{tail}"
+
+
+@node
+class Open(Step):
+    """A hole that stands for any number of steps."""
+
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        return "..."
+
+
+@node
+class When(Step):
+    """Steps under a condition on extents or on what the profile can do; `condition` is over Vars named as axes."""
+
+    condition: Expr
+    then: tuple[Step, ...]
+    otherwise: tuple[Step, ...] = ()
+    span: Span | None = None
+
+    def __str__(self) -> str:
+        text = f"when {self.condition} {{ {'; '.join(map(str, self.then))} }}"
+        return text + (f" else {{ {'; '.join(map(str, self.otherwise))} }}" if self.otherwise else "")
+
+
+def sizes_text(sizes: Sizes) -> str:
+    """The sizes of a cut as they are written: `m=64 n=32`."""
+    return " ".join(f"{spelled(axis)}={size}" for axis, size in sizes)
+
+
+def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Steps, and those in their braces."""
+    for s in steps:
+        yield s
+        if isinstance(s, Place) and s.steps is not None:
+            yield from every_step(s.steps)
+
+
+def has_holes(steps: tuple[Step, ...]) -> bool:
+    """Whether a number or steps are missing anywhere.
+
+    >>> has_holes((Tile((("m", hole),), "block"),)), has_holes((Vectorize("n", 4),))
+    (True, False)
+    """
+    for step in steps:
+        match step:
+            case Open() | Place(open=True) | Vectorize(lanes=Hole()) | Tile(count=Hole()):
+                return True
+            case Tile(sizes=sizes) | Split(sizes=sizes) if any(isinstance(n, Hole) for _, n in sizes):
+                return True
+            case Place(steps=tuple() as inner) if has_holes(inner):
+                return True
+            case When(then=then, otherwise=otherwise) if has_holes(then) or has_holes(otherwise):
+                return True
+            case _:
+                pass
+    return False

@@ -1,0 +1,369 @@
+"""Tasks: which definitions are computed together, and in which order of kernels.
+
+A task is a set of definitions on shared axes: outputs, and the reductions that they read element for element (its states). Pointwise
+definitions that nobody places are substituted into their readers; reductions that nobody places and that no output reads element for
+element become tasks, and kernels, of their own. A move is a task too: one pointwise output whose value is a read.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Collection
+from typing import Any
+
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.computations.inlining import check_written_out, kept_in_memory
+from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
+from tilelang.core.node import Node, node
+from tilelang.core.simplify import conjunction
+from tilelang.schedules.steps import Place, Step, Tile
+
+
+@node
+class State(Node):
+    """The state of one reduction: `tensors` (one per member), over the task's axes, and the Reduce that makes it."""
+
+    tensors: tuple[Tensor, ...]
+    reduce: Reduce
+
+
+@node
+class Task(Node):
+    """Outputs over `axes`, one value each; values read states through their tensors, at the task's own axes."""
+
+    name: str
+    outputs: tuple[Tensor, ...]
+    axes: tuple[Axis, ...]
+    values: tuple[Expr, ...]
+    states: tuple[State, ...] = ()
+
+    @property
+    def reduction_axes(self) -> tuple[Axis, ...]:
+        """The axes that its states reduce."""
+        return self.states[0].reduce.axes if self.states else ()
+
+    def state_member(self, tensor: Tensor) -> tuple[int, int] | None:
+        """(which state, which member) a tensor is, or None."""
+        for s, state in enumerate(self.states):
+            for m, t in enumerate(state.tensors):
+                if t is tensor:
+                    return s, m
+        return None
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """Every expression the task evaluates."""
+        inner = [v for s in self.states for v in s.reduce.values]
+        conditions = [s.reduce.condition for s in self.states if s.reduce.condition is not None]
+        return (*self.values, *inner, *conditions)
+
+    def reads(self) -> list[Read]:
+        """Every read in them, each once in an expression."""
+        return [e for x in self.expressions() for e in x.walk() if isinstance(e, Read)]
+
+
+def reads(expr: Expr) -> list[Read | Pad]:
+    """The reads of an expression, those inside indices included; a padded read counts as its Pad, and beside it only where it is also
+    made without padding.
+
+    >>> from tilelang import axes, float32, input
+    >>> i = axes(i=4)
+    >>> X = input("X", float32, i)
+    >>> print(*reads(X[i] * X[3 - i]))
+    X[i] X[3 - i]
+    """
+    found: list[Read | Pad] = []
+    seen: set[Node] = set()
+    waiting: list[Node] = [expr]
+    while waiting:
+        e = waiting.pop()
+        if e in seen:
+            continue
+        seen.add(e)
+        if isinstance(e, Read | Pad):
+            found.append(e)
+        below = e.read.indices if isinstance(e, Pad) else tuple(e.children())
+        waiting += reversed(below)
+    return found
+
+
+def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
+    """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> X = tl.input("X", tl.float32, i)
+    >>> twice = tl.define("twice", X[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", twice[i] + 1, i)).tile(i=2).to(tl.block).compute(twice, tl.shared)
+    >>> placed_names(made.computation, made.steps)
+    {'twice'}
+    """
+    named = _computed(steps)
+    together = [d for d in computation.definitions if d.reduction is not None and any(t.name in named for t in d.tensors)]
+    return named | {t.name for d in together for t in d.tensors}
+
+
+def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
+    """The places of a schedule that are kernels of their own, which run before its last one: above its blocks, in a memory of the
+    device.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> T = tl.define("T", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", T[i] + 1, i)).compute("T", tl.global_).tile(i=2).to(tl.block)
+    >>> print(*prefix_of(made.steps))
+    compute T in global
+    """
+    blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    return tuple(s for s in steps[:blocks] if isinstance(s, Place) and s.memory not in ("register", "shared"))
+
+
+def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool = False) -> list[Task]:
+    """The tasks of a schedule in launch order, each a kernel; its steps below the prefix refine the last one.
+
+    unfinished: steps may follow; what is too long to be written out counts as computed in memory, as one of them may do.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> T = tl.define("T", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> made = tl.schedule(tl.define("Y", T[i] + 1, i)).compute("T", tl.global_)
+    >>> [t.name for t in tasks_of(made.computation, made.steps)]
+    ['T', 'Y']
+    """
+    prefix = prefix_of(steps)
+    placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
+    made = [s.tensor_name for s in prefix if s.verb == "compute"]
+    return plan(computation, placed, [*made, *(kept_in_memory(computation) if unfinished else ())])
+
+
+def _computed(steps: tuple[Step, ...] | None) -> set[str]:
+    names: set[str] = set()
+    for step in steps or ():
+        if isinstance(step, Place):
+            if step.verb == "compute":
+                names.add(step.tensor_name)
+            names |= _computed(step.steps)
+    return names
+
+
+def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
+    """The task that makes a defined tensor, and the others of its reduction with it. keep: as in `make_task`, of all others.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> print(*task_of(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), lambda t: False).values)
+    X[i] * 2.0
+    """
+    assert tensor.definition is not None
+    group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+    return make_task(group, lambda t: t not in group and keep(t))
+
+
+def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
+    """The task that makes `roots` (defined over the same axes). keep(tensor): it is placed or stands in global memory.
+
+    Every other pointwise definition is substituted; every other reduction must be read element for element, and becomes a state.
+
+    >>> import tilelang as tl
+    >>> i = tl.axes(i=4)
+    >>> twice = tl.define("twice", tl.input("X", tl.float32, i)[i] * 2, i)
+    >>> print(*make_task((tl.define("Y", twice[i] + 1, i),), lambda t: False).values)
+    X[i] * 2.0 + 1.0
+    """
+    first = roots[0].definition
+    assert first is not None
+    inlined = _Inlined(first.axes, keep)
+    values = tuple(inlined.value_of(root) for root in roots)
+    inlined.check()
+    return Task(roots[0].name, roots, first.axes, values, tuple(inlined.states.values()))
+
+
+class _Inlined:
+    """Definitions written into the values of one task, and the reductions that became its states.
+
+    keep(tensor): it is placed or stands in global memory, so it is read.
+    """
+
+    def __init__(self, axes: tuple[Axis, ...], keep: Callable[[Tensor], bool]) -> None:
+        self.axes, self._keep = axes, keep
+        self.states: dict[Definition, State] = {}
+        self._held_at: dict[Definition, tuple[Expr, ...]] = {}  # the indices at which a state holds its definition
+
+    def value_of(self, root: Tensor) -> Expr:
+        """The value of a tensor that the task makes. Raises Unplaced where it reads what is neither kept nor can be inlined."""
+        definition = root.definition
+        assert definition is not None
+        own = dict(zip(definition.axes, by_name(definition.axes, self.axes), strict=True))
+        if definition.reduction is not None:
+            self._add_state(definition, tuple(own.values()))
+            return Read(root, self.axes)
+        return self._resolve(substitute(definition.values[root.member], own), inside=False)
+
+    def _resolve(self, expr: Expr, inside: bool) -> Expr:
+        """An expression whose reads are of what is kept and of states alone. inside: it stands in a reduction."""
+        mapping: dict[Expr, Expr] = {}
+        for whole in reads(expr):
+            read = whole.read if isinstance(whole, Pad) else whole
+            definition = read.tensor.definition
+            if definition is None or self._keep(read.tensor):
+                continue
+            indices = tuple(self._resolve(i, inside) for i in read.indices)
+            if definition.reduction is None:
+                value = definition.values[read.tensor.member]
+                named = substitute(value, dict(zip(definition.axes, indices, strict=True)))
+                value = self._resolve(named, inside)
+                mapping[whole] = _padded(value, whole.value, indices, read.tensor) if isinstance(whole, Pad) else value
+            elif not inside and whole is read and joins(indices, self.axes) and _within(indices, read.tensor):
+                mapping[read] = Read(read.tensor, self.axes)
+                self._add_state(definition, indices)
+            else:
+                raise Unplaced(read.tensor)
+        return substitute(expr, mapping) if mapping else expr
+
+    def _add_state(self, definition: Definition, indices: tuple[Expr, ...]) -> None:
+        if self._held_at.setdefault(definition, indices) != indices:
+            raise Unplaced(definition.tensors[0])  # one state is one element: C[i, j] beside C[j, i] is read from memory
+        if definition in self.states:
+            return
+        reduction = definition.reduction
+        assert reduction is not None
+        renamed = substitute(reduction, dict(zip(definition.axes, indices, strict=True)))
+        values = tuple(self._resolve(v, inside=True) for v in renamed.values)
+        condition = None if renamed.condition is None else self._resolve(renamed.condition, inside=True)
+        self.states[definition] = State(definition.tensors, Reduce(renamed.combiner, values, renamed.axes, condition, 0))
+
+    def check(self) -> None:
+        """Raises Unplaced for the first reduction that cannot share the loops of those before it.
+
+        Only now: what another one needs whole is made before, and is then no state that it could be unlike to.
+        """
+        states = list(self.states.values())
+        for state in states:
+            axes = state.reduce.axes  # steps go by names: an axis of the task must not have that of a reduction's
+            if {a.name for a in self.axes} & {a.name for a in axes} or axes != states[0].reduce.axes:
+                raise Unplaced(state.tensors[0])
+
+
+class Unplaced(Exception):
+    """A definition that must be computed in memory, as its reader can neither inline it nor keep it as a state."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
+
+
+def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
+    """Whether a read touches every element of its tensor once: its indices are exactly the axes, in any order.
+
+    >>> from tilelang import axes
+    >>> i, j = axes(i=2, j=3)
+    >>> joins((j, i), (i, j)), joins((i,), (i, j))
+    (True, False)
+    """
+    return len(indices) == len(axes) and set(indices) == set(axes)
+
+
+def _within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
+    """Whether the axes stay inside the tensor. A read under a condition may leave it, and an accumulator has no guard of its own."""
+    return all(isinstance(i, Axis) and i.extent <= d.extent for i, d in zip(indices, tensor.dims, strict=True))
+
+
+def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """A definition's own axes, each replaced by the one of its name among `axes`, where there is one.
+
+    >>> from tilelang import axes
+    >>> i, other = axes(i=2), axes(i=2)
+    >>> by_name((other,), (i,)) == (i,)
+    True
+    """
+    named = {a.name: a for a in axes}
+    return tuple(named.get(a.name, a) for a in own)
+
+
+def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tensor) -> Expr:
+    """A substituted definition where the read was inside its tensor, else the padding."""
+    conditions = [c for i, d in zip(indices, tensor.dims, strict=True) for c in (index(0) <= i, i < index(d.extent))]
+    inside = conjunction(conditions)
+    return value if inside is None else Select(inside, value, const(outside.value, value.dtype))
+
+
+def plan(computation: Computation, placed: Collection[str], materialised: Collection[str] = ()) -> list[Task]:
+    """The tasks of a computation in launch order; the schedule's steps refine the last one.
+
+    placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=2, j=3)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    >>> [t.name for t in plan(tl.computation("c", tl.define("Y", X[i, j] / total[i], i, j)), set())]
+    ['total', 'Y']
+    """
+    known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # construction asks again and again
+    key = frozenset(placed), tuple(materialised)
+    if key not in known:
+        known[key] = tuple(_planned(computation, placed, materialised))
+    return list(known[key])
+
+
+def _planned(computation: Computation, placed: Collection[str], materialised: Collection[str]) -> list[Task]:
+    main = _main_outputs(computation)
+    check_written_out(computation, {*placed, *materialised, *(t.name for t in computation.outputs if t not in main)})
+    done: dict[Tensor, None] = {}
+    tasks: list[Task] = []
+
+    def own(tensor: Tensor) -> None:
+        """A task for a tensor that others read from global memory; all members of its definition with it."""
+        task = attempt(lambda: task_of(tensor, lambda t: t in done))
+        tasks.append(task)
+        done.update(dict.fromkeys(task.outputs))
+
+    def attempt(made: Callable[[], Task]) -> Task:
+        while True:
+            try:
+                return made()
+            except Unplaced as missing:
+                own(missing.tensor)
+
+    def refined() -> Task:
+        """The main outputs that are not made yet, as are those that others need whole; where all are, the first one again."""
+        roots = tuple(t for t in main if t not in done) or main[:1]
+        return make_task(roots, lambda t: t.name in placed or (t in done and t not in roots))
+
+    for definition in computation.definitions:
+        for tensor in definition.tensors:
+            if tensor.name in materialised and tensor not in done:
+                own(tensor)
+    for tensor in computation.outputs:
+        if tensor not in main and tensor not in done:
+            own(tensor)
+    last = attempt(refined)
+    stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
+    for tensor in stages:  # what the stages need and nobody places
+        attempt(functools.partial(make_task, (tensor,), lambda t: t.name in placed or t in done))
+    if any(t in done for s in last.states for t in s.tensors) or not done.keys().isdisjoint(last.outputs):
+        # What a stage needs whole was made for it, and the last kernel reads it, too.
+        last = attempt(refined)
+    return [*tasks, last]
+
+
+def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
+    """The outputs that the schedule refines: the first one, and those defined over the same axes.
+
+    Which of them another one needs whole only making them tells.
+    """
+
+    def axes(t: Tensor) -> frozenset[Axis]:
+        assert t.definition is not None
+        return frozenset(t.definition.axes)
+
+    first = computation.outputs[0]
+    chosen: list[Tensor] = []
+    reductions: set[tuple[Axis, ...]] = set()
+    for t in computation.outputs:
+        definition = t.definition
+        same = axes(t) == axes(first)
+        if same and definition is not None and definition.reduction is not None:
+            reductions.add(definition.reduction.axes)
+            same = len(reductions) == 1
+        if same:
+            chosen.append(t)
+    return tuple(chosen)

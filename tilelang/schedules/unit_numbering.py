@@ -1,0 +1,309 @@
+"""Orders: which tile the unit of a number takes, where a schedule numbers the units of a spread by a layout's terms.
+
+The terms of an order are the digits of a unit's number, the first one the most significant. Turning that round is solving the terms for
+the axes, one after the other: an axis, a quotient or a remainder of it, a sum of those with strides, one of them xored with what is
+known already, or one counted round from it. Units beyond the last tile of an axis find a tile that does not exist.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilelang.core.expr import INDEX, Binary, Const, Expr, Var, free, index, substitute, to_text
+from tilelang.core.layout import Layout, evaluate
+from tilelang.core.simplify import interval, linear, simplify
+from tilelang.errors import Refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+
+MOST_UNITS = 1 << 18  # of an order, that are enumerated
+Piece = tuple[str, int, int]  # axis, c, k: what `axis // c % k` is
+
+
+def order_extents(order: Layout, rounds: Mapping[str, int]) -> list[int]:
+    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8. rounds: tiles along each axis.
+
+    >>> from tilelang.core.layout import layout
+    >>> order_extents(layout(lambda m, n: (n // 8, m, n % 8)), {"m": 3, "n": 20})
+    [3, 3, 8]
+    """
+    ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, max(0, n - 1)) for a, n in rounds.items()}
+    out = []
+    for term in order.terms:
+        piece = _piece(term, {})
+        high = interval(substitute(term, ranges))[1]
+        out.append(piece[2] if piece is not None and piece[2] else 1 + (high or 0))
+    return out
+
+
+def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str, Expr] | None:
+    """The tile along each axis that unit `number` takes; None where the terms cannot be solved.
+
+    >>> from tilelang.core.layout import layout
+    >>> found = tile_of(layout(lambda m, n: (m, n ^ (m % 2))), {"m": 2, "n": 4}, Var("unit", INDEX, 0, 7))
+    >>> print(found["m"], found["n"])
+    unit // 4 unit % 4 ^ unit // 4
+    """
+    digits: list[Expr] = []
+    rest = number
+    extents = order_extents(order, rounds)
+    for k, extent in reversed(list(enumerate(extents))):
+        digits.insert(0, simplify(rest % extent) if k else rest)
+        rest = simplify(rest // extent)
+    pieces: dict[str, dict[tuple[int, int], Expr]] = {a: {} for a in rounds}
+    open_terms = {k: term for k, term in enumerate(order.terms) if extents[k] > 1 or not _says_nothing(term, rounds)}
+    told = {v.name for term in open_terms.values() for v in free(term) if isinstance(v, Var)}
+    known: dict[Expr, Expr] = {Var(a, INDEX): index(0) for a, n in rounds.items() if n <= 1 and a not in told}
+    while open_terms:
+        for k, term in open_terms.items():
+            found = _solved(term, digits[k], known, rounds)
+            if found is not None:
+                break
+        else:
+            alone = [Var(a, INDEX) for a, n in rounds.items() if n <= 1 and Var(a, INDEX) not in known]
+            if not alone:
+                return None
+            known.update(dict.fromkeys(alone, index(0)))  # no term says more of these axes than that they have one tile
+            continue
+        del open_terms[k]
+        for (axis, c, modulus), value in found.items():
+            if (c, modulus) in pieces[axis]:
+                return None
+            pieces[axis][c, modulus] = simplify(value)
+            whole = _together(pieces[axis], rounds[axis])
+            if whole is not None:
+                known[Var(axis, INDEX)] = whole
+    return {a: known[Var(a, INDEX)] for a in rounds} if all(Var(a, INDEX) in known for a in rounds) else None
+
+
+def _says_nothing(term: Expr, rounds: Mapping[str, int]) -> bool:
+    """Whether a term is 0 for all tiles there are: n/8 of eight tiles."""
+    ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, max(0, n - 1)) for a, n in rounds.items()}
+    return bool(free(term)) and interval(substitute(term, ranges)) == (0, 0)
+
+
+def _piece(e: Expr, known: Mapping[Expr, Expr]) -> Piece | None:
+    """An axis that is not known, or a quotient, a remainder, or both, of one; k is 0 where nothing is cut off above."""
+    match e:
+        case Var(name=name) if e not in known:
+            return name, 1, 0
+        case Binary("//", Var(name=name) as v, Const(value=c)) if v not in known:
+            return name, int(c), 0
+        case Binary("%", inner, Const(value=k)):
+            found = _piece(inner, known)
+            return (found[0], found[1], int(k)) if found is not None and not found[2] else None
+    return None
+
+
+def _solved(term: Expr, digit: Expr, known: Mapping[Expr, Expr], rounds: Mapping[str, int]) -> dict[Piece, Expr] | None:
+    """The pieces of axes that a term gives, once its digit is known; an empty dict where it says what is known already."""
+    piece = _piece(term, known)
+    if piece is not None:
+        return {piece: digit}
+    match term:
+        case Binary("^", left, right):
+            for mine, other in ((left, right), (right, left)):
+                piece = _piece(mine, known)
+                if piece is not None and free(other) <= known.keys():
+                    return {piece: Binary("^", digit, substitute(other, known))}
+        case Binary("%", inner, Const(value=n)):
+            found = _strided(inner, digit, known, rounds, int(n))
+            return None if found is None else {p: v % int(n) for p, v in found.items()}
+    return _strided(term, digit, known, rounds, 0)
+
+
+def _strided(
+    e: Expr, digit: Expr, known: Mapping[Expr, Expr], rounds: Mapping[str, int], around: int
+) -> dict[Piece, Expr] | None:
+    """A sum of pieces with strides, and of what is known; around: it is counted modulo this number, so of one piece that long."""
+    terms, constant = linear(e)
+    rest, strides = digit - constant, dict[Piece, int]()
+    for atom, c in terms:
+        piece = _piece(atom, known)
+        if piece is not None:
+            strides[piece] = c
+        elif free(atom) <= known.keys():
+            rest = rest - substitute(atom, known) * c
+        else:
+            return None
+    if len(strides) == 1:
+        ((piece, c),) = strides.items()
+        length = piece[2] or -(-rounds[piece[0]] // piece[1])
+        return {piece: rest * c} if abs(c) == 1 and around in (0, length) else None
+    ordered = sorted(strides.items(), key=lambda x: x[1])
+    if around or not ordered or ordered[0][1] != 1:
+        return None
+    found: dict[Piece, Expr] = {}
+    for (piece, c), (_, following) in zip(ordered, [*ordered[1:], (None, 0)], strict=True):
+        length = piece[2] or -(-rounds[piece[0]] // piece[1])
+        if following and (following % c or c * length > following):
+            return None
+        found[piece] = rest % following // c if following else rest // c
+    return found
+
+
+def _together(pieces: Mapping[tuple[int, int], Expr], extent: int) -> Expr | None:
+    """An axis from its pieces, each of which goes on where the one below it ends; None where some are missing."""
+    total: Expr = index(0)
+    below = 1
+    for (c, k), value in sorted(pieces.items()):
+        if c != below:
+            return None
+        total = total + value * c
+        below = c * k if k else 0
+    return simplify(total) if below == 0 or below >= extent else None
+
+
+def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
+    """Refuses an order of units that does not take every tile once. rounds: how many tiles there are along each axis.
+
+    The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with a tile that another
+    one pushes out), `tile-covered-twice` (with a tile and two units), `order-term` where no rule finds the tile of a unit.
+
+    >>> from tilelang.core.layout import layout
+    >>> check_order(layout("m"), {"m": 2, "n": 2})
+    Traceback (most recent call last):
+    tilelang.errors.Refusal: error[tile-not-covered]: ...
+    """
+    _check_order(order, tuple(rounds.items()))
+
+
+@functools.lru_cache(256)
+def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
+    """`check_order`, which each later step of a schedule asks again."""
+    rounds = dict(tiles)
+    check_order_form(order, tuple(rounds))
+    names, text = ", ".join(rounds), str(order).replace("layout", "order")
+    if any(n == 0 for n in rounds.values()):
+        return
+    clash = _same_number(order, rounds)
+    if clash is not None:
+        first, second = clash
+        raise Refusal(
+            "tile-not-covered",
+            f"`{text}` gives two tiles the same unit, so one of them would not be computed",
+            counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
+            mend="use every axis completely: as n, or as the pair n/8 and n%8",
+        )
+    if not _takes_each_once(order, rounds):
+        raise _takes_some_twice(order, rounds, text)
+
+
+def check_order_form(order: Layout, axes: Sequence[str]) -> None:
+    """Refuses what numbers the units of no tile of these axes, however many tiles there are. Raises Refusal.
+
+    >>> from tilelang.core.layout import layout
+    >>> check_order_form(layout("q"), ["m"])
+    Traceback (most recent call last):
+    tilelang.errors.Refusal: error[order-axis]: ...
+    """
+    names = ", ".join(axes)
+    if not order.terms or order.padding or order.swizzle_bytes:
+        raise Refusal(
+            "order-term",
+            f"an order numbers units by terms over {names}, without padding or swizzle",
+            mend=f"pass only terms, as in tl.layout({', '.join(map(repr, reversed(axes)))})",
+        )
+    for name in order.dims:
+        if name not in axes:
+            raise Refusal(
+                "order-axis",
+                f"the order names `{name}`, which this tile does not divide",
+                mend=f"order the axes of this tile: {names}",
+            )
+
+
+def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Refusal:
+    """Why an order that gives no two tiles one number still is none: a term that adds nothing, one below zero, one not solved."""
+    for k, term in reversed(list(enumerate(order.terms))):
+        if not free(term):
+            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="remove it")
+        if _says_nothing(term, rounds):
+            continue
+        if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
+            name = ", ".join(sorted(str(v) for v in free(term)))
+            return Refusal(
+                "tile-covered-twice",
+                f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
+                counterexample=f"tile ({', '.join(rounds)}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
+                f"{_stride_after(order, k, rounds)}",
+                mend=f"use {name} once: as {name}, or as the pair {name}/8 and {name}%8",
+            )
+    ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
+    for term in order.terms:
+        low = interval(substitute(term, ranges))[0]
+        if low is not None and low < 0:
+            return Refusal(
+                "order-term",
+                f"`{to_text(term)}` in `{text}` can be {low}, but numbers begin at 0",
+                mend=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
+            )
+    return Refusal(
+        "order-term",
+        f"`{text}` cannot be inverted: no rule computes a tile from its number",
+        counterexample=f"the terms are {', '.join(to_text(t) for t in order.terms)}",
+        mend="write one axis after the other: as n, as n/8 and n%8, as n ^ t or (n + t) % tiles with t a term of the other axes, or as"
+        " m + 8*n",
+    )
+
+
+def _takes_each_once(order: Layout, rounds: Mapping[str, int]) -> bool:
+    """Whether the units' tiles are found, and are all tiles, each once; large orders are tried on their first units."""
+    import numpy as np
+
+    unit, total = Var("unit", INDEX, 0, math.prod(order_extents(order, rounds)) - 1), math.prod(rounds.values())
+    found = tile_of(order, rounds, unit)
+    if found is None:
+        return False
+    numbers = np.arange(min(unit.upper + 1 if unit.upper is not None else 1, MOST_UNITS))
+    tiles = [np.broadcast_to(evaluate(found[a], {unit: numbers}), numbers.shape) for a in rounds]
+    exists = np.all([t < n for t, n in zip(tiles, rounds.values(), strict=True)], axis=0)
+    kept = [t[exists] for t in tiles]
+    different = np.unique(_one_number(kept)).size
+    inside = all((t >= 0).all() for t in kept)
+    return inside and different == np.count_nonzero(exists) and (numbers.size == MOST_UNITS or different == total)
+
+
+def _one_number(digits: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Rows of digits as one number a column, equal where all digits are."""
+    import numpy as np
+
+    number, numbers = np.zeros(digits[0].shape, dtype=np.int64), 1
+    for row in digits:
+        low, span = int(row.min(initial=0)), int(row.max(initial=0)) - int(row.min(initial=0)) + 1
+        if numbers * span > 1 << 62:  # few of them occur
+            number = np.unique(number, return_inverse=True)[1]
+            numbers = number.size
+        number, numbers = number * span + (row - low), numbers * span
+    return number
+
+
+def _tuple(values: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, values))})"
+
+
+def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Two tiles for which all terms of an order agree, by enumeration; None where there are none."""
+    import numpy as np
+
+    cut = {a: min(n, 1 << max(4, 18 // max(1, len(rounds)))) for a, n in rounds.items()}
+    grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")]
+    values = {Var(a, INDEX): g for a, g in zip(cut, grids, strict=True)}
+    digits = [grids[0] * 0, *(np.broadcast_to(evaluate(t, values), grids[0].shape) for t in order.terms)]
+    _, first, number = np.unique(_one_number(digits), return_index=True, return_inverse=True)
+    clash = np.nonzero(first[number] != np.arange(grids[0].size))[0]
+    if not clash.size:
+        return None
+    mine = int(clash[0])
+    other = int(first[number[mine]])
+    return tuple(int(g[other]) for g in grids), tuple(int(g[mine]) for g in grids)
+
+
+def _stride_after(order: Layout, k: int, rounds: Mapping[str, int]) -> int:
+    """How far apart the numbers of two units are that differ by one in term k."""
+    ranges = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
+    return math.prod((interval(substitute(term, ranges))[1] or 0) + 1 for term in order.terms[k + 1 :])
