@@ -21,23 +21,20 @@ from tilelang.core.simplify import simplify
 
 @interned
 class Buffer(Node):
-    """A dense array. `memory` is global, shared or register. Interned: equal buffers are one. Names are unique in a program.
-
-    role: "input", "output", "workspace" (global); "temporary" (a register that is written and read under the same guards);
-    "phases" (shared: barriers with phases, one an element, which only InitPhases, Arrive and Await touch); "" elsewhere. vector:
-    register buffers only, set by `promote`: the last dimension is kept in vectors of this many lanes; 0: the buffer is a plain private
-    array. offset: shared only, set by `arena`: bytes from the start of the block's shared memory. ring: the first dimension is a ring
-    of this many slots (0: no ring).
-    """
+    """A dense array in memory. Interned: equal buffers are one object. Names are unique in a program."""
 
     name: str
     dtype: DType
     shape: tuple[int, ...]
-    memory: str
+    memory: str  # "global", "shared" or "register"
+    # Global: "input", "output" or "workspace". Registers: "temporary", if written and read under the same guards. Shared: "phases", for
+    # barriers with phases, one per element, which only InitPhases, Arrive and Await touch.
     role: str = ""
-    vector: int = 0
-    offset: int | None = None
-    ring: int = 0
+    vector: int = (
+        0  # registers: `scalar_replacement` keeps the last dimension in vectors of this many lanes; 0: a plain private array
+    )
+    offset: int | None = None  # shared: bytes from the start of the block's shared memory, set by `allocate_shared`
+    ring: int = 0  # the first dimension is a circular buffer of this many slots; 0: it is not
 
     @property
     def elements(self) -> int:

@@ -5,10 +5,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
 import sys
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -16,28 +18,29 @@ from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
-from tilelang.lowering.passes.allocate_shared import place_shared
+from tilelang.lowering.passes.allocate_shared import allocate_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
-from tilelang.lowering.passes.commit_groups import close_groups
-from tilelang.lowering.passes.delay_stores import overlap_stores
+from tilelang.lowering.passes.commit_groups import commit_groups
+from tilelang.lowering.passes.delay_stores import delay_stores
 from tilelang.lowering.passes.fission import SCRATCH_BYTES, run_threads_in_loops
-from tilelang.lowering.passes.fuse_loops import fuse
-from tilelang.lowering.passes.mark_uniform import name_alike
-from tilelang.lowering.passes.peel_to_alignment import align
-from tilelang.lowering.passes.pipeline_products import keep_in_flight
-from tilelang.lowering.passes.proxy_fences import publish_shared
-from tilelang.lowering.passes.scalar_replacement import promote
-from tilelang.lowering.passes.sink_waits import wait_late
-from tilelang.lowering.passes.transpose_in_registers import turn
+from tilelang.lowering.passes.fuse_loops import fuse_loops
+from tilelang.lowering.passes.mark_uniform import mark_uniform
+from tilelang.lowering.passes.peel_to_alignment import peel_to_alignment
+from tilelang.lowering.passes.pipeline_products import pipeline_products
+from tilelang.lowering.passes.proxy_fences import insert_proxy_fences
+from tilelang.lowering.passes.scalar_replacement import replace_by_scalars
+from tilelang.lowering.passes.sink_waits import sink_waits
+from tilelang.lowering.passes.transpose_in_registers import transpose_in_registers
 from tilelang.lowering.passes.unroll import unroll
-from tilelang.lowering.passes.unswitch_loops import move_conditions_out
+from tilelang.lowering.passes.unswitch_loops import unswitch_loops
 from tilelang.lowering.passes.vectorize import vectorize
-from tilelang.lowering.passes.vectorize_moves import move_in_vectors
+from tilelang.lowering.passes.vectorize_moves import vectorize_moves
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import InternalError, verify
 from tilelang.lowering.workarounds import WORKAROUNDS
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
+from tilelang.renamed import PASSES
 from tilelang.schedules.steps import Step
 
 Pass = Callable[[ir.Kernel], ir.Kernel]
@@ -48,6 +51,7 @@ NEEDED: Mapping[str, Pass] = {"threads_in_loops": run_threads_in_loops, **WORKAR
 
 def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass], ...]:
     """The passes after `build`, in order. needs: names of passes that a target needs beside those of every target."""
+    lanes = profile.max_vector_lanes
     capacity, line_bytes = profile.memory("shared").capacity_bytes, profile.memory("global").line_bytes
     most_shared = SCRATCH_BYTES if "threads_in_loops" in needs else None
     lockstep = max((level.threads or 1 for level in profile.levels if level.lockstep), default=1)
@@ -56,26 +60,42 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
         return tuple((name, NEEDED[name]) for name in names if name in needs)
 
     return (
-        ("groups", close_groups),
-        ("flight", keep_in_flight),
-        *((("moves", lambda kernel: move_in_vectors(kernel, profile.max_vector_lanes)),) if lockstep == 1 else ()),
-        ("fuse", fuse),
-        ("behind", overlap_stores),
-        ("arena", lambda kernel: place_shared(kernel, capacity if capacity is not None else sys.maxsize, most_shared)),
+        ("commit_groups", commit_groups),
+        ("pipeline_products", pipeline_products),
+        *((("vectorize_moves", lambda kernel: vectorize_moves(kernel, lanes)),) if lockstep == 1 else ()),
+        ("fuse_loops", fuse_loops),
+        ("delay_stores", delay_stores),
+        (
+            "allocate_shared",
+            lambda kernel: allocate_shared(kernel, capacity if capacity is not None else sys.maxsize, most_shared),
+        ),
         ("barriers", insert_barriers),
-        ("fences", publish_shared),
-        ("late_waits", wait_late),
-        ("outwards", move_conditions_out),
+        ("proxy_fences", insert_proxy_fences),
+        ("sink_waits", sink_waits),
+        ("unswitch_loops", unswitch_loops),
         *needed("threads_in_loops"),
         *needed("unconditional_barriers"),
-        *((("align", lambda kernel: align(kernel, line_bytes)),) if profile.zero_copy_host and line_bytes else ()),
-        *((("turn", lambda kernel: turn(kernel, profile.max_vector_lanes)),) if lockstep == 1 else ()),
-        ("vectorize", lambda kernel: vectorize(kernel, profile.max_vector_lanes)),
+        *(
+            (("peel_to_alignment", lambda kernel: peel_to_alignment(kernel, line_bytes)),)
+            if profile.zero_copy_host and line_bytes
+            else ()
+        ),
+        *((("transpose_in_registers", lambda kernel: transpose_in_registers(kernel, lanes)),) if lockstep == 1 else ()),
+        ("vectorize", lambda kernel: vectorize(kernel, lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
         *needed("barrier_at_loop_end", "diverge_tail_conditions"),
-        ("alike", lambda kernel: name_alike(kernel, lockstep)),
-        ("promote", promote),
+        ("mark_uniform", lambda kernel: mark_uniform(kernel, lockstep)),
+        ("scalar_replacement", replace_by_scalars),
     )
+
+
+def _with_new_pass_names(options: Options) -> Options:
+    """Options whose `debug` may name a pass as it was called before; warns then."""
+    old = (options.debug or "").removeprefix("pass:")
+    if options.debug != f"pass:{old}" or old not in PASSES:
+        return options
+    warnings.warn(f"the pass {old} is now called {PASSES[old]}", DeprecationWarning, stacklevel=3)
+    return dataclasses.replace(options, debug=f"pass:{PASSES[old]}")
 
 
 @not_too_deep
@@ -87,7 +107,7 @@ def lower(
     needs: Sequence[str] = (),
 ) -> ir.Program:
     """Final kernel IR for a computation and a schedule's steps. needs: as of `passes`. Raises Refusal."""
-    options = options or Options()
+    options = _with_new_pass_names(options or Options())
     watch = _Watch(options)
     after = passes(profile, needs)
     names = ["build", *(name for name, _ in after)]

@@ -22,7 +22,7 @@ from tilelang.core.simplify import interval
 from tilelang.instructions.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
 
-CHAIN = ("vectorize", "unroll", "promote")  # each of these stages keeps what the ones before it established
+CHAIN = ("vectorize", "unroll", "scalar_replacement")  # each of these stages keeps what the ones before it established
 NO_CONDITIONS: frozenset[Expr] = frozenset()
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
 
@@ -308,7 +308,7 @@ class _KernelCheck:
             self.scalar(i, scope, "an index or count")
             if not i.dtype.is_integer:
                 self.fail(f"the index or count `{to_text(i)}` is {i.dtype}")
-        if b.vector and "promote" in self.done:
+        if b.vector and "scalar_replacement" in self.done:
             self.promoted(b, indices, lanes)
 
     def promoted(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int) -> None:

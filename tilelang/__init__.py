@@ -111,7 +111,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "testing" or f"tilelang.{name}" in MODULES:
+    if name not in _LAZY and (name == "testing" or f"tilelang.{name}" in MODULES):
         import importlib
 
         return importlib.import_module(f"tilelang.{name}")

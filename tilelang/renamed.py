@@ -96,6 +96,23 @@ MODULES: Mapping[str, str] = {
     for name, _, new in (item.partition(":") for item in names.split())
 }
 
+# Compiler passes, as `TILELANG_DEBUG=pass:NAME` names them.
+PASSES: Mapping[str, str] = {
+    "groups": "commit_groups",
+    "flight": "pipeline_products",
+    "moves": "vectorize_moves",
+    "fuse": "fuse_loops",
+    "behind": "delay_stores",
+    "arena": "allocate_shared",
+    "fences": "proxy_fences",
+    "late_waits": "sink_waits",
+    "outwards": "unswitch_loops",
+    "align": "peel_to_alignment",
+    "turn": "transpose_in_registers",
+    "alike": "mark_uniform",
+    "promote": "scalar_replacement",
+}
+
 
 class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports a module by its old name: the same module object, after a DeprecationWarning that tells the new name.

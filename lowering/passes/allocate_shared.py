@@ -40,7 +40,7 @@ class Life:
         return self.first <= other.last and other.first <= self.last
 
 
-def place_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None = None) -> ir.Kernel:
+def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None = None) -> ir.Kernel:
     """The kernel with an offset for each shared buffer.
 
     most_bytes: what a block may have where the capacity is that of a cache; what exceeds the cache is a note of the kernel. Raises

@@ -1,8 +1,9 @@
 """Inserts every barrier that a kernel needs, and no other.
 
-Needs: shared buffers placed or not (`arena` runs before, if at all), no barrier required from whoever wrote the kernel. Guarantees:
-between two accesses of one element by different threads of a block, one of them a write, stands a barrier that all threads reach;
-taking away any inserted barrier would leave such a pair. Each barrier names the pairs that need it. One line before and after:
+Needs: nothing; whoever wrote the kernel need not place a barrier, and shared buffers may have offsets (`allocate_shared`) or none.
+Guarantees: between two accesses of one element by different threads of a block, one of them a write, stands a barrier that all
+threads reach; taking away any inserted barrier would leave such a pair. Each barrier names the pairs that need it. One line before
+and after:
 
     for k { As[thread] = A[...]; ... = As[255 - thread] }
     for k { barrier; As[thread] = A[...]; barrier; ... = As[255 - thread] }

@@ -17,7 +17,7 @@ from tilelang.instructions.instruction import IN_ORDER_GROUP
 from tilelang.lowering import ir
 
 
-def close_groups(kernel: ir.Kernel) -> ir.Kernel:
+def commit_groups(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its updates in closed groups."""
     if not any(_family(s) for s in ir.statements(kernel.body)):
         return kernel

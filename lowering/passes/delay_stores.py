@@ -20,7 +20,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.fuse_loops import commute, merged, renamed
 
 
-def overlap_stores(kernel: ir.Kernel) -> ir.Kernel:
+def delay_stores(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its marked stores one round later, where a loop can take them in."""
     marked = any(isinstance(s, ir.Store) and s.behind for s in ir.statements(kernel.body))
     return kernel.replace(body=_overlapped(kernel.body)) if marked else kernel

@@ -38,7 +38,7 @@ ORDERED = (
 Indices = tuple[Expr, ...]
 
 
-def fuse(kernel: ir.Kernel) -> ir.Kernel:
+def fuse_loops(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with consecutive loops merged where the second one reads what the first one wrote in the same round."""
     return kernel if kernel.threads > 1 else kernel.replace(body=_fused(kernel.body))
 

@@ -20,7 +20,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import is_thread
 
 
-def name_alike(kernel: ir.Kernel, lockstep: int) -> ir.Kernel:
+def mark_uniform(kernel: ir.Kernel, lockstep: int) -> ir.Kernel:
     """The kernel with names for what `lockstep` neighbouring threads share in descriptors."""
     if kernel.roles:
         return kernel.with_roles([_named(role.body, lockstep) for role in kernel.roles])

@@ -19,7 +19,7 @@ from tilelang.lowering import ir
 _ELEMENT = Var("element", INDEX, 0, None)
 
 
-def align(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
+def peel_to_alignment(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
     """The kernel with its vectors on whole lines of so many bytes, where it works element by element."""
     store = _only_store(kernel)
     if store is None or store.buffer.memory != "global" or len(store.buffer.shape) != 1:

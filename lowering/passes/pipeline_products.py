@@ -1,7 +1,7 @@
 """Leaves a group of products unfinished at the end of a round, so that the next one's begin before it has ended.
 
-Needs: `groups`. Guarantees: the same values; in a loop that does nothing but await slots, begin products and give slots back, a round
-gives back the slots of the round before, whose products have ended by then. One line before and after:
+Needs: `commit_groups`. Guarantees: the same values; in a loop that does nothing but await slots, begin products and give slots back, an
+iteration gives back the slots of the iteration before, whose products have ended by then. One line before and after:
 
     for k { await full[k % 4]; ...; commit wgmma; wait 0 wgmma; arrive empty[k % 4] }
     for k { await full[k % 4]; ...; commit wgmma; wait 1 wgmma; if k > 0: { arrive empty[(k - 1) % 4] } }; wait 0 wgmma; arrive ...
@@ -19,7 +19,7 @@ from tilelang.core.simplify import conjunction, simplify
 from tilelang.lowering import ir
 
 
-def keep_in_flight(kernel: ir.Kernel) -> ir.Kernel:
+def pipeline_products(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its waits for products one round later."""
     return kernel.replace(body=_later(kernel.body)) if kernel.roles else kernel
 

@@ -18,7 +18,7 @@ from tilelang.lowering import ir
 Stored = tuple[str, ...]  # names of buffers that were stored to since the last fence
 
 
-def publish_shared(kernel: ir.Kernel) -> ir.Kernel:
+def insert_proxy_fences(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with fences before the barriers and arrivals that need them."""
     if not kernel.roles:
         alone = _readers(kernel.body)

@@ -16,7 +16,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.allocate_shared import with_buffers
 
 
-def promote(kernel: ir.Kernel) -> ir.Kernel:
+def replace_by_scalars(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with `vector` set on its register buffers."""
     widths: dict[str, int] = {b.name: 1 for b in kernel.registers}
     accesses: dict[tuple[ir.Buffer, tuple[Expr, ...], int], None] = {}

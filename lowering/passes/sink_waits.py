@@ -1,7 +1,7 @@
 """Waits for what boxes are stored from come as late as they may: a tile's last stores run beside the next tile's products.
 
-Needs: `fences`. Guarantees: the same values; the thread that stores boxes of shared memory waits until they have been read where that
-memory may be overwritten, and before it ends. One line before and after:
+Needs: `proxy_fences`. Guarantees: the same values; the thread that stores boxes of shared memory waits until they have been read only
+where that memory may be overwritten, and before it ends. One line before and after:
 
     for round { ...; barrier shared; S[...] = ...; barrier shared; if thread < 1: { do tma_store_2d(...); commit q; wait 0 q } }
     for round { ...; wait 0 q; barrier shared; S[...] = ...; barrier shared; if thread < 1: { do ...; commit q } }; wait 0 q
@@ -17,7 +17,7 @@ from tilelang.lowering import ir
 Due = dict[ir.Wait, None]  # waits that have not been done, in their order
 
 
-def wait_late(kernel: ir.Kernel) -> ir.Kernel:
+def sink_waits(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with its waits for stored boxes later."""
     if not kernel.roles:
         return kernel.replace(body=_whole(kernel.body, set()))

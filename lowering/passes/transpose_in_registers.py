@@ -25,7 +25,7 @@ from tilelang.lowering import ir
 LEAST_LANES = 4  # below them elements are as good
 
 
-def turn(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
+def transpose_in_registers(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
     """The kernel with such squares turned in registers. most_lanes: of one vector."""
     turning = _Turning({b.name for b in kernel.buffers}, most_lanes)
     body = turning.statement(kernel.body)

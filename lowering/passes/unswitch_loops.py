@@ -16,7 +16,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import is_thread
 
 
-def move_conditions_out(kernel: ir.Kernel) -> ir.Kernel:
+def unswitch_loops(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with conditions on the thread outside the loops of its roles."""
     return kernel.with_roles([_outwards(role.body) for role in kernel.roles]) if kernel.roles else kernel
 

@@ -5,7 +5,7 @@ stand under conditions, and what does not exist is stored as a constant. Indices
 small number. Guarantees: the same elements are stored, some of them twice; no other rounds store to their places, so that the order is
 free. The rounds before, within and after the elements that exist become loops of their own, without tests. Where neighbours in the
 source are neighbours in the target, rows move in vectors. Where neighbours in the source lie along one loop and those in the target
-along another, squares move, which the pass `turn` transposes in registers. Any other loop stays as it is.
+along another, squares move, which the pass `transpose_in_registers` transposes in registers. Any other loop stays as it is.
 
     for w in 0..9 { for c in 0..8: S[w, c] = X[c, w - 1] if 1 <= w and w < 8 else 0 }    ->
     vector c in 0..8: S[0, c] = 0
@@ -29,7 +29,7 @@ from tilelang.lowering.passes.transpose_in_registers import LEAST_LANES
 MOST_DIGITS = 4  # into how many loops one is taken apart whose index is divided
 
 
-def move_in_vectors(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
+def vectorize_moves(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
     """The kernel with such loops in vectors, if its blocks have one thread. most_lanes: of one vector."""
     if most_lanes < LEAST_LANES or kernel.threads > 1:
         return kernel
@@ -355,7 +355,7 @@ class _Moving:
 
     @staticmethod
     def square(lanes: list[Var], n: int, store: ir.Store, test: Expr | None) -> ir.Stmt:
-        """The loops that the pass `turn` knows as a square."""
+        """The loops that the pass `transpose_in_registers` knows as a square."""
         across, along = lanes
         body = store if test is None else ir.If(test, store, None, store.span)
         return ir.For(across, index(n), ir.For(along, index(n), body, "vector", store.span), "unroll", store.span)

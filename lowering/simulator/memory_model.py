@@ -1,9 +1,9 @@
 """The memory of the blocks that the simulator runs together: where elements lie, and what is wrong with touching them.
 
-`Memory` resolves an access (indices, lanes, count, active threads)
-to elements, reports those out of bounds and leaves them alone, and does the rest element by element through `shadow_memory`.
-Shared memory is raw bytes per block, so that buffers which the pass `arena` laid over one another really share them: what one of
-them wrote is garbage to the other, and their accesses race. Buffers without an offset lie one after another.
+`Memory` resolves an access (indices, lanes, count, active threads) to elements, reports those out of bounds and leaves them alone, and
+does the rest element by element through `shadow_memory`. Shared memory is raw bytes per block, so that buffers which the pass
+`allocate_shared` laid over one another really share them: what one of them wrote is garbage to the other, and their accesses race.
+Buffers without an offset lie one after another.
 """
 
 from __future__ import annotations

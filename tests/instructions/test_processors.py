@@ -21,7 +21,7 @@ from tilelang.instructions.template import in_arrays
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import extensions
-from tilelang.lowering.passes.scalar_replacement import promote
+from tilelang.lowering.passes.scalar_replacement import replace_by_scalars
 from tilelang.lowering.pipeline import lower
 from tilelang.semantics.reference import compare, integer_arrays, random_arrays
 
@@ -139,7 +139,7 @@ def test_sums_whose_address_is_taken_stay_an_array() -> None:
     (kernel,) = lower(plan.computation, plan.steps, target(made).profile).kernels
     (state,) = (b for b in kernel.registers if b.name.startswith("C"))
     assert in_arrays(made) == {"C"} and state.vector == 0
-    assert all(b.vector == 0 for b in promote(kernel).registers if b is state)
+    assert all(b.vector == 0 for b in replace_by_scalars(kernel).registers if b is state)
     assert any(isinstance(s, ir.Instruction) for s in ir.statements(kernel.body))
 
 

@@ -20,7 +20,7 @@ from tilelang.instructions.instruction import instruction, updates
 from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.passes.fission import run_threads_in_loops
-from tilelang.lowering.passes.scalar_replacement import promote
+from tilelang.lowering.passes.scalar_replacement import replace_by_scalars
 from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.values_across_barriers import vector_widths
 from tilelang.lowering.passes.vectorize import vectorize
@@ -92,7 +92,8 @@ def split(before: ir.Program, arrays: dict[str, Any] | None = None) -> ir.Kernel
     expected = found(before, given)
     after, done = before, list[str]()
     for name, run in (
-        ("fission", run_threads_in_loops), ("vectorize", vectorize), ("unroll", lambda k: unroll(k, 256)), ("promote", promote),
+        ("fission", run_threads_in_loops), ("vectorize", vectorize), ("unroll", lambda k: unroll(k, 256)),
+        ("scalar_replacement", replace_by_scalars),
     ):  # fmt: skip
         after = after.replace(kernels=tuple(run(k) for k in after.kernels))
         verify(after, name, after=done)
@@ -263,7 +264,7 @@ def test_a_tile_is_copied_where_it_is_touched_often() -> None:
     assert sum("acc_by_thread[tid, copied_0, copied_1 * 4 + copied_lane] = acc" in line for line in text) == 1
     assert sum("acc[m, n] = acc[m, n] + " in line for line in text) == 1  # in registers
     assert "acc_by_thread[tid, m, n] = 0.0: float32" in text[3]  # each element once: in its place
-    final = promote(unroll(vectorize(kernel), 256))
+    final = replace_by_scalars(unroll(vectorize(kernel), 256))
     assert {b.name: b.vector for b in final.registers} == {"acc": 4}
 
 

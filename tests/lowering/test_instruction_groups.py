@@ -16,7 +16,7 @@ from tilelang.instructions.fragment import fragment, row_major
 from tilelang.instructions.instruction import instruction, moves, use
 from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
-from tilelang.lowering.passes.commit_groups import close_groups
+from tilelang.lowering.passes.commit_groups import commit_groups
 from tilelang.lowering.simulator.simulate import run
 
 
@@ -146,5 +146,5 @@ def test_operand_whose_copies_disagree() -> None:
 def test_only_updates_that_complete_in_groups_are_closed_in_one(name: str, closed: bool) -> None:
     """A stage's store awaits itself, and what is done at once needs no wait."""
     kernel = ir.Kernel("k", (1, 1, 1), 128, (), ir.Instruction(use(name), ()))
-    waits = [s for s in ir.statements(close_groups(kernel).body) if isinstance(s, ir.Wait)]
+    waits = [s for s in ir.statements(commit_groups(kernel).body) if isinstance(s, ir.Wait)]
     assert len(waits) == closed

@@ -14,7 +14,7 @@ from tests.lowering.small_kernels import array, program, shared
 from tilelang.core.expr import INDEX, Binary, Expr, Select, Var, const, index
 from tilelang.core.simplify import conjunction
 from tilelang.lowering import ir
-from tilelang.lowering.passes.vectorize_moves import move_in_vectors
+from tilelang.lowering.passes.vectorize_moves import vectorize_moves
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulator.simulate import run
 from tilelang.profiles.profile import Profile
@@ -213,7 +213,7 @@ def test_both_sides_of_a_condition_are_one_move_only_where_they_are_the_same(who
     after = ir.For(J, index(16), ir.Store(OUT, (BLOCK * 16 + J,), ir.Load(HELD, (J,))))
     either = ir.If(BLOCK * 16 < 25, whole, copied(J, BLOCK * 16 + J, 16, True))  # as the builder says that all exist
     built = program(ir.Seq((before, either, after)), IN, OUT, HELD, threads=1, grid=(3, 1, 1))
-    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    moved = built.replace(kernels=(vectorize_moves(built.kernels[0], 8),))
     assert moved.kernels[0].body is not built.kernels[0].body
     x = np.arange(40, dtype=np.float32)
     expected, found = (run(each, {"X": x}) for each in (built, moved))
@@ -229,7 +229,7 @@ def test_conditions_that_end_no_range_of_rounds_stay(condition: Expr) -> None:
     held = ir.For(J, index(16), ir.Store(HELD, (J,), Select(condition, load, const(0.0, load.dtype))))
     stored = ir.For(J, index(16), ir.Store(OUT, (J,), ir.Load(HELD, (J,))))
     built = program(ir.Seq((held, stored)), IN, OUT, HELD, threads=1)
-    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    moved = built.replace(kernels=(vectorize_moves(built.kernels[0], 8),))
     expected, found = (run(each, {"X": np.arange(1, 41, dtype=np.float32)}) for each in (built, moved))
     np.testing.assert_array_equal(found.outputs["Y"][:16], expected.outputs["Y"][:16])
 
@@ -243,6 +243,6 @@ def test_a_test_that_fails_in_the_first_round_only_is_not_left_out() -> None:
     either = ir.If(BLOCK * 16 < 25, copied(I, BLOCK * 16 + I, 16, False), tested)  # as the builder says that all are below 40
     stored = ir.For(J, index(16), ir.Store(OUT, (BLOCK * 16 + J,), ir.Load(HELD, (J,))))
     built = program(ir.Seq((either, stored)), IN, OUT, HELD, threads=1, grid=(3, 1, 1))
-    moved = built.replace(kernels=(move_in_vectors(built.kernels[0], 8),))
+    moved = built.replace(kernels=(vectorize_moves(built.kernels[0], 8),))
     expected, found = (run(each, {"X": np.arange(1, 41, dtype=np.float32)}) for each in (built, moved))
     np.testing.assert_array_equal(found.outputs["Y"], expected.outputs["Y"])

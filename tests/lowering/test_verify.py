@@ -32,7 +32,7 @@ def store(value: Expr, place: Expr = THREAD) -> ir.Stmt:
     return ir.Store(OUT, (place,), value, span=at(7))
 
 
-@pytest.mark.parametrize("stage", ["lower", "vectorize", "unroll", "promote", "barriers"])
+@pytest.mark.parametrize("stage", ["lower", "vectorize", "unroll", "scalar_replacement", "barriers"])
 def test_whole_kernels_are_legal(stage: str) -> None:
     verify(tiled_product(16, 8), stage)
     verify(tiled_product(16, 8, type=dt.bfloat16), stage)
@@ -54,7 +54,7 @@ LEGAL: dict[str, ir.Stmt] = {
 
 @pytest.mark.parametrize("name", LEGAL)
 def test_legal(name: str) -> None:
-    verify(program(LEGAL[name]), "promote")
+    verify(program(LEGAL[name]), "scalar_replacement")
 
 
 ILLEGAL: dict[str, tuple[ir.Stmt, str]] = {
@@ -117,9 +117,9 @@ def test_illegal(name: str) -> None:
 LATER: dict[str, tuple[str, ir.Stmt, str]] = {
     "vector loop": ("vectorize", ir.For(I, index(8), store(ZERO), "vector"), "a vector loop after vectorize"),
     "unroll loop": ("unroll", ir.For(I, index(8), store(ZERO), "unroll"), "an unroll loop after unroll"),
-    "variable index": ("promote", ir.For(I, index(2), ir.Store(ACC, (I, index(0)), ZERO)), "`i` is not constant"),
-    "two vectors": ("promote", ir.Store(ACC, (index(0), index(8)), VECTOR), "crosses vectors of 16 lanes"),
-    "outside": ("promote", ir.Store(ACC, (index(2), index(0)), ZERO), "lies outside"),
+    "variable index": ("scalar_replacement", ir.For(I, index(2), ir.Store(ACC, (I, index(0)), ZERO)), "`i` is not constant"),
+    "two vectors": ("scalar_replacement", ir.Store(ACC, (index(0), index(8)), VECTOR), "crosses vectors of 16 lanes"),
+    "outside": ("scalar_replacement", ir.Store(ACC, (index(2), index(0)), ZERO), "lies outside"),
 }
 
 
@@ -127,7 +127,7 @@ LATER: dict[str, tuple[str, ir.Stmt, str]] = {
 def test_illegal_from_some_pass_on(name: str) -> None:
     stage, body, message = LATER[name]
     verify(program(body), "lower")
-    for given in ({"stage": stage}, {"stage": "arena", "after": (stage,)}, {"stage": "promote"}):
+    for given in ({"stage": stage}, {"stage": "allocate_shared", "after": (stage,)}, {"stage": "scalar_replacement"}):
         with pytest.raises(InternalError, match=message):
             verify(program(body), **given)
 

@@ -11,7 +11,7 @@ from tilelang.core.expr import Var, const, index
 from tilelang.instructions.instruction import ONE_LANE, Instruction, fragment, instruction, moves, use
 from tilelang.instructions.operand import operand, queue
 from tilelang.lowering import ir
-from tilelang.lowering.passes.proxy_fences import publish_shared
+from tilelang.lowering.passes.proxy_fences import insert_proxy_fences
 from tilelang.lowering.printer import to_text
 
 K = Var("k", dt.int64, 0, 3)
@@ -50,7 +50,7 @@ def sent() -> ir.Stmt:
 def fences(body: ir.Stmt) -> list[str]:
     """Of the statements behind the pass: stores, fences and barriers, by their first letters."""
     (kernel,) = program(body, OUT, SOURCE, threads=32).kernels
-    words = [line.strip() for line in to_text(publish_shared(kernel).body).splitlines()]
+    words = [line.strip() for line in to_text(insert_proxy_fences(kernel).body).splitlines()]
     return [w[0] for w in words if w.startswith(("S[", "fence", "barrier", "do store"))]
 
 

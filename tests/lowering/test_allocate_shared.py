@@ -6,7 +6,7 @@ from tilelang.core import dtype as dt
 from tilelang.core.expr import INDEX, Binary, Const, Var, index
 from tilelang.errors import Refusal, Span
 from tilelang.lowering import ir
-from tilelang.lowering.passes.allocate_shared import place_shared
+from tilelang.lowering.passes.allocate_shared import allocate_shared
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 
 T = Var("thread", INDEX, 0, 63)
@@ -32,7 +32,7 @@ def loop(*body: ir.Stmt) -> ir.For:
 
 def placed(*body: ir.Stmt, buffers: tuple[ir.Buffer, ...], capacity_bytes: int = 1 << 12) -> dict[str, int | None]:
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C, *buffers), ir.Seq(body))
-    done = place_shared(kernel, capacity_bytes)
+    done = allocate_shared(kernel, capacity_bytes)
     used = {n.name: n for n in done.body.walk() if isinstance(n, ir.Buffer) and n.memory == "shared"}
     assert {b.name: b for b in done.shared if b.name in used} == used, "the body uses the buffers of the list"
     assert all(b.offset is not None and b.offset % 64 == 0 for b in done.shared)
@@ -109,16 +109,16 @@ def test_over_capacity_shows_the_table() -> None:
 
 def test_what_exceeds_a_cache_is_a_note_where_memory_is_larger() -> None:
     kernel = ir.Kernel("k", (1, 1, 1), 1, (C, shared("a", 8192)), ir.Seq((put(shared("a", 8192)), get(shared("a", 8192)))))
-    done = place_shared(kernel, 1 << 14, 1 << 20)
+    done = allocate_shared(kernel, 1 << 14, 1 << 20)
     assert done.notes == ("shared memory: 32768 bytes a block, more than the 16384 of the cache that it should lie in",)
-    assert place_shared(kernel, 1 << 16, 1 << 20).notes == ()
+    assert allocate_shared(kernel, 1 << 16, 1 << 20).notes == ()
     with pytest.raises(Refusal, match="the device has 20000"):
-        place_shared(kernel, 1 << 14, 20000)
+        allocate_shared(kernel, 1 << 14, 20000)
 
 
 def test_no_shared_memory_is_no_work() -> None:
     kernel = ir.Kernel("k", (1, 1, 1), 64, (C,), ir.Store(C, (T,), ZERO))
-    assert place_shared(kernel, 0) is kernel
+    assert allocate_shared(kernel, 0) is kernel
 
 
 @pytest.mark.parametrize("second, apart", [("never", True), ("sometimes", False)])
@@ -155,11 +155,13 @@ def test_all_copies_are_awaited_before_their_bytes_are_used_again() -> None:
     kernel = ir.Kernel(
         "k", (1, 1, 1), 64, (C, ring, result), ir.Seq((copy(ring), ir.Commit(), round_trip, put(result), get(result)))
     )
-    done = place_shared(kernel, 1 << 12)
+    done = allocate_shared(kernel, 1 << 12)
     assert {x.name: x.offset for x in done.shared} == {"ring": 0, "result": 0}
     assert isinstance(done.body, ir.Seq) and done.body.body[3] == ir.Wait(0)
     alone = kernel.replace(body=ir.Seq((copy(ring), ir.Commit(), round_trip)))
-    assert not any(s == ir.Wait(0) for s in ir.statements(place_shared(alone, 1 << 12).body)), "nothing is used after the copies"
+    assert not any(s == ir.Wait(0) for s in ir.statements(allocate_shared(alone, 1 << 12).body)), (
+        "nothing is used after the copies"
+    )
 
 
 def test_a_few_bytes_are_not_shared_since_that_takes_barriers() -> None:

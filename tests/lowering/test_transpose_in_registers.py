@@ -12,7 +12,7 @@ import pytest
 import tilelang as tl
 from tilelang.core.expr import INDEX, Select, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.transpose_in_registers import turn
+from tilelang.lowering.passes.transpose_in_registers import transpose_in_registers
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c.emitter import emit
 from tilelang.lowering.targets.cpu import DIALECT
@@ -128,7 +128,7 @@ def test_squares_in_memory_of_as_many_lanes_as_vectors_have_are_turned(memory: A
     u, v = (Var(name, INDEX, 0, n - 1) for name in "uv")
     row = ir.For(v, index(n), ir.Store(held, (v, u), ir.Load(x, (u, v))), "vector")
     kernel = ir.Kernel("k", (1, 1, 1), 1, (x, held), ir.For(u, index(n), row, "unroll"))
-    assert (turn(kernel, 8).body != kernel.body) is turned
+    assert (transpose_in_registers(kernel, 8).body != kernel.body) is turned
 
 
 def test_where_threads_run_together_nothing_is_turned() -> None:
@@ -177,7 +177,7 @@ def test_part_of_a_square_is_turned_where_it_is_only_moved(value: str) -> None:
     }[value]
     one = ir.If(block * 4 + u < 10, ir.Store(y, (v, block * 4 + u), stored))
     square = ir.For(u, index(4), ir.For(v, index(4), one, "vector"), "unroll")
-    made = turn(ir.Kernel("k", (3, 1, 1), 1, (x, y), square), 8).body
+    made = transpose_in_registers(ir.Kernel("k", (3, 1, 1), 1, (x, y), square), 8).body
     assert isinstance(made, ir.If) and str(made.condition) == "block_x * 4 < 7" and made.otherwise is not None
     assert any(isinstance(e, ir.Shuffle) for s in ir.statements(made.then) for e in ir.expressions(s))
     assert (made.otherwise == square) is (value not in ("an element", "an element or 0"))

@@ -8,7 +8,7 @@ from tests.lowering.small_kernels import THREAD, array, program
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.unswitch_loops import move_conditions_out
+from tilelang.lowering.passes.unswitch_loops import unswitch_loops
 from tilelang.lowering.printer import to_text
 
 K = Var("k", dt.int64, 0, 3)
@@ -18,7 +18,7 @@ T = Var("t", dt.int64, 0, 6)
 def moved(body: ir.Stmt) -> list[str]:
     """The lines of a role after the pass."""
     (kernel,) = program(ir.Roles((ir.Role("only", 0, 4, body),)), array("out", 8, role="output"), threads=4).kernels
-    return to_text(move_conditions_out(kernel).roles[0].body).splitlines()
+    return to_text(unswitch_loops(kernel).roles[0].body).splitlines()
 
 
 def walk(condition: Expr, *before: ir.Stmt) -> ir.Stmt:

@@ -6,7 +6,7 @@ import tilelang as tl
 from tests.lowering.role_kernels import Pipeline
 from tests.lowering.test_roles import by_boxes, linear, lowered
 from tilelang.lowering import ir
-from tilelang.lowering.passes.mark_uniform import name_alike
+from tilelang.lowering.passes.mark_uniform import mark_uniform
 
 
 def test_a_warpgroup_s_number_is_bound_in_front_of_its_loops() -> None:
@@ -22,12 +22,12 @@ def test_a_warpgroup_s_number_is_bound_in_front_of_its_loops() -> None:
 
 def test_units_that_no_lockstep_fills_keep_their_expression() -> None:
     (kernel,) = lowered(by_boxes(linear(128, 64, 320), 64, 1, back="registers"), "hopper").kernels
-    assert name_alike(kernel, 96) == kernel, "a warpgroup is not a multiple of 96 threads"
+    assert mark_uniform(kernel, 96) == kernel, "a warpgroup is not a multiple of 96 threads"
 
 
 def test_kernels_without_descriptors_stay_as_they_are() -> None:
     (kernel,) = Pipeline(copies=False).program.kernels
-    assert name_alike(kernel, 32) == kernel
+    assert mark_uniform(kernel, 32) == kernel
 
 
 def test_the_name_is_one_value_of_a_warp_in_the_text() -> None:

@@ -8,8 +8,8 @@ import pytest
 import tilelang as tl
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
-from tilelang.lowering.passes.delay_stores import overlap_stores
-from tilelang.lowering.passes.fuse_loops import fuse
+from tilelang.lowering.passes.delay_stores import delay_stores
+from tilelang.lowering.passes.fuse_loops import fuse_loops
 from tilelang.testing import check_schedule
 from tilelang.testing.planner import tiny_profile
 
@@ -37,7 +37,10 @@ def overlapped(schedule: tl.Schedule) -> tuple[int, int]:
     """How many stores of the output were moved into another round, and how many stayed."""
     program = build_program(schedule.computation, schedule.steps, tiny_profile())
     stores = [
-        s for k in program.kernels for s in ir.statements(overlap_stores(fuse(k)).body) if isinstance(s, ir.Store) and s.streaming
+        s
+        for k in program.kernels
+        for s in ir.statements(delay_stores(fuse_loops(k)).body)
+        if isinstance(s, ir.Store) and s.streaming
     ]
     return sum(not s.behind for s in stores), sum(s.behind > 0 for s in stores)
 

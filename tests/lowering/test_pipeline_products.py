@@ -10,7 +10,7 @@ from tilelang.core import dtype as dt
 from tilelang.core.expr import Var, const, index
 from tilelang.instructions.shipped.warpgroup_matrix import PRODUCTS
 from tilelang.lowering import ir
-from tilelang.lowering.passes.pipeline_products import keep_in_flight
+from tilelang.lowering.passes.pipeline_products import pipeline_products
 from tilelang.schedules.schedule import Schedule
 
 
@@ -43,7 +43,7 @@ def kept(stmt: ir.For) -> bool:
     """Whether a walk keeps its wait where it is."""
     (kernel,) = Pipeline().program.kernels
     bodies = [stmt, *(role.body for role in kernel.roles[1:])]
-    return keep_in_flight(kernel.with_roles(bodies)).roles[0].body == stmt
+    return pipeline_products(kernel.with_roles(bodies)).roles[0].body == stmt
 
 
 def test_a_round_that_does_something_else_keeps_its_wait() -> None:
@@ -56,4 +56,4 @@ def test_a_round_that_does_something_else_keeps_its_wait() -> None:
 
 def test_roles_without_products_stay_as_they_are() -> None:
     (kernel,) = Pipeline().program.kernels
-    assert keep_in_flight(kernel) == kernel
+    assert pipeline_products(kernel) == kernel

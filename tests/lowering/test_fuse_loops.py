@@ -9,7 +9,7 @@ import tilelang as tl
 from tests.lowering.small_kernels import array, program, shared
 from tilelang.core.expr import INDEX, Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.passes.fuse_loops import fuse, merged
+from tilelang.lowering.passes.fuse_loops import fuse_loops, merged
 from tilelang.testing import check_schedule
 
 I, J, K = (Var(name, INDEX, 0, 7) for name in "ijk")
@@ -28,7 +28,7 @@ def copy(target: ir.Buffer, to: Expr, source: ir.Buffer, at: Expr) -> ir.Store:
 def loops(*body: ir.Stmt, threads: int = 1) -> int:
     """How many loops are left at the top."""
     (kernel,) = program(ir.Seq(body), X, Y, S, T, threads=threads).kernels
-    made = fuse(kernel).body
+    made = fuse_loops(kernel).body
     return sum(isinstance(s, ir.For) for s in ir.parts(made) or (made,)) if not isinstance(made, ir.For) else 1
 
 
@@ -40,7 +40,7 @@ def test_what_was_just_written_is_read_in_the_same_loop() -> None:
     total = loop(J, ir.Store(T, (index(0),), ir.Load(T, (index(0),)) + ir.Load(S, (J,))))
     assert loops(WRITE, clear, total) == 1
     (kernel,) = program(ir.Seq((WRITE, clear, total)), X, Y, S, T, threads=1).kernels
-    made = fuse(kernel).body
+    made = fuse_loops(kernel).body
     assert isinstance(made, ir.Seq) and made.body[0] == clear, "what stands between goes before"
 
 

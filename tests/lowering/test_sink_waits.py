@@ -13,7 +13,7 @@ from tilelang.core import dtype as dt
 from tilelang.core.expr import Var, const, index
 from tilelang.instructions.shipped.tensor_copy import tma_load_2d, tma_store_2d
 from tilelang.lowering import ir
-from tilelang.lowering.passes.sink_waits import wait_late
+from tilelang.lowering.passes.sink_waits import sink_waits
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.simulator import simulate
 
@@ -32,7 +32,7 @@ def stored() -> ir.Stmt:
 def after_the_pass(body: ir.Stmt) -> list[str]:
     """The statements of a kernel, by their first words, with their depth."""
     (kernel,) = program(body, array("out", 8, role="output"), SOURCE, OTHER, threads=32).kernels
-    lines = to_text(wait_late(kernel).body).splitlines()
+    lines = to_text(sink_waits(kernel).body).splitlines()
     return [line if "do tma" not in line else line.split("(")[0] for line in lines]
 
 
@@ -72,7 +72,7 @@ def test_a_wait_for_what_is_no_store_of_a_box_stays() -> None:
     begun = ir.seq(ir.Instruction(tma_load_2d, (("S", SOURCE, ()),)), ir.Commit(None, QUEUE), ir.Wait(0, None, QUEUE))
     body = ir.For(K, index(4), ir.seq(BARRIER, ir.If(THREAD < 1, begun)))
     (kernel,) = program(body, array("out", 8, role="output"), SOURCE, threads=32).kernels
-    assert to_text(wait_late(kernel).body) == to_text(body)
+    assert to_text(sink_waits(kernel).body) == to_text(body)
 
 
 def test_what_another_role_fills_is_waited_for_at_once() -> None:
@@ -80,7 +80,7 @@ def test_what_another_role_fills_is_waited_for_at_once() -> None:
     write = ir.Store(SOURCE, (index(0), index(0)), const(1.0, dt.float32))
     roles = ir.Roles((ir.Role("stores", 0, 32, stored()), ir.Role("fills", 32, 32, write)))
     (kernel,) = program(roles, array("out", 8, role="output"), SOURCE, threads=64).kernels
-    assert wait_late(kernel) == kernel
+    assert sink_waits(kernel) == kernel
 
 
 @pytest.mark.parametrize(("blocks", "pieces"), [(None, 1), (1, 2)], ids=["one tile", "several"])
