@@ -1,8 +1,9 @@
-"""Schedule to kernel IR: the first stage of the lowering.
+"""Builds kernel IR from a schedule: the first stage of the lowering.
 
-`program.py` plans the kernels. `nest.py` walks over the steps of a task; its table `VERBS` has the function for each kind of step. Such
-a function takes the kernel under construction (`Build`), the point between two steps (`Frame`), and the step; what follows the step it
-gets from `build.chain`, the only recursion. `frame.py` has both. `place.py` makes tensors resident, `leaf.py` and `instruct.py` write
-the innermost statements, `state.py` keeps the accumulators. Invariant: everything said in the schedule is in the IR afterwards, except
-barriers, vectors and memory offsets, which are passes of their own.
+`program.py` plans the kernels. `lower_steps.py` lowers the steps of a task one after the other; its table `VERBS` has a function for
+each kind of step. Such a function takes the kernel under construction (`Build`), the point between two steps (`Frame`), and the step,
+and gets the statements of the remaining steps from `build.chain`, the only recursion. `frame.py` defines `Build` and `Frame`. The
+folder `movement` makes tensors resident, `innermost_body.py` and `instruction` write the innermost statements, and `reductions` keeps
+the accumulators. Invariant: everything that the schedule says is in the IR afterwards, except barriers, vectors and memory offsets,
+which later passes add.
 """

@@ -1,4 +1,4 @@
-"""The reads of the innermost statements as `guards.settle` wants them: where each finds its element, and what may be there instead."""
+"""Describes the reads of the innermost statements to `guards.settle`: the element that each reads, and the value it may find instead."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Clusters of blocks: how many blocks make one, and the schedule with its blocks directly below its clusters.
+"""Clusters of blocks: how many blocks form one, and the schedule with its blocks directly below its clusters.
 
-A cluster is that many neighbours along the grid's first dimension: the number of the cluster is block_x // n, that of a block in it
-block_x % n. What a schedule says between `-> cluster` and `-> block` is about all blocks of a cluster; cutting other axes than the
-blocks' tile does, it means the same below that tile, where every block does its part.
+A cluster is a run of n consecutive blocks along x: block_x // n is the number of the cluster, block_x % n that of a block in it. Steps
+between `-> cluster` and `-> block` apply to all blocks of a cluster. If they cut other axes than the tile of the blocks, they mean the
+same below that tile, where every block does its part.
 """
 
 from __future__ import annotations

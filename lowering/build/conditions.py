@@ -1,8 +1,8 @@
-"""Affine conditions of reductions: which rounds of a walk they leave, and whether they hold everywhere in a piece.
+"""Affine conditions of reductions: which iterations of a loop they leave, and whether they hold everywhere in a tile.
 
-A condition is a conjunction; each part that compares sums of axes is written as `d <= 0`. Solved for the walked axis, with everything
-that differs between the points and threads inside at its least, it bounds the rounds that anybody needs; with everything at its
-greatest, it says where it holds for all. Both are the same for all threads, so barriers may stand inside.
+A condition is a conjunction; each part that compares sums of axes is written as `d <= 0`. The part is solved for the axis of the loop.
+With the least values of everything that differs between inner points and threads, it bounds the iterations that any of them needs; with
+the greatest values, it tells where it holds for all. Both answers are uniform across threads, so the loop may contain barriers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the builder hands from step to step: the spec, where tensors live, where states and results go.
+"""The state that the builder passes from step to step: the spec, where tensors are kept, where accumulators and results go.
 
-A Residence (residences.py) answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the states of
-reductions. A Frame is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
+A Residence (movement/storage.py) answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the
+accumulators of reductions. A Frame is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
 """
 
 from __future__ import annotations

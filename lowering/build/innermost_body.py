@@ -1,6 +1,6 @@
-"""The innermost statements: updates of states, stores of results, elements of moves; reads resolved to loads, guards decided.
+"""Writes the innermost statements: updates of accumulators, stores of results, elements of moves.
 
-A guard stands where a point may not exist, unless `guards.settle` proves that the statement may run there too.
+Reads are resolved to loads. A point that may not exist gets a guard, unless `guards.settle` proves that the statement may run there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Looking at the steps below a point without writing statements: spreads, shapes of register states, the spec at the leaf."""
+"""Looks ahead at the steps below a point without writing statements: mappings, shapes of register accumulators, the innermost spec."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The frames inside walks, and the rounds that are left of them.
+"""Frames inside loops, and the iterations that remain of the loops.
 
-Invariant: a walk whose rounds address registers keeps its full, constant extent; every other walk is trimmed to the bounds, and to what
-the reduction's conditions leave, where they are the same for all threads.
+Invariant: a loop whose variable addresses registers keeps its full, constant extent. Every other loop is trimmed to the bounds and to
+the conditions of the reduction, as far as these are uniform across threads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Walking over the steps: spreads over units, walks, and what runs ahead in them.
+"""Lowers the steps: tiles mapped to units, loops, and what runs ahead in them.
 
-Each step turns a frame into statements around the statements of the rest.
+Each step wraps the statements of the remaining steps.
 """
 
 from __future__ import annotations

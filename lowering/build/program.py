@@ -1,6 +1,6 @@
-"""A program from a computation and its steps: which kernels, over which buffers, in which order.
+"""Builds a program from a computation and its steps: its kernels, their buffers and their order.
 
-Kernels that nobody scheduled (reductions of their own, second halves of split reductions) get the plain default schedule.
+Kernels without steps of their own (nested reductions, the second halves of split reductions) get a plain default schedule.
 """
 
 from __future__ import annotations

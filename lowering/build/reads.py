@@ -1,4 +1,4 @@
-"""Where the elements stand that an innermost statement reads and writes: expressions of the task at a point, their reads resolved."""
+"""Resolves the reads of innermost statements: expressions of the task at a point, with loads in place of reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refusals at a step of a schedule, and the checks of what a step says about itself."""
+"""Refusals at a step of a schedule, and checks of a single step."""
 
 from __future__ import annotations
 

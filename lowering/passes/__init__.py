@@ -1,1 +1,1 @@
-"""Part of tilelang.lowering."""
+"""Passes: functions from kernel to kernel, one per file. `lowering/pipeline.py` lists them in order."""

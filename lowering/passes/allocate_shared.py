@@ -1,16 +1,15 @@
-"""Gives every shared buffer its place in the block's shared memory; buffers whose lives do not overlap share bytes.
+"""Places every shared buffer in the block's shared memory; buffers whose lifetimes do not overlap share bytes.
 
 Needs: no offsets yet; runs before `barriers`, which treats buffers that share bytes as one memory. Guarantees: every shared buffer
-has an offset that is a multiple of ALIGNMENT, buffers alive at one time are disjoint, and all lie below the capacity. One line
+has an offset that is a multiple of ALIGNMENT, buffers alive at one time are disjoint, and all end within the capacity. One line
 before and after:
 
     shared As: float32[8, 128]; shared Out: float32[128, 4]
     shared As: float32[8, 128] at 0; shared Out: float32[128, 4] at 0
 
-A life runs from the first to the last statement that touches a buffer. A loop stretches it over all of the loop where a value may
-come back from the round before: where the body reads the buffer before it has written it, or where the buffer is used outside too.
-What is copied to asynchronously lives until nothing is under way any more; behind the last copies all are awaited, where other
-buffers are used after them.
+A lifetime runs from the first to the last statement that accesses the buffer. It covers a whole loop if a value may be carried from one
+iteration to the next: if the body reads the buffer before it writes it, or if the buffer is also used outside the loop. The target of an
+asynchronous copy lives until no copy is in flight; after the last copies, all are awaited if other buffers are used later.
 """
 
 from __future__ import annotations

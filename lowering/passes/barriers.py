@@ -1,18 +1,17 @@
 """Inserts every barrier that a kernel needs, and no other.
 
-Needs: nothing; whoever wrote the kernel need not place a barrier, and shared buffers may have offsets (`allocate_shared`) or none.
-Guarantees: between two accesses of one element by different threads of a block, one of them a write, stands a barrier that all
-threads reach; taking away any inserted barrier would leave such a pair. Each barrier names the pairs that need it. One line before
-and after:
+Needs: nothing; the builder need not place any barrier, and shared buffers may have offsets (`allocate_shared`) or none. Guarantees:
+between two accesses of one element by different threads of a block, one of them a write, there is a barrier that all threads reach;
+without any one of the inserted barriers, such a pair would exist. Each barrier names the pairs that need it. One line before and after:
 
     for k { As[thread] = A[...]; ... = As[255 - thread] }
     for k { barrier; As[thread] = A[...]; barrier; ... = As[255 - thread] }
 
-How. A walk over the tree in program order keeps the accesses that no barrier has followed yet. Where a statement touches what is
-pending, a barrier goes before it, outside loops that do not need one per round. The back-edge of a loop brings the pending
-accesses of the round before (its variable less one), or of any earlier round where no barrier cuts them off. A statement whose
-control depends on the thread is taken whole; where it would need a barrier inside, `divergence` refuses it. Last, each
-barrier is taken away if the walk finds nothing wrong without it.
+How: a traversal of the tree in program order keeps the pending accesses, those that no barrier has followed yet. If a statement
+conflicts with one of them, a barrier goes before it, outside loops that do not need one per iteration. Along the back-edge of a loop,
+accesses of the previous iteration (its variable less one) are pending, or of any earlier iteration if no barrier intervenes. A statement
+whose control depends on the thread is treated as one; if it needed a barrier inside, `divergence` refuses it. Finally, each barrier is
+removed if the traversal finds no conflict without it.
 """
 
 from __future__ import annotations

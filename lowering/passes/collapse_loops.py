@@ -1,13 +1,13 @@
-"""A loop over threads and the innermost loop inside it as one loop over elements, where neighbours in one are neighbours in the other.
+"""Collapses a loop over threads and the innermost loop inside it into one loop over consecutive elements.
 
 Part of `fission`, which makes the loops over threads. Guarantees: each element is stored by the same statement under the same
-conditions; where an index would need a quotient or a remainder, the loops stay as they were. One line before and after:
+conditions; if an index would need a quotient or a remainder, the loops stay as they were. One line before and after:
 
     threads t in 0..64 { for r in 0..2 { vector l in 0..4: Y[r * 256 + t * 4 + l] = f(X[r * 256 + t * 4 + l]) } }
     for r in 0..2 { threads e in 0..256: Y[r * 256 + e] = f(X[r * 256 + e]) }
 
-Compilers make whole vectors of such a loop's rounds, however few lanes each thread had. Loops around the innermost one move outside:
-threads touch nothing that another one writes, so that only the order within each thread matters, and that stays.
+Compilers vectorize such a loop with full vectors, however few lanes each thread had. The loops around the innermost one are moved
+outside: no thread accesses what another one writes, so only the order within each thread matters, and that is kept.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Closes the groups of instructions that complete in order, and awaits them.
+"""Commits the groups of instructions that complete in order, and waits for them.
 
-Needs: no barriers yet. Guarantees: what updates registers and completes in a group of its queue stands in one, which is awaited before
-anything else is done: nobody reads its result, or overwrites what it reads, too early. One line before and after:
+Needs: no barriers yet. Guarantees: instructions that update registers and complete in a group of their queue are in a group, which is
+awaited before any other statement: nothing reads a result, or overwrites an operand, too early. One line before and after:
 
     for k in 0..4: { do wgmma(...) }; arrive empty[slot]
     fence register for wgmma; for k in 0..4: { do wgmma(...) }; commit wgmma; wait 0 wgmma; arrive empty[slot]
 
-A group is as large as a statement can be in which nothing else is done.
+A group is the largest statement that contains nothing else.
 """
 
 from __future__ import annotations

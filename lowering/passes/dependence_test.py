@@ -1,10 +1,10 @@
-"""Can two accesses of a block touch one element from different threads? The proof behind every inferred barrier.
+"""Dependence test: can two accesses of a block touch one element from different threads? The proof behind every barrier.
 
 An access is a set of elements per thread: index expressions over the thread, over variables that both sides share (loops that are
-under way, the block), and over variables of its own (`bound`: loops that are finished, where any iteration counts). `conflict`
+running, the block), and over variables of its own (`bound`: loops that are finished, where any iteration counts). `conflict`
 enumerates threads and variables in NumPy. A shared variable is enumerated over one period only: `(i + 1) % 2` against `i % 2` needs
-two values of i; terms of shared variables that stand on both sides are left out. What cannot be evaluated or is too large counts as
-a conflict: an extra barrier is slow, a missing one is wrong.
+two values of i; equal terms of shared variables on both sides are left out. What cannot be evaluated, or is too large, counts as a
+conflict: an extra barrier is slow, a missing one is wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Refuses control that depends on the thread where a barrier is needed inside it: not all threads would reach the barrier.
+"""Refuses thread-dependent control flow that would need a barrier inside: not all threads would reach the barrier.
 
-The builder puts such control around single accesses only: idle threads and tails reach every barrier and skip the access. The ends of
-loops, and the conditions that choose a version of a tile, are the same for all threads that synchronize inside.
+The builder puts such control around single accesses only: idle threads and threads beyond the end reach every barrier and skip the
+access. The ends of loops, and the conditions that choose a version of a tile, are uniform across the threads that synchronize inside.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Loop fission: the threads of a block become loops, for targets where one core runs a whole block.
 
-Needs: `barriers`, and that barriers stand in control that all threads of a block share. Guarantees: one thread a block and no barrier;
-each longest run of statements without a barrier is a loop of kind `threads` over what were the block's threads, in the same order;
-loops and conditions around barriers stand outside these loops. What a thread keeps in registers across a barrier is an array over the
-threads in shared memory (see `crossing`). One line before and after, with 64 threads:
+Needs: `barriers`, and barriers only in control flow that is uniform across the block. Guarantees: one thread per block and no barrier;
+each longest sequence of statements without a barrier is a loop of kind `threads` over the former threads, in the same order; loops and
+conditions around barriers are outside these loops. A value that a thread keeps in registers across a barrier is an array over the
+threads in shared memory (see `values_across_barriers`). One line before and after, with 64 threads:
 
     for k { x[0] = x[0] + S[thread]; barrier; S[thread] = x[0]; barrier }
     for k { threads tid in 0..64 { X[tid] = X[tid] + S[tid] }; threads tid in 0..64 { S[tid] = X[tid] } }
 
-Between two barriers no thread touches an element that another one writes, so threads may run one after the other. For the same reason a
-value that is the same for all threads may be computed once, before the loop. A name is computed again in each loop that uses it: no
+Between two barriers no thread accesses an element that another one writes, so threads may run one after the other. For the same reason,
+a value that is uniform across threads may be computed once, before the loop. A name is computed again in each loop that uses it: no
 name, and no number of iterations, depends on what the kernel writes. A loop covers only the threads that have an effect.
 """
 

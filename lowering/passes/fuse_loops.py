@@ -1,13 +1,13 @@
-"""Loops over the same rounds that follow one another become one loop, where the second reads what the first has just written.
+"""Fuses adjacent loops with the same number of iterations if the second reads what the first has just written.
 
 Needs: no barriers yet. Guarantees: the same values; every element is written before it is read, as before. One line before and after:
 
     for j { S[j] = exp(X[j]) }; t = 0; for k { t = t + S[k] }    ->    t = 0; for j { S[j] = exp(X[j]); t = t + S[j] }
 
-What was written is then still in registers, and a pass over the memory is saved. Kernels of several threads keep their loops apart: one
-loop would need its barriers in every round.
+The values are then still in registers, which saves a pass over the memory. Loops of kernels with several threads are not fused, since
+the fused loop would need a barrier in each iteration.
 
-`merged` is the proof and the merging, for whoever has a reason of their own to let two loops run together.
+`merged` is the proof and the fusion, also for passes that have other reasons to fuse two loops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The rounds of a loop that conditions on its variable leave, as a range, for passes that give those rounds a loop of their own."""
+"""The iterations of a loop that conditions on its variable leave, as a range, for passes that split the loop there."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Names the numbers that threads in lockstep share where an instruction's descriptor is made of them.
+"""Names the values that are uniform across lockstep threads and part of an instruction's descriptor.
 
-Needs: `unroll`. Guarantees: in the place of an operand that is named by a descriptor, threads in lockstep are counted by a name that is
-bound once, in front of everything else, and marked as alike. One line before and after:
+Needs: `unroll`. Guarantees: in operands that a descriptor names, the number of the lockstep unit is a variable that is bound once, at the
+top of the kernel, and marked as uniform. One line before and after:
 
     do wgmma(A=S[slot, thread // 128 * 64 + m, k])
     let alike unit = thread // 128; do wgmma(A=S[slot, unit * 64 + m, k])
 
-A descriptor is one for all threads of an instruction, and devices hold it in registers of a whole warp: with the name the compiler
-knows that arithmetic on it need not be done in every thread, nor read back from one.
+All threads of an instruction share one descriptor, and devices keep it in registers of the whole warp. Thanks to the name, the compiler
+knows that it need not compute the value in every thread and read it back from one.
 """
 
 from __future__ import annotations

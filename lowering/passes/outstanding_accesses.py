@@ -1,4 +1,4 @@
-"""What is unordered at a point of a kernel, and how it ages: through branches, over a loop's back-edge, out of a loop."""
+"""The accesses that are not yet ordered at a point of a kernel, and how they change along branches, back-edges and loop exits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Element by element along an array, vectors begin where the lines of the caches do, wherever the array begins.
+"""Peels iterations of elementwise kernels so that vectors start at cache line boundaries, whatever the alignment of the array.
 
-Needs: vector loops. Guarantees: nothing about other kernels than those of one thread a block that give one array, each element from the
-same element of others. Arrays of the host begin anywhere (NumPy's large ones 16 bytes past a line), and a vector that touches two lines
-costs two accesses. So every element is done where the one that many before it was, and the first ones by themselves:
+Needs: vector loops. Applies to kernels of one thread per block that compute one array, each element from the same element of others. A
+host array may start anywhere (large NumPy arrays start 16 bytes after a line), and a vector that crosses a line costs two accesses. So
+the first elements are computed one by one, and all vectors are shifted to the boundary:
 
     for i { vector lane { if i*16 + lane < 1000 { Y[i*16 + lane] = X[i*16 + lane] } } }    ->
     let before = before_line(Y, 64)

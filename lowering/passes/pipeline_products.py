@@ -1,13 +1,13 @@
-"""Leaves a group of products unfinished at the end of a round, so that the next one's begin before it has ended.
+"""Keeps one group of matrix products in flight at the end of an iteration, so that the next products start before it has completed.
 
-Needs: `commit_groups`. Guarantees: the same values; in a loop that does nothing but await slots, begin products and give slots back, an
-iteration gives back the slots of the iteration before, whose products have ended by then. One line before and after:
+Needs: `commit_groups`. Guarantees: the same values; in a loop that only awaits slots, starts products and releases slots, an iteration
+releases the slots of the iteration before, whose products are complete by then. One line before and after:
 
     for k { await full[k % 4]; ...; commit wgmma; wait 0 wgmma; arrive empty[k % 4] }
     for k { await full[k % 4]; ...; commit wgmma; wait 1 wgmma; if k > 0: { arrive empty[(k - 1) % 4] } }; wait 0 wgmma; arrive ...
 
-A slot is then given back one round later, which whoever fills it must be able to do without: its ring has two slots or more.
-tests/lowering/ring_model.py goes through every interleaving of that.
+A slot is thus released one iteration later, so its circular buffer must have two slots or more.
+tests/lowering/ring_model.py checks every interleaving.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Publishes what threads wrote to shared memory, where an instruction reads it there through a proxy.
+"""Inserts fences before instructions that read shared memory through a proxy (NVIDIA's async proxy), after stores by threads.
 
 Needs: `barriers`. Guarantees: between a thread's store to a buffer that an instruction reads through a proxy, and the first barrier or
-arrival behind which it may do so, stands a fence; none stands where nothing was stored since the last. One line before and after:
+arrival after which it may do so, there is a fence; there is none if nothing was stored since the last. One line before and after:
 
     S[thread] = x; barrier shared; do tma_store_2d(D=Y[r, c], S=S[r, c])
     S[thread] = x; fence shared for tensor_store; barrier shared; do tma_store_2d(D=Y[r, c], S=S[r, c])

@@ -1,8 +1,8 @@
-"""What a piece of a kernel reads and writes of each register buffer: the analysis behind the pass `fission`.
+"""Which elements of register buffers a part of a kernel reads and writes: the analysis behind the pass `fission`.
 
-A walk in program order keeps the elements that one thread has surely written, under the conditions it wrote them under. A read
-that these do not cover is exposed: it may see what stood there before the piece. Every answer errs to one side: `exposed` may be
-said of a read that is covered, `whole` only of a buffer that is written in full.
+A traversal in program order keeps the elements that one thread has certainly written, and the conditions under which it wrote them. A
+read that these do not cover is exposed: it may see the value from before the part. Every answer is conservative: `exposed` may name a
+read that is covered, and `whole` names only buffers that are completely written.
 
     if c { x[0] = A[t] }; if c { y[0] = x[0] }     x is written, in part; nothing is exposed; y is written, in part
 """

@@ -1,6 +1,6 @@
-"""Register buffers that are addressed by constants become named variables.
+"""Scalar replacement: register buffers with constant indices become named variables.
 
-Needs: unrolled loops. Guarantees: a register buffer has `vector` = W > 0 where every access has constant indices and stays within one
+Needs: unrolled loops. Guarantees: a register buffer has `vector` = W > 0 if every access has constant indices and stays within one
 group of W lanes of the last dimension; the others, and those whose address an instruction takes, stay private arrays (W = 0).
 
     acc: float32[8, 48], accessed 16 lanes at a time    ->    acc.vector = 16

@@ -1,13 +1,13 @@
-"""Waits for what boxes are stored from come as late as they may: a tile's last stores run beside the next tile's products.
+"""Sinks the waits for tensor stores (TMA) to the latest legal point, so that a tile's stores overlap with the next tile's products.
 
-Needs: `proxy_fences`. Guarantees: the same values; the thread that stores boxes of shared memory waits until they have been read only
-where that memory may be overwritten, and before it ends. One line before and after:
+Needs: `proxy_fences`. Guarantees: the same values; the thread that issued tensor stores waits until they have been read only where the
+shared memory may be overwritten, and before it ends. One line before and after:
 
     for round { ...; barrier shared; S[...] = ...; barrier shared; if thread < 1: { do tma_store_2d(...); commit q; wait 0 q } }
     for round { ...; wait 0 q; barrier shared; S[...] = ...; barrier shared; if thread < 1: { do ...; commit q } }; wait 0 q
 
-Shared memory may be overwritten from the next barrier on, or by the next of these threads' own writes to it. A wait never moves into a
-loop that it would be repeated in. All threads wait then: those that stored nothing have nothing to wait for.
+Shared memory may be overwritten from the next barrier on, or by the next write of the same threads. A wait is never moved into a loop
+that would repeat it. All threads wait then; for those that stored nothing, the wait returns at once.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""Squares of elements change rows and columns in registers.
+"""Transposes square tiles in registers.
 
-Needs: `For(kind="vector")` inside `For(kind="unroll")`, both of one power of two that a vector has lanes for, around one store.
-Where the store's neighbours lie along the outer loop and those of what it reads along the inner one, or the other way round, each
-row is read as one vector, the vectors change places lane by lane in log2 steps, and each column is stored as one. Guarantees: the
-same stores; no access that was of vectors becomes one of elements. Under a condition squares that exist as a whole have none; of others
-that only move elements, those that exist are read and stored by masks, and the rest stays as it was.
+Needs: `For(kind="vector")` inside `For(kind="unroll")`, both of one power of two that a vector has lanes for, around one store. If
+consecutive elements of the store are along the outer loop and those of the reads along the inner one, or the other way round, each row
+is read as one vector, log2 steps of shuffles transpose the lanes, and each column is stored as one vector. Guarantees: the same stores;
+no vector access becomes one of elements. Under a condition, tiles that exist as a whole have no tests; in others that only move
+elements, those that exist are read and stored by masks, and the rest stays as it was.
 
-Where the outer loop is shorter, and what it stores fills the places between what the inner one stores, rows are interleaved in pairs.
+If the outer loop is shorter, and its stores fill the gaps between those of the inner one, rows are interleaved in pairs.
 
     unroll i in 0..4: vector j in 0..4: S[j, i] = X[i, j]    ->
     unroll i in 0..4: vector j in 0..4: rows[i, j] = X[i, j]

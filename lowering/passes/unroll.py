@@ -1,9 +1,9 @@
-"""Loops that must be written out are written out.
+"""Unrolls loops that are marked so, and loops whose variable addresses registers.
 
-Needs: no vector loops. Guarantees: no `For(kind="unroll")`; a loop whose variable addresses registers is unrolled too, so that its
-registers have constant places. Such a loop stays a loop, and its registers a private array, where nobody wrote it and it is too long
-by itself or with the loops around or inside it that address the same registers; where somebody wrote it, it is refused. A written loop
-is also refused where its copies are more statements than a compiler takes seconds for.
+Needs: no vector loops. Guarantees: no `For(kind="unroll")`; loops that address registers are unrolled as well, so that the registers
+have constant indices. If such a loop is not in the schedule and is too long, by itself or with the loops around or inside it that
+address the same registers, it stays a loop and its registers a private array; if it is in the schedule, it is refused. A loop of the
+schedule is also refused if its copies are more statements than a compiler handles in seconds.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
 """

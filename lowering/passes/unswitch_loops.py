@@ -1,7 +1,7 @@
-"""Conditions on the thread that a role's loops repeat in every round stand around them.
+"""Loop unswitching: a condition on the thread that a role's loop repeats in each iteration moves out of the loop.
 
-Needs: `barriers`. Guarantees: where all that a loop of a role does stands under one condition on the thread's number, the loop stands
-under it too: other threads of the role do not walk at all. One line before and after:
+Needs: `barriers`. Guarantees: if the whole body of a role's loop is under one condition on the thread number, the loop is under it, and
+the other threads of the role skip the loop. One line before and after:
 
     for k { if thread < 1: { await empty[k]; do tma_load_2d(...) } }
     if thread < 1: { for k { await empty[k]; do tma_load_2d(...) } }

@@ -1,10 +1,10 @@
-"""Which values of a thread live on behind a barrier, and where they live: the second half of the pass `fission`.
+"""Which values of a thread are live across a barrier, and where they are kept: the second half of the pass `fission`.
 
-A kernel split at its barriers is a tree of loops and conditions that all threads share, with a `Region` at each leaf: statements that
-each thread runs by itself. A register buffer crosses where one region writes it and another one, or the same one a round later, may
-read that. It becomes an array over the threads, `x_by_thread[thread, ...]`, in the block's shared memory. A region that touches it
-often works on a private copy, in registers, which it fills at its start and stores at its end; another one touches the array itself.
-Arrays whose values are never alive together share bytes.
+A kernel split at its barriers is a tree of loops and conditions that are uniform across threads, with a `Region` at each leaf:
+statements that each thread runs by itself. A register buffer is live across a barrier if one region writes it and another, or the same
+one an iteration later, may read the value. It becomes an array over the threads, `x_by_thread[thread, ...]`, in the block's shared
+memory. A region that accesses it often works on a private copy in registers, which it loads at its start and stores at its end; other
+regions access the array itself. Arrays whose values are never live together share bytes.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""Vector loops become lanes.
+"""Turns vector loops into accesses and operations of several lanes.
 
-Needs: `For(kind="vector")` of constant extent around leaf statements. Guarantees: none is left; loads and stores of neighbouring
-elements are one access, in a row or, as fused axes run, on in the next one; what is not contiguous is taken element by element, a
-value computed once before it is scattered; a condition on the lane becomes a count of leading lanes where it has that form, else one
-statement per lane. Where a loop is several vectors, all their values are computed before the first is stored.
+Needs: `For(kind="vector")` of constant extent around innermost statements. Guarantees: no vector loop is left; loads and stores of
+consecutive elements are one access, within a row or, for fused axes, continuing in the next one; accesses that are not contiguous are
+made element by element, and a value that is scattered is computed once before. A condition on the lane becomes a count of leading
+lanes if it has that form, else one statement per lane. If a loop is several vectors long, all values are computed before the first
+store.
 
     vector v in 0..4: if i*4 + v < n: C[i*4 + v] = A[i*4 + v]    ->
     if i*4 + 3 < n: C[i*4:4] = A[i*4:4]  else: C[i*4:4] first n - i*4 = A[i*4:4] first n - i*4

@@ -1,11 +1,11 @@
-"""Moves between global and shared memory by one thread go in whole vectors; they are built element by element.
+"""Vectorizes moves between global and shared memory by one thread, which are built element by element.
 
-Needs: serial loops around one store of an element from global into shared memory, or the other way round; the store, or the read, may
-stand under conditions, and what does not exist is stored as a constant. Indices are affine in the loops, or divide one of them by a
-small number. Guarantees: the same elements are stored, some of them twice; no other rounds store to their places, so that the order is
-free. The rounds before, within and after the elements that exist become loops of their own, without tests. Where neighbours in the
-source are neighbours in the target, rows move in vectors. Where neighbours in the source lie along one loop and those in the target
-along another, squares move, which the pass `transpose_in_registers` transposes in registers. Any other loop stays as it is.
+Needs: serial loops around one store of an element from global to shared memory, or the other way round; the store, or the read, may be
+under conditions, and elements that do not exist are stored as a constant. Indices are affine in the loops, or divide one of them by a
+small number. Guarantees: the same elements are stored, some of them twice; no other iterations store to the same places, so the order
+is free. The iterations before, within and after the elements that exist become separate loops without tests. If consecutive elements of
+the source are consecutive in the target, rows move as vectors. If they are consecutive along different loops, square tiles move, which
+the pass `transpose_in_registers` transposes. Any other loop stays as it is.
 
     for w in 0..9 { for c in 0..8: S[w, c] = X[c, w - 1] if 1 <= w and w < 8 else 0 }    ->
     vector c in 0..8: S[0, c] = 0

@@ -1,6 +1,6 @@
-"""How the tiles of one spread fall on the units there are: one each, or in rounds.
+"""Maps the tiles of a step to the units (threads, warps, blocks) that take them: one tile each, or several in a loop.
 
-The walk over steps, the look-ahead to a leaf, and the shapes of register states all ask here, so that they agree.
+Lowering, the look-ahead to the innermost statement, and the shapes of register accumulators all use this mapping, so they agree.
 """
 
 from __future__ import annotations

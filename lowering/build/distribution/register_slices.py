@@ -1,6 +1,6 @@
-"""Tensors in registers: every thread has its share, by what it reads below or by what the move's own spreads say.
+"""Tensors in registers: each thread has a slice, given by the reads below or by the tiles that the move itself assigns to threads.
 
-A share is known dimension by dimension: a part that differs between threads, and offsets that the walks below run through.
+A slice is known per dimension: a start that differs between threads, and offsets that the loops below run through.
 """
 
 from __future__ import annotations

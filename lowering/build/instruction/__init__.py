@@ -1,1 +1,1 @@
-"""Statements that are one instruction of the device: matched, their operands addressed, their results brought back."""
+"""Statements that are one instruction of the device: matching, addresses of operands, and results."""

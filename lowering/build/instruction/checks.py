@@ -1,4 +1,4 @@
-"""What the language accepts and no target lowers yet, and instructions that are not on this device."""
+"""Refuses what the language accepts but no target lowers yet, and instructions that this device does not have."""
 
 from __future__ import annotations
 

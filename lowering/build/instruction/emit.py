@@ -1,4 +1,4 @@
-"""Leaves that are one instruction: an update of a state, a move, a store, or the way back of what it left in registers."""
+"""Emits innermost statements that are one instruction: an update of an accumulator, a move, a store, or the store of its result."""
 
 from __future__ import annotations
 

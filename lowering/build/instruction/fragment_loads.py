@@ -1,4 +1,4 @@
-"""Loads in registers, by what reads them: an instruction's operand by its map, anything else slot by slot."""
+"""Loads into registers, distributed for their readers: by an instruction's operand map, or slot by slot."""
 
 from __future__ import annotations
 

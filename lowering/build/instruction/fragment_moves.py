@@ -1,7 +1,7 @@
-"""Loads of fragments by an instruction of their own: one that takes a tile from shared memory and gives each lane its slots.
+"""Loads of fragments by one instruction, such as `ldmatrix`: it reads a tile of shared memory and gives each lane its slots.
 
-What the move leaves in registers must be what the reading instruction's operand map says, slot by slot: the same lanes, and slots one
-after the other where the buffer has them. Both are compared by enumeration, once per load.
+The registers that the move fills must be those that the operand map of the reading instruction names, slot by slot: the same lanes, and
+consecutive slots where the buffer has them. Both are compared by enumeration, once per load.
 """
 
 from __future__ import annotations

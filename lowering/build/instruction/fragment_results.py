@@ -1,4 +1,4 @@
-"""What stages and accumulators leave in registers: the shares of a stage, and the way back of what an instruction's lanes hold."""
+"""Results in registers: the slices of a stage, and the stores of what an instruction left in its lanes."""
 
 from __future__ import annotations
 

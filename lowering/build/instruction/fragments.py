@@ -1,8 +1,8 @@
-"""Values that an instruction's operand maps spread over lanes.
+"""Fragments: values that the operand map of an instruction distributes over lanes.
 
-A register buffer of fragments has one dimension per walk over tiles of the instruction, and a last one for the slots of a lane. Which
-lane owns what is the operand's map, from element coordinates inside a tile; nothing else may read such a buffer. Elements that do not
-exist hold the fill of their load, so that an instruction, which cannot be guarded, takes them in without effect.
+A register buffer of fragments has one dimension per loop over tiles of the instruction, and a last one for the slots of a lane. The
+operand map gives the lane and slot of each element of a tile; only readers with the same map may read the buffer. Elements that do not
+exist hold the fill value of their load, because an instruction cannot be guarded.
 """
 
 from __future__ import annotations

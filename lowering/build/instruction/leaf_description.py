@@ -1,7 +1,7 @@
-"""The leaf that a `do` meets, in the words of the matching: what is computed over the spec's axes, how much is left, where it lives.
+"""Describes the innermost statement at a `do` for matching: what is computed over the spec's axes, their extents, and where operands are.
 
-The matching compares an instruction with `Seen`; the builder then needs the way back, from the reads that were matched to the reads of
-the task. A tensor staged by access is seen as what its buffer is: a tensor over the axes of the read.
+Matching compares an instruction with `Seen`. The builder then needs the way back, from the reads that were matched to the reads of the
+task. A tensor staged by access appears as its buffer: a tensor over the axes of the read.
 """
 
 from __future__ import annotations

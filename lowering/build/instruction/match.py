@@ -1,7 +1,7 @@
-"""Which instruction a `do` at the end of a chain is, what it takes of each axis, and what its operands read.
+"""Finds the instruction of a `do`, its extent along each axis, and what its operands read.
 
-A `do` is matched once, when its chain is completed, by meaning, shape, level, memory and type; layouts are compared where the leaf is
-written, because only then the buffers exist.
+A `do` is matched once, when its list of steps is complete: by meaning, shape, level, memory and type. Layouts are compared when the
+statement is written, because the buffers do not exist earlier.
 """
 
 from __future__ import annotations

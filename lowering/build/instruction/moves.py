@@ -1,7 +1,7 @@
-"""Moves whose leaf is an instruction: asynchronous copies of a thread, and loads that bring fragments into registers.
+"""Moves by an instruction: asynchronous copies of a thread, and loads of fragments into registers.
 
-A move that completes with an in-order group becomes Copy, and its group is closed and awaited here: right after a load, or, where the
-load runs ahead, at the beginning of the round that reads it. Elements that do not exist are what the instruction gives outside.
+A move that completes in an in-order group becomes Copy. The group is committed and awaited here: right after the load, or, if the load
+runs ahead, at the start of the iteration that reads it. For elements that do not exist, the instruction supplies its outside value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where the operands of an instruction begin, and what guards it.
+"""Addresses of an instruction's operands, and the conditions under which it runs.
 
-An instruction cannot be guarded: a point that does not exist must contribute nothing by what its operands were filled with, or the
-whole piece must stand under a condition that all issuing threads share.
+An instruction cannot be guarded per element. Either the fill values of its operands make points that do not exist contribute nothing,
+or the whole tile is under a condition that is uniform across the threads that issue it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Instructions that store what a schedule makes without a reduction, and operands of one thread in registers that spreads give out.
+"""Instructions that store the result of a schedule without a reduction, and operands of one thread in registers.
 
-What such an instruction computes or moves goes where the chain stores: to a tensor, to shared memory, or to the registers of a stage.
-It cannot be guarded, so it stands only where a piece exists as a whole or not at all.
+The result goes where the steps store it: to a tensor, to shared memory, or to the registers of a stage. The instruction cannot be
+guarded, so it is used only where a tile exists as a whole or not at all.
 """
 
 from __future__ import annotations

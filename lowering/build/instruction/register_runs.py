@@ -1,7 +1,7 @@
-"""Operands in registers that spreads give out: an instruction takes their elements for consecutive registers.
+"""Operands in registers whose elements an instruction takes from consecutive registers.
 
-Whether they are is known twice: where the instruction is written, and again when the kernel is finished, because readers that go beyond
-a thread's tile make the rows of its registers longer.
+Whether they are consecutive is checked twice: when the instruction is written, and again when the kernel is complete, because readers
+that reach beyond a thread's tile make the rows of its registers longer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operands of instructions that no lanes hold: regions in shared memory, and boxes of tensors, named by descriptors.
+"""Operands that a descriptor names: regions of shared memory, and boxes of tensors (TMA).
 
-A descriptor says where a region begins and how its rows are laid out, so rows must be as wide as it can say; a tensor map says what the
-whole tensor is, so what is outside the tensor is known to the device, and nothing else is: it gives 0 there, or writes nothing.
+A descriptor encodes the start of a region and the layout of its rows, so it limits how wide rows are. A tensor map encodes the whole
+tensor, so the device knows its bounds, and no others: beyond them it reads 0 and writes nothing.
 """
 
 from __future__ import annotations

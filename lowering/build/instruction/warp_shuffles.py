@@ -1,4 +1,4 @@
-"""Instructions by which lanes of a warp hand each other what they have in registers, found by what they mean, not by name."""
+"""Finds the warp shuffle instructions of a device, by their meaning rather than by name."""
 
 from __future__ import annotations
 

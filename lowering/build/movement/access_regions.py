@@ -1,7 +1,7 @@
-"""Which elements of a tensor a spec reads: intervals per dimension, from the axes that are left.
+"""The region of a tensor that a spec reads: an interval per dimension, from the remaining axes.
 
-A region is, per dimension, where it begins and how many elements it has. Begins may depend on everything outside the spec; extents
-are numbers. Reads through quotients and remainders are boxed where they stay boxes; reads through integer tensors are not.
+An interval has a start, which may depend on everything outside the spec, and a constant number of elements. Reads through quotients and
+remainders have a region if their values form an interval; reads through integer tensors have none.
 """
 
 from __future__ import annotations

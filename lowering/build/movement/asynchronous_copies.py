@@ -1,8 +1,8 @@
-"""Loads that run ahead where the device copies from global to shared memory by itself: which loads it can bring, and their copies.
+"""Loads that run ahead, on devices with asynchronous copies from global to shared memory.
 
-A copy takes as many bytes as the profile names, from consecutive elements to consecutive elements, both beginning at a multiple of its
-size; what does not exist becomes zero. A load all of whose leaves are of that form is copied; any other waits in registers, as on a
-device without copies. Which it is, is decided once for a load, by its move in a later round; `explain` says it with the reason.
+A copy moves a number of bytes that the profile lists, between consecutive elements, both aligned to its size; elements that do not exist
+become zero. A load is copied if all of its innermost statements have this form. Otherwise its elements wait in registers, as on a device
+without such copies. The decision is made once per load, for the move in a later iteration; `explain` shows it with the reason.
 """
 
 from __future__ import annotations

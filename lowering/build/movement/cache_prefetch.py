@@ -1,4 +1,4 @@
-"""Loads into a cache, which has no addresses: each line of a region is asked for ahead of its readers, and nothing waits for it."""
+"""Loads into a cache: prefetches of each line of a region ahead of its readers. A cache has no addresses, and nothing waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Results that go back piece by piece: a walk before the stop on their way, so that the stop holds one piece at a time."""
+"""Stores results in chunks: a loop around the staging buffer, so that the buffer holds one chunk at a time."""
 
 from __future__ import annotations
 

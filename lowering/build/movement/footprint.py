@@ -1,6 +1,6 @@
-"""What a load covers: the region of a tensor that a spec reads, or one element per point of its axes.
+"""The footprint of a load: the region of a tensor that a spec reads, or one element per point of its axes.
 
-What lies outside the spec's bounds is filled with one constant, which the readers' guards take into account.
+Elements outside the bounds of the spec are filled with one constant, which the guards of the readers take into account.
 """
 
 from __future__ import annotations

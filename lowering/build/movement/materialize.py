@@ -1,4 +1,4 @@
-"""Making tensors resident: loads by region and by access, in shared memory and in registers, and computed stages."""
+"""Makes tensors resident: loads by region and by access, in shared memory and in registers, and computed stages."""
 
 from __future__ import annotations
 

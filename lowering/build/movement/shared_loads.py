@@ -1,7 +1,7 @@
-"""The moves of loads in shared memory: their buffers, their steps, and their statements.
+"""Loads into shared memory: their buffers, steps and statements.
 
-A load is a task with one pointwise output, so it is lowered by the same walk over steps as everything else. What lies outside is filled
-with one constant per buffer; the residence remembers which bounds that covers.
+A load is a task with one pointwise output, so its steps are lowered like all others. Elements outside the bounds are filled with one
+constant per buffer; the residence records which bounds this covers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The spec and the steps of a stage: what its readers below want of it, and how it is made."""
+"""The spec and the steps of a stage: the elements that its readers need, and how they are computed."""
 
 from __future__ import annotations
 

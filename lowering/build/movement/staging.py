@@ -1,7 +1,7 @@
-"""Stops on the way of a load: `via` in its braces.
+"""Staging buffers on the way of a load: `via` in its braces.
 
-A stop in shared memory makes two loads of one: what stands before the stop is the first one's move, what stands after it the second's.
-A stop in registers stays in the braces: the same threads fetch all their elements, then store them.
+A buffer in shared memory splits the load into two: the steps before `via` move the elements into the buffer, those after it move them
+on. A buffer in registers keeps the load in one: the same threads read all of their elements before they store them.
 """
 
 from __future__ import annotations

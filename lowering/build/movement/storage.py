@@ -1,4 +1,4 @@
-"""Where a tensor is resident: whole, as a region in a box, as shares in registers, or as one slot of them.
+"""Where a tensor is resident: whole, as a region in a buffer, as slices in registers, or as one slot of them.
 
 A Residence answers "where is element [i, j] of tensor X".
 """

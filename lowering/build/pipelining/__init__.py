@@ -1,1 +1,1 @@
-"""What runs ahead: multistage buffers, and warps with roles of their own."""
+"""Software pipelining: multistage buffers, and warp specialization."""

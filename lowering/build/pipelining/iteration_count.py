@@ -1,7 +1,7 @@
-"""The rounds of nested walks as one count, so that what runs ahead in an inner walk need not drain where that walk ends.
+"""Counts the iterations of nested loops as one, so that a pipeline continues when its inner loop ends.
 
-A ring counts the rounds of its own walk and of the walks around it, outermost first; what is n rounds ahead is the n-th successor in
-that count. The count is nominal: every walk inside the outermost has as many rounds as it can have, except at the very end.
+A multistage buffer counts the iterations of its own loop and of the loops around it, outermost first; the iteration n ahead is the n-th
+successor in this count. Every loop inside the outermost counts its greatest number of iterations, except at the very end.
 """
 
 from __future__ import annotations

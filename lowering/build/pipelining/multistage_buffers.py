@@ -1,8 +1,8 @@
-"""What runs ahead in a walk: its ring is filled before the loop, then each round moves what a later one reads.
+"""Software pipelining with circular buffers: filled before the loop, then each iteration moves what a later one reads.
 
-A ring goes on where its walk ends and a walk around it begins another round, wherever the region that is read then can be told before:
-it is filled once, in front of the outermost of these walks, and its slots follow the count of all their rounds. Where it cannot go on
-it drains and is filled again; `explain` says why.
+A buffer continues across the end of its loop into the next iteration of an outer loop, if the region that is read then is known in
+advance. It is filled once, before the outermost such loop, and its slot is the count of all their iterations modulo its size. Otherwise
+it drains and is filled again; `explain` gives the reason.
 """
 
 from __future__ import annotations

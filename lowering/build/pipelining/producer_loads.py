@@ -1,10 +1,10 @@
-"""Loads on another role than the one that computes; what roles share is ordered by phases.
+"""Loads by another role than the one that computes (warp specialization), ordered by barriers with phases.
 
-The kernel is built once for each role. In the main role, what stands below a load on another role reads the load's ring between an
-Await of the slot's `full` barrier and an arrival at its `empty` one; in the load's role there is only the move, between an Await of
-`empty` and an arrival at `full`. Both count the rounds of all walks around the load, a block's walk over its tiles included: round r is
-in slot r % n, and a phase of a slot's barriers is one use of it. So a ring never drains, and has one order of filling and emptying.
-tests/lowering/ring_model.py goes through every interleaving of this protocol.
+The kernel is built once for each role. In the main role, the steps below such a load read its circular buffer between an Await of the
+slot's `full` barrier and an arrival at its `empty` barrier. In the role that loads, there is only the move, between an Await of `empty`
+and an arrival at `full`. Both count the iterations of all loops around the load, including a block's loop over its tiles: iteration r
+uses slot r % n, and each use of a slot is one phase of its barriers. So the buffer never drains, and is filled and emptied in one order.
+tests/lowering/ring_model.py checks every interleaving of this protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rings in registers: one buffer for every round ahead, of which readers use the first; after a round all values move on by one."""
+"""Multistage buffers in registers: one per iteration ahead. Readers use the first; after each iteration, all values move on by one."""
 
 from __future__ import annotations
 

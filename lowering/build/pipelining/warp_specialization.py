@@ -1,4 +1,4 @@
-"""Roles of units: every role runs the same walks, some load for all, the main one computes. Which they are, and which one is built."""
+"""Warp specialization: all roles run the same loops, some load for the block, the main role computes. Finds the roles and builds one."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Accumulators, partial results of threads, and the way of results back to memory."""
+"""Accumulators, partial results of threads, and the stores of results."""

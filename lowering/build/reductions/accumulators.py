@@ -1,8 +1,8 @@
-"""Accumulators: where the states of reductions live, how partial states meet, how results go back.
+"""Accumulators: where the values of reductions are kept, how partial values are combined, how results are stored.
 
-In registers a state is addressed by pieces: one dimension per walk below the accumulator, and the vector's lanes. Units and lanes
-along a reduced axis keep partial states, which meet once, when the accumulator's scope ends: lanes by halves, threads through
-shared memory. Results go back along the same cuts ("finishing"), each by its owner.
+In registers, an accumulator has one dimension per loop below it, and the lanes of the vector. If a reduced axis is mapped to units or
+lanes, each keeps a partial value. They are combined once, when the scope of the accumulator ends: lanes by halving, threads by warp
+shuffles or through shared memory. Each result is then stored by its owner, along the same tiles.
 """
 
 from __future__ import annotations

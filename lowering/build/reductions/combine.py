@@ -1,8 +1,7 @@
-"""Statements that combine two states: every member of the result at once, and nothing worked out twice.
+"""Statements that combine two accumulators: all members of the result together, without computing a value twice.
 
-The members of a tuple mostly rest on the same question (argmax: is the newcomer better?), and an operand may be wanted several times.
-Both are given a register of their own first. Where a result takes the place of a member that a later result still reads, it waits in
-a register too.
+The members of a tuple mostly share a subexpression (argmax: is the new value better?), and an operand may be used several times. Both
+are kept in registers. If a result replaces a member that a later result still reads, it waits in a register, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Partial states of threads become one: within warps by exchanges of registers where the device has them, else through shared memory.
+"""Combines the partial results of threads: by warp shuffles within a warp if the device has them, else through shared memory.
 
-A reduced axis that is spread over threads gives each of them a digit of its number; threads that differ in that digit alone hold parts
-of one result. Where flipping a bit of the digit flips one bit of the thread's number inside its warp, an instruction that exchanges
-registers brings the other part (found by what it means, not by its name), log2 of them all parts, without memory or barriers. What
-crosses warps meets in shared memory, by halves. Every thread then has the result.
+A reduced axis that is mapped to threads is a digit of the thread number; threads that differ in this digit alone hold parts of one
+result. If flipping a bit of the digit flips one bit of the lane number, a shuffle (found by its meaning) brings the other part; log2(n)
+of them combine n parts without memory or barriers. Parts in different warps are combined in shared memory, by halving. Afterwards,
+every thread has the result.
 """
 
 from __future__ import annotations

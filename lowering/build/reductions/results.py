@@ -1,4 +1,4 @@
-"""How results leave the task that made them: each from its owner, or through a stop in shared memory and on by a move of its own."""
+"""Stores results: directly from their owners, or through a staging buffer in shared memory and a move of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accumulators in shared memory, addressed by coordinates: inner accumulators combine into them, or the leaf updates them."""
+"""Accumulators in shared memory, addressed by coordinates: updated by the innermost statement or by inner accumulators."""
 
 from __future__ import annotations
 
