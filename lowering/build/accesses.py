@@ -1,4 +1,4 @@
-"""Describes the reads of the innermost statements to `guards.settle`: the element that each reads, and the value it may find instead."""
+"""Describes the reads of innermost statements to `guards.settle`: which element each reads, and what it may find instead."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ before and after:
     shared As: float32[8, 128] at 0; shared Out: float32[128, 4] at 0
 
 A lifetime runs from the first to the last statement that accesses the buffer. It covers a whole loop if a value may be carried from one
-iteration to the next: if the body reads the buffer before it writes it, or if the buffer is also used outside the loop. The target of an
-asynchronous copy lives until no copy is in flight; after the last copies, all are awaited if other buffers are used later.
+iteration to the next: if the body reads the buffer before it writes it, or if the buffer is also used outside the loop. The target of
+an asynchronous copy lives until no copy is in flight; after the last copies, all are awaited if other buffers are used later.
 """
 
 from __future__ import annotations

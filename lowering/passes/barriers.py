@@ -9,9 +9,9 @@ without any one of the inserted barriers, such a pair would exist. Each barrier 
 
 How: a traversal of the tree in program order keeps the pending accesses, those that no barrier has followed yet. If a statement
 conflicts with one of them, a barrier goes before it, outside loops that do not need one per iteration. Along the back-edge of a loop,
-accesses of the previous iteration (its variable less one) are pending, or of any earlier iteration if no barrier intervenes. A statement
-whose control depends on the thread is treated as one; if it needed a barrier inside, `divergence` refuses it. Finally, each barrier is
-removed if the traversal finds no conflict without it.
+accesses of the previous iteration (its variable less one) are pending, or of any earlier iteration if no barrier intervenes. A
+statement whose control depends on the thread is treated as one; if it needed a barrier inside, `divergence` refuses it. Finally, each
+barrier is removed if the traversal finds no conflict without it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Names the values that are uniform across lockstep threads and part of an instruction's descriptor.
 
-Needs: `unroll`. Guarantees: in operands that a descriptor names, the number of the lockstep unit is a variable that is bound once, at the
-top of the kernel, and marked as uniform. One line before and after:
+Needs: `unroll`. Guarantees: in operands that a descriptor names, the number of the lockstep unit is a variable that is bound once, at
+the top of the kernel, and marked as uniform. One line before and after:
 
     do wgmma(A=S[slot, thread // 128 * 64 + m, k])
     let alike unit = thread // 128; do wgmma(A=S[slot, unit * 64 + m, k])

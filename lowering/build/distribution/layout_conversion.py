@@ -1,8 +1,8 @@
 """Layout conversion: a tensor in registers is loaded into registers again, distributed over the threads in another way.
 
-A thread keeps the elements that it already has; this costs nothing but a renaming of registers. Elements in other lanes of the same warp
-come by warp shuffles, if the device has an instruction for them (found by its meaning). All others go through shared memory: each owner
-stores its elements once, and the load continues from there as from any other place.
+A thread keeps the elements that it already has; this costs nothing but a renaming of registers. Elements in other lanes of the same
+warp come by warp shuffles, if the device has an instruction for them (found by its meaning). All others go through shared memory: each
+owner stores its elements once, and the load continues from there as from any other place.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Describes the innermost statement at a `do` for matching: what is computed over the spec's axes, their extents, and where operands are.
+"""Describes the innermost statement at a `do` for matching: what it computes over which axes, and where its operands are.
 
 Matching compares an instruction with `Seen`. The builder then needs the way back, from the reads that were matched to the reads of the
 task. A tensor staged by access appears as its buffer: a tensor over the axes of the read.

@@ -1,8 +1,8 @@
 """Loads that run ahead, on devices with asynchronous copies from global to shared memory.
 
-A copy moves a number of bytes that the profile lists, between consecutive elements, both aligned to its size; elements that do not exist
-become zero. A load is copied if all of its innermost statements have this form. Otherwise its elements wait in registers, as on a device
-without such copies. The decision is made once per load, for the move in a later iteration; `explain` shows it with the reason.
+A copy moves a number of bytes that the profile lists, between consecutive elements, both aligned to its size; elements that do not
+exist become zero. A load is copied if all of its innermost statements have this form. Otherwise its elements wait in registers, as on a
+device without such copies. The decision is made once per load, for the move in a later iteration; `explain` shows it with the reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Loads into a cache: prefetches of each line of a region ahead of its readers. A cache has no addresses, and nothing waits for them."""
+"""Loads into a cache: prefetches each line of a region ahead of its readers. A cache has no addresses; nothing waits for it."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 The kernel is built once for each role. In the main role, the steps below such a load read its circular buffer between an Await of the
 slot's `full` barrier and an arrival at its `empty` barrier. In the role that loads, there is only the move, between an Await of `empty`
 and an arrival at `full`. Both count the iterations of all loops around the load, including a block's loop over its tiles: iteration r
-uses slot r % n, and each use of a slot is one phase of its barriers. So the buffer never drains, and is filled and emptied in one order.
-tests/lowering/ring_model.py checks every interleaving of this protocol.
+uses slot r % n, and each use of a slot is one phase of its barriers. So the buffer never drains, and is filled and emptied in one
+order. tests/lowering/ring_model.py checks every interleaving of this protocol.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Warp specialization: all roles run the same loops, some load for the block, the main role computes. Finds the roles and builds one."""
+"""Warp specialization: all roles run the same loops, some load for the block, the main role computes."""
 
 from __future__ import annotations
 
