@@ -23,7 +23,7 @@ from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import advance_on
+from tilelang.schedules.check import CheckedSteps
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Step
 
@@ -146,7 +146,7 @@ class Document:
         steps = reader.steps(entry.tree.children[-1])
         if reader.errors:
             with collected(reader.errors):
-                reader.errors += advance_on(computation, steps, reader.unsure)[1]
+                reader.errors += CheckedSteps(computation, steps, reader.unsure).refused
             raise together(reader.errors)
         return steps
 

@@ -27,7 +27,7 @@ from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_ro
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import advance, advance_all, axis_extents, check_steps, resolve_when, tensor_kinds
+from tilelang.schedules.check import CheckedSteps, advance, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.schedules.explain import Chain
 from tilelang.schedules.spec import complete, root_spec
 from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
@@ -57,7 +57,7 @@ class _Assembly:
         if chosen != resolve_when(
             steps, axis_extents(computation)
         ):  # what only this device can do was not checked when it was written
-            advance_all(computation, chosen)
+            CheckedSteps(computation, chosen).raise_refused()
         steps = with_stops(chosen)
         head = prefix_of(steps)
         for own in (*(s.steps or () for s in head), tuple(s.replace(steps=None) if s in head else s for s in steps)):

@@ -1,25 +1,27 @@
 """Each step as far as it can be checked when it is written: axes, levels, orders, names; what the language has and no target lowers.
 
-`advance` gives the spec after one step or raises the Refusal of a step that contradicts the spec it meets; `advance_all` does so for a
-whole schedule. What depends on a device, or on everything below a step, is known when the schedule is lowered.
+`advance` gives the spec after one step or raises the Refusal of a step that contradicts the spec it meets; `CheckedSteps` holds a
+whole schedule, and goes on from there. What depends on a device, or on everything below a step, is known when it is lowered.
 """
 
 from __future__ import annotations
 
 import collections
+import copy
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
-from tilelang.core.expr import INDEX, Expr, Var, free, index
+from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.errors import Refusal, TileLangError, at_step, collected, meant, nearest, not_too_deep, together
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
-from tilelang.schedules.steps import Do, Fuse, Hole, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
+from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.schedules.task import Task, Unplaced, placed_names, task_of, tasks_of
 from tilelang.schedules.unit_numbering import check_order, check_order_form, order_extents
+from tilelang.schedules.walk import piece_of, rounds
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
 MOST_CUTS = 32  # of one axis in a chain: each is a loop
@@ -67,66 +69,57 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
     Raises Refusal where the step contradicts the spec it meets.
     """
     match step:
-        case Tile(sizes=sizes, level=level):
-            _check_axes(spec, step, sizes)
-            _check_level(spec, step, level)
-            check_step_order(step, {a.name: a.extent for a in spec.axes}, {a.name for a in spec.axes if a.reduction})
-            for axis, _ in sizes:
-                if spec.axis(axis).reduction and level == "cluster":
-                    raise refuse_step(
-                        step,
-                        "reduction-over-clusters",
-                        f"`{step}` maps a reduction to clusters",
-                        "map the reduction to blocks, warps or threads",
-                    )
-            above = spec.level == "kernel" and level in ("cluster", "block")
-            if above and any(r.startswith(f"{spec.title}:") for r in spec.residences):
-                raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: an accumulator that blocks share is valid,"
-                              " but not supported yet for this target", "write the accumulator below the blocks")  # fmt: skip
-            if above:
-                _check_above_blocks(spec, step)
-            return _cut(spec, sizes).replace(level=level)
+        case Tile():
+            _check_tile(spec, step)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
             if step.of:
                 later(step, "a loop shared by several reductions")
-            return _cut(spec, sizes)
         case Fuse():
-            return _fused(spec, step)
+            _check_fuse(spec, step)
         case Unfuse():
-            return _unfused(spec, step)
+            _check_unfuse(spec, step)
         case Place():
-            return _place(spec, step, task, inputs)
+            _check_place(spec, step, task, inputs)
         case Vectorize(axis, lanes):
             _check_axes(spec, step, ((axis, lanes),))
             if isinstance(lanes, int) and (lanes & (lanes - 1) or lanes > MAX_LANES):
-                raise refuse_step(
-                    step,
-                    "vector-width",
-                    f"`{step}`: {lanes} is not a valid number of lanes",
-                    f"use a power of two, at most {MAX_LANES}",
-                )
-            return spec
+                message = f"`{step}`: {lanes} is not a valid number of lanes"
+                raise refuse_step(step, "vector-width", message, f"use a power of two, at most {MAX_LANES}")
         case Units(level=level):
             if level not in LEVELS:
-                raise refuse_step(
-                    step, "unknown-level", f"`{step}`: there is no level `{level}`", "use one of " + ", ".join(LEVELS)
-                )
-            return spec
+                message = f"`{step}`: there is no level `{level}`"
+                raise refuse_step(step, "unknown-level", message, "use one of " + ", ".join(LEVELS))
         case Inline(tensor):
             if inputs.get(tensor) != "definition":
                 known = [n for n, kind in inputs.items() if kind == "definition"]
                 mend = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
                 raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
-            return spec
         case Do() | Open() | When():
-            return spec
+            pass
         case _:
             raise AssertionError(step)
+    return spec.after(step)
 
 
-def _fused(spec: Spec, step: Fuse) -> Spec:
-    """The spec with axes of one kind, none of them cut, as one."""
+def _check_tile(spec: Spec, step: Tile) -> None:
+    """Its axes, level and order, and whether the target lowers what it asks for."""
+    level, left = step.level, spec.extents
+    _check_axes(spec, step, step.sizes)
+    _check_level(spec, step, level)
+    check_step_order(step, left.sizes, left.reduced)
+    if level == "cluster" and any(a in left.reduced for a, _ in step.sizes):
+        message = f"`{step}` maps a reduction to clusters"
+        raise refuse_step(step, "reduction-over-clusters", message, "map the reduction to blocks, warps or threads")
+    if spec.level == "kernel" and level in ("cluster", "block"):
+        if any(r.startswith(f"{spec.title}:") for r in spec.residences):
+            raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: an accumulator that blocks share is valid,"
+                              " but not supported yet for this target", "write the accumulator below the blocks")  # fmt: skip
+        _check_above_blocks(spec, step)
+
+
+def _check_fuse(spec: Spec, step: Fuse) -> None:
+    """Only axes of one kind, none of them cut, can be one."""
     name, axes = step.name, step.axes
     _check_axes(spec, step, tuple((a, 1) for a in axes))
     if name in spec.names:
@@ -134,11 +127,10 @@ def _fused(spec: Spec, step: Fuse) -> Spec:
     if len({spec.axis(a).reduction for a in axes}) > 1:
         raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction axis with an output axis", "fuse axes of one kind")
     _check_uncut(spec, step, axes)
-    return spec.fuse(name, axes)
 
 
-def _unfused(spec: Spec, step: Unfuse) -> Spec:
-    """The spec with several axes instead of one that was not cut."""
+def _check_unfuse(spec: Spec, step: Unfuse) -> None:
+    """Only an axis that was not cut can be several, with as many points."""
     axis, parts = step.axis, step.parts
     _check_axes(spec, step, ((axis, 1),))
     taken = next((n for n, _ in parts if n in spec.names and n != axis), None)
@@ -149,7 +141,6 @@ def _unfused(spec: Spec, step: Unfuse) -> Spec:
     if product != spec.axis(axis).extent:
         raise refuse_step(step, "unfuse-product", f"`{step}` gives {product} points, but {axis} has {spec.axis(axis).extent}",
                       "use extents whose product is the extent of the axis")  # fmt: skip
-    return spec.unfuse(axis, parts)
 
 
 def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
@@ -222,10 +213,10 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
         raise refuse_step(step, "not-lowered-yet", f"`{step}`: an order of units that share the reduction along {shared} is valid, but"
                       " not supported yet for this target",
                       "write the axes of the tile in the order you need: neighbouring units differ in the last one")  # fmt: skip
-    sizes = {a: n for a, n in step.sizes if isinstance(n, int)}
-    if len(sizes) < len(step.sizes):
+    piece = piece_of(step)
+    if len(piece) < len(step.sizes):
         return  # a hole: checked when it is filled
-    tiles = {a: max(1, -(-extents[a] // n)) for a, n in sizes.items()}
+    tiles = rounds(piece, extents)
     try:
         check_order(step.order, {a: 0 if extents[a] == 0 else n for a, n in tiles.items()})
     except Refusal as refusal:
@@ -246,33 +237,18 @@ def _check_form(step: Tile) -> None:
         raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "") from None
 
 
-def _cut(spec: Spec, sizes: Iterable[tuple[str, int | Hole]]) -> Spec:
-    numbers = {a: n for a, n in sizes if isinstance(n, int)}
-    indices = {}
-    for a, n in numbers.items():
-        rounds = max(1, -(-spec.axis(a).extent // n))
-        number = 1 + sum(isinstance(v, Var) for v in free(spec.axis(a).base))
-        indices[a] = Var(f"{a}_{number}", INDEX, 0, rounds - 1) if rounds > 1 else index(0)
-    return spec.cut(numbers, indices)
-
-
-def _place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> Spec:
+def _check_place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> None:
+    """Its tensor and its memory."""
     if step.memory == "image":
         later(step, "image memory")
-    if step.verb == "accumulate":
-        if not task.states:
-            raise refuse_step(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",
+    if step.verb == "accumulate" and not task.states:
+        raise refuse_step(step, "nothing-to-accumulate", f"`{step}`: {spec.title} has no reduction",
                           "remove it; for a pointwise result use via or compute")  # fmt: skip
-        return spec.replace(residences=(*spec.residences, f"{spec.title}:{step.memory}"))
-    if step.verb == "via":
-        if spec.level == "kernel" and step.memory == "shared":
-            raise _above_blocks(step)
-        return spec
-    name = step.tensor_name
-    _check_named(step, kinds)
-    if spec.level == "kernel" and step.memory in ("register", "shared"):
+    if step.verb in ("load", "compute"):
+        _check_named(step, kinds)
+    of_block = {"accumulate": (), "via": ("shared",)}.get(step.verb, ("register", "shared"))
+    if spec.level == "kernel" and step.memory in of_block:
         raise _above_blocks(step)
-    return spec.replace(residences=(*spec.residences, f"{name}:{step.memory}"))
 
 
 def _check_named(step: Place, kinds: Mapping[str, str]) -> None:
@@ -320,71 +296,125 @@ def main_task(computation: Computation, steps: tuple[Step, ...], profile: Profil
     return tasks_of(computation, resolve_when(steps, axis_extents(computation), profile), unfinished=True)[-1]
 
 
-def advance_all(computation: Computation, steps: tuple[Step, ...]) -> tuple[Spec, ...]:
-    """The spec before the first step and after each one. Raises the Refusal of a step that contradicts its spec, or all as Findings."""
-    specs, refused = advance_on(computation, steps)
-    if refused:
-        raise together(refused)
-    return specs
+class CheckedSteps:
+    """The steps of a schedule, checked as they are written: the spec before the first one and after each, and what is wrong with them.
 
-
-@not_too_deep
-def advance_on(
-    computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()
-) -> tuple[tuple[Spec, ...], list[TileLangError]]:
-    """The specs as far as they are known, and the refusals of all steps but those of axes that refused steps cut or make, and those
-    below steps that are left open: what can stand there is known once these are filled.
-
-    unsure: such axes of steps that could not be read.
+    specs: as far as they are known. refused: the refusals of all steps but those of axes that refused steps cut or make, and those
+    below steps that are left open: what can stand there is known once these are filled. It never changes: `then` gives another one.
     """
-    resolved = resolve_when(steps, axis_extents(computation))
-    task = tasks_of(computation, resolved, unfinished=True)[-1]
-    spec = root_spec(task)
-    kinds = tensor_kinds(computation)
-    placed = placed_names(computation, resolved)
-    specs, refused, left_open = [spec], list[TileLangError](), set(unsure)
-    seen_other, leaf = False, None
-    check_cuts(resolved)
-    for k, step in enumerate(resolved):
+
+    @not_too_deep
+    def __init__(self, computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()) -> None:
+        """unsure: axes that steps cut or make that could not be read."""
+        resolved = resolve_when(steps, axis_extents(computation))
+        self._computation, self._resolved = computation, resolved[:0]
+        self._task, self._placed = _refined_task(computation, resolved)
+        self._chain = _Chain(root_spec(self._task), self._task, tensor_kinds(computation))
+        self.specs: tuple[Spec, ...] = (self._chain.spec,)
+        self.refused: tuple[TileLangError, ...] = ()
+        self._left_open, self._cuts = frozenset(unsure), collections.Counter[str]()
+        self._add(resolved)
+
+    @not_too_deep
+    def then(self, step: Step) -> CheckedSteps:
+        """The same with one step more. Only that step is checked, unless it places what others took for substituted."""
+        more = resolve_when((step,), axis_extents(self._computation)) if isinstance(step, When) else (step,)
+        if placed_names(self._computation, more):
+            whole = (*self._resolved, *more)
+            if _refined_task(self._computation, whole) != (self._task, self._placed):
+                return CheckedSteps(self._computation, whole)
+        made = copy.copy(self)
+        made._chain, made._cuts = copy.copy(self._chain), self._cuts.copy()
+        made._add(more)
+        return made
+
+    def raise_refused(self) -> None:
+        """Raises what is wrong with the steps: the Refusal of one, or all as Findings."""
+        if self.refused:
+            raise together(self.refused)
+
+    def _add(self, steps: tuple[Step, ...]) -> None:
+        check_cuts(steps, self._cuts)
+        for step in steps:
+            chain, before, filled = self._chain, self._chain.spec, not self._chain.open
+            braces = _faults_in_braces(self._computation, before, step, self._placed) if isinstance(step, Place) else ()
+            if found := chain.add(step, braces):
+                axes = _axes_of(step)
+                if filled and not self._left_open & axes:
+                    self.refused += tuple(at_step(e, step) for e in found)
+                self._left_open |= axes & set(before.names) if isinstance(step, (Tile, Split)) else axes
+                if isinstance(step, Tile) and before.level in LEVELS and step.level in LEVELS[LEVELS.index(before.level) :]:
+                    chain.spec = chain.spec.replace(level=step.level)
+            self._resolved += (step,)
+            self.specs += (chain.spec,)
+
+
+def _refined_task(computation: Computation, steps: tuple[Step, ...]) -> tuple[Task, set[str]]:
+    """The task that steps refine, of which others may follow, and the tensors that they place."""
+    return tasks_of(computation, steps, unfinished=True)[-1], placed_names(computation, steps)
+
+
+class _Chain:
+    """A chain of steps as it is read: the spec after those so far, and what the order of steps asks of them."""
+
+    def __init__(self, spec: Spec, task: Task, kinds: Mapping[str, str]) -> None:
+        self.spec, self._task, self._kinds = spec, task, kinds
+        self._leaf: Step | None = None  # nothing follows it
+        self._body: Step | None = None  # the first that is neither `inline` nor `units`
+        self._units: tuple[Units, ...] = ()
+        self.open = False  # whether some of the steps are left open
+
+    def add(self, step: Step, braces: Iterable[TileLangError] = ()) -> list[TileLangError]:
+        """Goes on by a step; what is wrong with it. braces: what is wrong with the steps in its braces."""
         found: list[TileLangError] = []
         with collected(found):
-            _check_place_among(step, leaf, seen_other, resolved[:k] if isinstance(step, Units) else ())
-        seen_other |= not isinstance(step, (Inline, Units))
-        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
-        if isinstance(step, Place) and step.steps:
-            found += _faults_in_braces(computation, spec, step, placed)
+            self._check_place_among(step)
+        found += braces
         with collected(found):
-            spec = advance(spec, step, task, kinds)
-        if found:
-            if not left_open & _axes_of(step) and not any(isinstance(s, Open) for s in resolved[:k]):
-                refused += [at_step(e, step) for e in found]
-            left_open |= _axes_of(step) & set(spec.names) if isinstance(step, (Tile, Split)) else _axes_of(step)
-            if isinstance(step, Tile) and spec.level in LEVELS and step.level in LEVELS[LEVELS.index(spec.level) :]:
-                spec = spec.replace(level=step.level)
-        specs.append(spec)
-    return tuple(specs), refused
+            self.spec = advance(self.spec, step, self._task, self._kinds)
+        if isinstance(step, Units):
+            self._units += (step,)
+        elif not isinstance(step, Inline):
+            self._body = self._body or step
+        self._leaf = step if isinstance(step, (Vectorize, Do)) else self._leaf
+        self.open |= isinstance(step, Open)
+        return found
+
+    def _check_place_among(self, step: Step) -> None:
+        """The order of steps: a leaf comes last, `inline` and `units` first."""
+        if self._leaf is not None:
+            raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{self._leaf}`, which must be the last step",
+                              "write `vectorize` and `do` last")  # fmt: skip
+        if isinstance(step, Inline) and self._body is not None:
+            message = f"`{step}` would change the computation that the steps above it schedule"
+            raise refuse_step(step, "inline-late", message, "write inline at the head of the schedule")
+        if isinstance(step, Units):  # all that is spread runs on them: they stand above everything but `inline`, once for a level
+            if self._body is not None:
+                raise refuse_step(step, "units-late", f"`{step}` is below `{self._body}`, but the units of a {step.level} must be"
+                                  " declared before tiles are mapped to it", "write it at the head of the schedule")  # fmt: skip
+            said = next((s for s in self._units if s.level == step.level), None)
+            if said is not None:
+                raise refuse_step(step, "units-twice", f"`{step}`: the units of a {step.level} were already declared: `{said}`",
+                                  "declare all of them in one step")  # fmt: skip
 
 
 def check_steps(spec: Spec, steps: tuple[Step, ...], task: Task, kinds: Mapping[str, str]) -> None:
     """Refuses the first of a chain's steps that contradicts the spec it meets: of a kernel, a stage or a move, whose axes and extents
     are known when it is lowered. kinds: as of `tensor_kinds`."""
-    leaf, seen_other = None, False
-    for k, step in enumerate(steps):
-        try:
-            _check_place_among(step, leaf, seen_other, steps[:k] if isinstance(step, Units) else ())
-            spec = advance(spec, step, task, kinds)
-        except TileLangError as error:
-            raise at_step(error, step) from None
-        seen_other |= not isinstance(step, (Inline, Units))
-        leaf = step if isinstance(step, (Vectorize, Do)) else leaf
+    chain = _Chain(spec, task, kinds)
+    for step in steps:
+        for error in chain.add(step):
+            raise at_step(error, step)
 
 
-def check_cuts(steps: tuple[Step, ...]) -> None:
-    """Refuses chains that cut an axis very often: every cut is a loop whose bounds follow from those of all loops around it."""
-    counts = collections.Counter[str]()
+def check_cuts(steps: tuple[Step, ...], counts: collections.Counter[str]) -> None:
+    """Refuses chains that cut an axis very often: every cut is a loop whose bounds follow from those of all loops around it.
+
+    counts: the cuts of each axis above these steps; theirs are added.
+    """
     for step in steps:
         if isinstance(step, Place) and step.steps:
-            check_cuts(step.steps)
+            check_cuts(step.steps, collections.Counter())
         if isinstance(step, (Tile, Split)):
             counts.update(a for a, _ in step.sizes)
             most, n = counts.most_common(1)[0]
@@ -408,42 +438,16 @@ def _axes_of(step: Step) -> set[str]:
             return set()
 
 
-def _check_place_among(step: Step, leaf: Step | None, seen_other: bool, above: tuple[Step, ...]) -> None:
-    """The order of steps: a leaf comes last, `inline` and `units` first. above: the steps before `units`."""
-    if leaf is not None:
-        raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{leaf}`, which must be the last step",
-                          "write `vectorize` and `do` last")  # fmt: skip
-    if isinstance(step, Inline) and seen_other:
-        raise refuse_step(
-            step,
-            "inline-late",
-            f"`{step}` would change the computation that the steps above it schedule",
-            "write inline at the head of the schedule",
-        )
-    if isinstance(step, Units):
-        _check_units(step, above)
-
-
-def _check_units(step: Units, above: tuple[Step, ...]) -> None:
-    """All that is spread runs on what `units` says, so it stands above everything but `inline`, once for a level."""
-    first = next((s for s in above if not isinstance(s, (Inline, Units))), None)
-    if first is not None:
-        raise refuse_step(step, "units-late", f"`{step}` is below `{first}`, but the units of a {step.level} must be declared before"
-                          " tiles are mapped to it", "write it at the head of the schedule")  # fmt: skip
-    said = next((s for s in above if isinstance(s, Units) and s.level == step.level), None)
-    if said is not None:
-        raise refuse_step(step, "units-twice", f"`{step}`: the units of a {step.level} were already declared: `{said}`",
-                          "declare all of them in one step")  # fmt: skip
-
-
 def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
     """What is wrong with the axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it
     is lowered."""
+    if not step.steps:
+        return []
     own_kernel = step.verb == "compute" and step.memory not in ("register", "shared")
     found: list[TileLangError] = [
         refuse_step(s, "units-late", f"`{s}` is in the braces of `{step.replace(steps=None)}`, whose steps run on the units that are"
                     " already declared", "write it at the head of the schedule")
-        for s in step.steps or () if isinstance(s, Units) and not own_kernel
+        for s in step.steps if isinstance(s, Units) and not own_kernel
     ]  # fmt: skip
     found += _faults_of_stages(step, tensor_kinds(computation))
     tensors = {t.name: t for t in computation.inputs} | {t.name: t for d in computation.definitions for t in d.tensors}
@@ -464,7 +468,7 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
     inner = whole = spec.replace(
         title=step.tensor_name, axes=tuple(AxisState(n, index(0), e) for n, e in dict(axes).items()), residences=()
     )
-    for s in step.steps or ():
+    for s in step.steps:
         if isinstance(s, (Fuse, Unfuse)):
             break
         if isinstance(s, (Tile, Split, Vectorize)):

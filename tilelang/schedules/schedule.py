@@ -1,7 +1,7 @@
 """A schedule: a computation and the steps that refine it, and the builder that writes them.
 
 A Schedule is immutable, each method gives a new one. Steps carry the caller's line. A step is checked
-as soon as it is made, as far as that step can be (spec.advance); the rest is known when the schedule is compiled or `check`ed.
+as soon as it is made, as far as that step can be (`CheckedSteps.then`); the rest is known when the schedule is compiled or `check`ed.
 Nodes that a target does not lower yet are in the data model and refused by the lowering, never by the builder.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
+from typing import Any, Generic, Self, TypeAlias, TypeVar
 
 from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.core import dtype as dt
@@ -19,6 +19,8 @@ from tilelang.core.layout import Layout
 from tilelang.core.node import Unchanging, fill
 from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_number
 from tilelang.profiles.profile import Level, Memory
+from tilelang.schedules.check import CheckedSteps
+from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import (
     Do,
     Fuse,
@@ -37,9 +39,6 @@ from tilelang.schedules.steps import (
     When,
     sizes_text,
 )
-
-if TYPE_CHECKING:
-    from tilelang.schedules.spec import Spec
 
 
 def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) -> None:
@@ -340,15 +339,24 @@ class Schedule(Builder):
     """A computation and the steps that refine it. Immutable; made by `tl.schedule`."""
 
     computation: Computation
-    specs: tuple[Spec, ...]
+    _checked: CheckedSteps
 
     def __init__(self, computation: Computation, steps: tuple[Step, ...] = ()) -> None:
-        from tilelang.schedules.check import advance_all  # the builder checks each step as it is made
+        self._fill(computation, steps, CheckedSteps(computation, steps))
 
-        fill(self, computation=computation, steps=steps, specs=advance_all(computation, steps))
+    def _fill(self, computation: Computation, steps: tuple[Step, ...], checked: CheckedSteps) -> None:
+        checked.raise_refused()
+        fill(self, computation=computation, steps=steps, _checked=checked)
 
     def _then(self, step: Step) -> Self:
-        return type(self)(self.computation, (*self.steps, step))
+        made = object.__new__(type(self))
+        made._fill(self.computation, (*self.steps, step), self._checked.then(step))
+        return made
+
+    @property
+    def specs(self) -> tuple[Spec, ...]:
+        """The spec before the first step and after each one."""
+        return self._checked.specs
 
     def prefix(self, n: int) -> Schedule:
         """The schedule of the first n steps; it runs: what is left is done by plain loops."""

@@ -8,17 +8,14 @@ lowering all use it. `complete` writes out what a schedule leaves unsaid (implie
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
-from tilelang.core.expr import INDEX, Expr, Var, index, to_text
+from tilelang.core.expr import INDEX, Expr, Var, free, index, substitute, to_text
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import TRUE, interval, simplify
 from tilelang.errors import Refusal
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 from tilelang.schedules.task import Task
-
-if TYPE_CHECKING:
-    pass
+from tilelang.schedules.walk import Extents, refine
 
 LEVELS = ("kernel", "cluster", "block", "warpgroup", "warp", "thread")
 
@@ -117,8 +114,25 @@ class Spec(Node):
     def names(self) -> tuple[str, ...]:
         return tuple(a.name for a in self.axes)
 
-    def cut(self, sizes: Mapping[str, int], indices: Mapping[str, Expr], kept_by_loop: Iterable[str] = ()) -> Spec:
-        """The piece with the given number along each cut axis. kept_by_loop: keys of bounds that the surrounding loop already keeps."""
+    @property
+    def extents(self) -> Extents:
+        """What is left of each axis, as numbers."""
+        return Extents({a.name: a.extent for a in self.axes}, frozenset(a.name for a in self.axes if a.reduction))
+
+    def after(self, step: Step) -> Spec:
+        """The spec that a step leaves to those below it. Nothing is checked: `tilelang.schedules.check.advance` does."""
+        found = refine(self, step)
+        if isinstance(step, Tile):
+            return found.replace(level=step.level)
+        if isinstance(step, Place) and step.verb != "via":
+            name = self.title if step.verb == "accumulate" else step.tensor_name
+            return found.replace(residences=(*self.residences, f"{name}:{step.memory}"))
+        return found
+
+    def cut(self, sizes: Mapping[str, int], indices: Mapping[str, Expr] | None = None, kept_by_loop: Iterable[str] = ()) -> Spec:
+        """The piece with the given number along each cut axis. indices: by default a variable for each axis with several pieces, `m_1`
+        for the first cut of `m`. kept_by_loop: keys of bounds that the surrounding loop already keeps."""
+        indices = self._numbers(sizes) if indices is None else indices
         kept, axes = frozenset(kept_by_loop), []
         for a in self.axes:
             t = sizes.get(a.name)
@@ -133,6 +147,14 @@ class Spec(Node):
             left = tuple(b for b in bounds if b.known or not b.is_certain(t))
             axes.append(AxisState(a.name, simplify(a.base + step), t, left, a.reduction))
         return self.replace(axes=tuple(axes))
+
+    def _numbers(self, sizes: Mapping[str, int]) -> dict[str, Expr]:
+        """A variable for the number of the piece along each axis that is cut."""
+        found: dict[str, Expr] = {}
+        for a in (a for a in self.axes if a.name in sizes):
+            pieces, cuts = -(-a.extent // sizes[a.name]), sum(isinstance(v, Var) for v in free(a.base))
+            found[a.name] = Var(f"{a.name}_{cuts + 1}", INDEX, 0, pieces - 1) if pieces > 1 else index(0)
+        return found
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Spec:
         """One axis instead of several: of exactly their product, so that only its last tile has a tail."""
@@ -159,8 +181,6 @@ class Spec(Node):
         return self._renamed(axes, {point(axis): simplify(value + old.base)})
 
     def _renamed(self, axes: tuple[AxisState, ...], mapping: Mapping[Expr, Expr]) -> Spec:
-        from tilelang.core.expr import substitute
-
         coordinates = tuple((n, simplify(substitute(e, mapping))) for n, e in self.coordinates)
         return self.replace(axes=axes, coordinates=coordinates)
 
@@ -217,49 +237,34 @@ def names_below(names: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
 
 
 class _Completion:
-    """Walks over steps with the sizes left, and writes the implied ones."""
+    """Goes over steps with the extents left, and writes the implied ones."""
 
     def __init__(self, spec: Spec, states: bool, order: list[tuple[str, int]] | None) -> None:
-        self.sizes = {a.name: a.extent for a in spec.axes}
-        self.reduced = {a.name for a in spec.axes if a.reduction}
+        self.left = spec.extents
         self.states, self.order = states, order
         self.last_accumulator: str | None = None
         self.written = 0  # accumulators that the user wrote further down
         self.out: list[Step] = []
 
     def add(self, step: Step) -> None:
-        match step:
-            case Tile(sizes=sizes, level=level) if self.states and self.reduced & {a for a, _ in sizes} and level != "block":
-                if self.last_accumulator != "register":
-                    self.accumulate()
-            case Split(sizes=sizes) if self.states and self.reduced & {a for a, _ in sizes} and self.last_accumulator is None:
-                if not self.written:
-                    self.accumulate()
-            case Place(verb="accumulate", memory=memory):
-                self.written -= 1
-                if memory == "register" and self.last_accumulator == "register":
-                    self._merge(step)
-                    return
-                self.last_accumulator = memory
-            case Fuse(name, axes):
-                total = 1
-                for a in axes:
-                    total *= self.sizes.pop(a)
-                self.sizes[name] = total
-                if axes[0] in self.reduced:
-                    self.reduced = self.reduced - set(axes) | {name}
-            case Unfuse(axis, parts):
-                del self.sizes[axis]
-                self.sizes.update(parts)
-                if axis in self.reduced:
-                    self.reduced = self.reduced - {axis} | {n for n, _ in parts}
-            case _:
-                pass
-        if isinstance(step, (Tile, Split)):
-            for axis, size in step.sizes:
-                if isinstance(size, int):
-                    self.sizes[axis] = size
+        if self.states and isinstance(step, (Tile, Split)) and any(a in self.left.reduced for a, _ in step.sizes):
+            if isinstance(step, Split):
+                needed = self.last_accumulator is None and not self.written
+            else:
+                needed = step.level != "block" and self.last_accumulator != "register"
+            if needed:
+                self.accumulate()
+        elif isinstance(step, Place) and step.verb == "accumulate":
+            self.written -= 1
+            if step.memory == "register" and self.last_accumulator == "register":
+                self._merge(step)
+                return
+            self.last_accumulator = step.memory
+        self._write(step)
+
+    def _write(self, step: Step) -> None:
         self.out.append(step)
+        self.left = refine(self.left, step)
 
     def accumulate(self) -> None:
         self.out.append(Place("accumulate", None, "register", implied=True))
@@ -274,17 +279,16 @@ class _Completion:
         self.out[k] = step
 
     def walk(self, axis: str, piece: int) -> None:
-        if self.sizes[axis] != piece:
-            self.out.append(Split(((axis, piece),), implied=True))
-            self.sizes[axis] = piece
+        if self.left.sizes[axis] != piece:
+            self._write(Split(((axis, piece),), implied=True))
 
     def finish(self, leaf: dict[str, int], vector: bool) -> None:
         """The walks around the leaf: reductions outermost where a state stands above, else innermost.
 
         vector: the leaf is a vector, whose lanes hold states of their own along a reduction; an instruction's state is where it says.
         """
-        reduced = [a for a in self.sizes if a in self.reduced]
-        spatial = [a for a in self.sizes if a not in self.reduced]
+        reduced = [a for a in self.left.sizes if a in self.left.reduced]
+        spatial = [a for a in self.left.sizes if a not in self.left.reduced]
         if self.states and vector and any(a in leaf for a in reduced) and self.last_accumulator == "shared":
             self.accumulate()
         if self.states and self.last_accumulator is None:
@@ -294,7 +298,7 @@ class _Completion:
         for a in reduced:
             self.walk(a, leaf.get(a, 1))
         for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order knows no axes that steps made of others
-            if a in self.sizes and a not in self.reduced and piece < self.sizes[a]:
+            if a in spatial and piece < self.left.sizes[a]:
                 self.walk(a, max(piece, leaf.get(a, 1)))
 
 
