@@ -12,7 +12,7 @@ from tests.test_layers import imports, modules
 from tilelang import testing
 from tilelang.schedules import check
 from tilelang.schedules.steps import Step
-from tilelang.schedules.walk import walk
+from tilelang.schedules.walk import walk_steps
 from tilelang.testing import Case
 
 
@@ -36,14 +36,14 @@ def advanced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Step]]:
 @given(testing.cases())
 def test_extents_are_those_of_the_specs(case: Case) -> None:
     specs = case.schedule.specs
-    for w, before, after in zip(walk(specs[0].extents, case.schedule.steps), specs[:-1], specs[1:], strict=True):
+    for w, before, after in zip(walk_steps(specs[0].extents, case.schedule.steps), specs[:-1], specs[1:], strict=True):
         assert (w.before, w.after) == (before.extents, after.extents)
 
 
 def test_rounds_are_counted_up_and_there_is_at_least_one() -> None:
     made = tl.schedule(matmul(10, 0, 7)).tile(m=4, n=8).to(tl.block).split(k=8).split(m=1)
-    assert [w.rounds for w in walk(made.specs[0].extents, made.steps)] == [{"m": 3, "n": 1}, {"k": 1}, {"m": 4}]
-    assert [w.loops for w in walk(made.specs[0].extents, made.steps)] == [{"m": 3}, {}, {"m": 4}]
+    assert [w.rounds for w in walk_steps(made.specs[0].extents, made.steps)] == [{"m": 3, "n": 1}, {"k": 1}, {"m": 4}]
+    assert [w.loops for w in walk_steps(made.specs[0].extents, made.steps)] == [{"m": 3}, {}, {"m": 4}]
 
 
 def test_axes_that_steps_make_of_a_reduction_are_reduced() -> None:

@@ -18,10 +18,11 @@ from tilelang.lowering.build.distribution.parallel_mapping import numbers, units
 from tilelang.lowering.build.frame import Build
 from tilelang.lowering.build.refusals import refuse
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import advance, later
+from tilelang.schedules.check import later
 from tilelang.schedules.spec import Spec, root_spec
-from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Units
+from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Units
 from tilelang.schedules.task import Task
+from tilelang.schedules.walk import Extents, count_pieces, piece_of, refine, walk_steps
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,10 +57,10 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
         _check_between(step, inner)
     for step in rest:
         _check_braces(step)
-    spec = _before(task, steps[:first])
-    if any(spec.axis(a).reduction for a, _ in inner.sizes):
+    left = root_spec(task).extents.after(steps[:first])
+    if any(a in left.reduced for a, _ in inner.sizes):
         later(inner, "a reduction mapped to the blocks of a cluster")
-    blocks = _said(said, profile) if said is not None else _derived(spec, tile, inner, profile)
+    blocks = _said(said, profile) if said is not None else _derived(left, tile, inner, profile)
     return Clusters(blocks, (*steps[: first + 1], inner, *between, *rest))
 
 
@@ -75,10 +76,9 @@ def _said(step: Units, profile: Profile) -> int:
     return team.count
 
 
-def _derived(spec: Spec, tile: Tile, inner: Tile, profile: Profile) -> int:
+def _derived(left: Extents, tile: Tile, inner: Tile, profile: Profile) -> int:
     """As many blocks as the blocks' tile has tiles in a cluster's."""
-    extents = {a.name: a.extent for a in spec.axes} | numbers(tile)
-    blocks = units_numbered(inner.order, {a: max(1, -(-extents[a] // t)) for a, t in numbers(inner).items()})
+    blocks = units_numbered(inner.order, count_pieces(piece_of(inner), refine(left, tile).sizes))
     _check_count(inner, blocks, profile)
     return blocks
 
@@ -96,22 +96,12 @@ def _has_blocks(task: Task, steps: tuple[Step, ...], blocks: int) -> bool:
 
     Every block that shares a reduction must have a partial result.
     """
-    for k, tile in enumerate(steps):
-        if isinstance(tile, Tile) and tile.level == "block":
-            spec = _before(task, steps[:k])
-            if blocks > 1 and any(spec.axis(a).reduction for a, _ in tile.sizes):
-                later(tile, "a reduction mapped to blocks that form clusters")
+    for w in walk_steps(root_spec(task).extents, steps):
+        if isinstance(w.step, Tile) and w.step.level == "block":
+            if blocks > 1 and any(a in w.before.reduced for a in w.piece):
+                later(w.step, "a reduction mapped to blocks that form clusters")
             return True
     return False
-
-
-def _before(task: Task, steps: tuple[Step, ...]) -> Spec:
-    """The spec behind some steps above the blocks."""
-    spec = root_spec(task)
-    for s in steps:
-        if isinstance(s, (Fuse, Unfuse, Split)):
-            spec = advance(spec, s, task, {})
-    return spec
 
 
 def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step, ...], tuple[Step, ...]]:

@@ -2,75 +2,50 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.core.simplify import simplify
-from tilelang.lowering.build.distribution.parallel_mapping import Spread, numbers, plan_spread
+from tilelang.lowering.build.distribution.parallel_mapping import Spread, plan_spread
 from tilelang.lowering.build.frame import Build, Frame, is_move
 from tilelang.lowering.build.movement.storage import Owners
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
-
-
-def _rename(extents: dict[str, int], reduced: set[str], step: Fuse | Unfuse) -> None:
-    """Adds the axes that a step makes of others: their extents, and whether a reduction has them."""
-    if isinstance(step, Fuse):
-        extents[step.name] = math.prod(extents[a] for a in step.axes)
-        made, of = [step.name], step.axes[0]
-    else:
-        extents.update(step.parts)
-        made, of = [n for n, _ in step.parts], step.axis
-    reduced.update(made if of in reduced else ())
+from tilelang.schedules.walk import Walked, refine, walk_steps
 
 
 def reduced_below(frame: Frame, i: int) -> frozenset[str]:
     """The names of the reduction axes at step i, and of those that `fuse` and `unfuse` make of them below it."""
-    extents = {a.name: a.extent for a in frame.spec.axes}
-    reduced = {a.name for a in frame.spec.axes if a.reduction}
-    for step in frame.steps[i:]:
-        if isinstance(step, (Fuse, Unfuse)):
-            _rename(extents, reduced, step)
-    return frozenset(reduced)
+    return frozenset().union(frame.spec.extents.reduced, *(w.after.reduced for w in walk_below(frame, i)))
+
+
+def walk_below(frame: Frame, i: int) -> Iterator[Walked]:
+    """The steps from step i on, with the extents before and after each one."""
+    return walk_steps(frame.spec.extents, frame.steps[i:], i)
 
 
 def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Expr, int, Spread]]:
     """(lane before it, units before it, plan) of every spread below the block from step i on, by the number of its step."""
-    extents = {a.name: a.extent for a in frame.spec.axes}
-    reduced = {a.name for a in frame.spec.axes if a.reduction}
     units, lane = frame.spec.units or 1, frame.spec.lane
     found = {}
-    for k, step in enumerate(frame.steps[i:], i):
-        if isinstance(step, Tile) and step.level != "block":
-            plan = plan_spread(profile, step, extents, units, is_move(frame), frozenset(reduced))
-            found[k] = lane, units, plan
+    for w in walk_below(frame, i):
+        if isinstance(w.step, Tile) and w.step.level != "block":
+            plan = plan_spread(profile, w.step, w.before, units, is_move(frame))
+            found[w.number] = lane, units, plan
             units, lane = plan.per, simplify(lane % plan.per)
-        if isinstance(step, (Split, Tile)):
-            extents.update(numbers(step))
-        elif isinstance(step, (Fuse, Unfuse)):
-            _rename(extents, reduced, step)
     return found
 
 
 def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...], str | None, int]:
     """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
-    extents = {a.name: a.extent for a in frame.spec.axes}
-    reduced = {a.name for a in frame.spec.axes if a.reduction}
     plans = spreads_below(frame, i, profile)
     shape: list[int] = []
-    for k, step in enumerate(frame.steps[i:], i):
-        if isinstance(step, Vectorize) and extents[step.axis] > 1:
-            return tuple(shape), step.axis, extents[step.axis]
-        if isinstance(step, Split):
-            shape += [-(-extents[a] // t) for a, t in numbers(step).items() if a not in reduced and extents[a] > t]
-        if k in plans:
-            shape += [n for a, n in plans[k][2].walks if a not in reduced]
-        if isinstance(step, (Split, Tile)):
-            extents.update(numbers(step))
-        elif isinstance(step, (Fuse, Unfuse)):
-            _rename(extents, reduced, step)
+    for w in walk_below(frame, i):
+        if isinstance(w.step, Vectorize) and (lanes := w.before.sizes[w.step.axis]) > 1:
+            return tuple(shape), w.step.axis, lanes
+        loops = w.loops.items() if isinstance(w.step, Split) else plans[w.number][2].walks if w.number in plans else ()
+        shape += [n for a, n in loops if a not in w.before.reduced]
     return tuple(shape), None, 1
 
 
@@ -88,21 +63,19 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
     def variable(name: str, count: int) -> Expr:
         return Var(f"?{name}{next(fresh)}", INDEX, 0, count - 1) if count > 1 else index(0)
 
-    for k, step in enumerate(frame.steps[i:], i):
+    for w in walk_below(frame, i):
+        step = w.step
         if isinstance(step, Split):
-            sizes = numbers(step)
-            spec = spec.cut(sizes, {a: variable(a, -(-spec.axis(a).extent // t)) for a, t in sizes.items()})
-        elif isinstance(step, Tile) and k in plans:
-            lane, _, plan = plans[k]
+            spec = spec.cut(w.piece, {a: variable(a, n) for a, n in w.rounds.items()})
+        elif isinstance(step, Tile) and w.number in plans:
+            lane, _, plan = plans[w.number]
             again = {a: variable("round", n) for a, n in plan.walks}
             spec = spec.cut(dict(plan.sizes), plan.indices(lane, again))
             spec = spec.replace(units=plan.per, lane=simplify(lane % plan.per), level=step.level)
         elif isinstance(step, Vectorize) and spec.axis(step.axis).extent > 1:
             spec = spec.cut({step.axis: 1}, {step.axis: variable("lane", spec.axis(step.axis).extent)})
-        elif isinstance(step, Fuse):
-            spec = spec.fuse(step.name, step.axes)
-        elif isinstance(step, Unfuse):
-            spec = spec.unfuse(step.axis, step.parts)
+        elif isinstance(step, (Fuse, Unfuse)):
+            spec = refine(spec, step)
     return spec
 
 

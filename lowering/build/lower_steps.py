@@ -38,9 +38,10 @@ from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_
 from tilelang.lowering.build.reductions.results import via
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.passes.unroll import MOST_STATEMENTS
-from tilelang.schedules.check import advance, later
+from tilelang.schedules.check import later
 from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
+from tilelang.schedules.walk import count_pieces, walk_steps
 
 WORTH_A_VERSION = 8  # points a thread has in a piece, from which on there is a version of it without the test of each
 
@@ -76,7 +77,7 @@ def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.
 
 def renamed(build: Build, frame: Frame, i: int, step: Fuse | Unfuse) -> ir.Stmt:
     """The axes that a step makes of others."""
-    return chain(build, frame.but(spec=advance(frame.spec, step, frame.task, {})), i + 1)
+    return chain(build, frame.but(spec=frame.spec.after(step)), i + 1)
 
 
 def said(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
@@ -98,32 +99,32 @@ def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count, more
     axes or more tiles than the device takes in a dimension number them in one."""
     sizes = numbers(step)
-    rounds = {a: max(1, -(-frame.spec.axis(a).extent // t)) for a, t in sizes.items()}
+    tiles = count_pieces(sizes, frame.spec.extents.sizes)
     empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
-    wide = [a for a in sizes if rounds[a] > 1]
+    wide = [a for a in sizes if tiles[a] > 1]
     if build.grid:
         raise refuse(
             step, "blocks-twice", f"`{step}`: tiles were already mapped to blocks", "map all of them to blocks in one tile"
         )
     order = None if empty else step.order  # any order is good for no tiles
     names = list(reversed(wide)) or list(sizes)[-1:]
-    apart = build.profile.tells_apart([rounds[a] for a in wide])
+    apart = build.profile.tells_apart([tiles[a] for a in wide])
     if step.count is None and order is None and apart:
-        found = dict(zip(names, _grid_numbers(build, [rounds[a] for a in names], step, empty), strict=True))
+        found = dict(zip(names, _grid_numbers(build, [tiles[a] for a in names], step, empty), strict=True))
         indices: dict[str, Expr] = {a: found.get(a, index(0)) for a in sizes}
         return chain(build, _entered(build, frame, sizes, indices, step.level), i + 1)
-    total = units_numbered(order, rounds)
+    total = units_numbered(order, tiles)
     count = total if step.count is None else min(int(whole_number(step, step.count)), total)
     (block,) = _grid_numbers(build, [count], step, empty)
     whole = count if step.level == "cluster" else -(-count // build.cluster) * build.cluster
     if count == total:
-        return chain(build, _entered(build, frame, sizes, tile_numbered(order, rounds, block), step.level), i + 1)
+        return chain(build, _entered(build, frame, sizes, tile_numbered(order, tiles, block), step.level), i + 1)
     again = build.variable("round", -(-total // count))
     tile = Var(build.name("tile"), INDEX, 0, total - 1)
     # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
     mine = simplify((index(total + whole - 1) - block) // whole)
     walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
-    entered = _entered(build, frame, sizes, tile_numbered(order, rounds, tile), step.level)
+    entered = _entered(build, frame, sizes, tile_numbered(order, tiles, tile), step.level)
     inner = chain(build, entered.but(rounds=(*frame.rounds, walk)), i + 1)
     body = ir.Seq((ir.Let(tile, again * whole + block, step.span), inner), step.span)
     return ir.For(again, mine, body, "serial", step.span)
@@ -155,9 +156,8 @@ def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     """Tiles to units below the block, or to blocks of a cluster: one each, or in rounds where there are more tiles than units."""
     spec, among = frame.spec, step.level == "block"
     units, lane = (build.cluster, rank_of(build)) if among else (spec.units or 1, spec.lane)
-    extents = {a.name: a.extent for a in spec.axes}
-    reduced = frozenset(a.name for a in spec.axes if a.reduction)
-    plan = plan_spread(build.profile, step, extents, units, is_move(frame), reduced)
+    reduced = spec.extents.reduced
+    plan = plan_spread(build.profile, step, spec.extents, units, is_move(frame))
     walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # else its rounds are over
     again = {a: build.variable(f"{a}_round", n) for a, n in walked}
     current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
@@ -195,18 +195,16 @@ def _decides(build: Build, frame: Frame, i: int) -> bool:
     inside = frame.steps[i:]
     if any(isinstance(s, Place) and (s.verb != "load" or s.memory != "register" or s.ahead) for s in inside):
         return False
-    extents, reduced = {a.name: a.extent for a in frame.spec.axes}, {a.name for a in frame.spec.axes if a.reduction}
     lanes = next((s.lanes for s in inside if isinstance(s, Vectorize)), 1)
     units = frame.spec.units or build.threads
     enough = WORTH_A_VERSION * (lanes if isinstance(lanes, int) else 1) * units
-    if math.prod(extents.values()) < enough:
+    left = frame.spec.extents
+    if math.prod(left.sizes.values()) < enough:
         return False
-    for s in inside:
-        if isinstance(s, Split):
-            extents.update(numbers(s))
-            larger = any(a in reduced and t > 1 for a, t in numbers(s).items())
-            if larger and math.prod(extents.values()) >= enough:
-                return False
+    for w in walk_steps(left, (s for s in inside if not isinstance(s, Tile))):
+        larger = any(a in w.before.reduced and t > 1 for a, t in w.piece.items())
+        if larger and math.prod(w.after.sizes.values()) >= enough:
+            return False
     return True
 
 

@@ -6,7 +6,6 @@ Kernels without steps of their own (nested reductions, the second halves of spli
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.computations.computation import Computation, Tensor
@@ -15,7 +14,7 @@ from tilelang.core.expr import Axis, Call, Expr, Read, Reduce, index
 from tilelang.errors import Refusal, at_step
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import plan_clusters
-from tilelang.lowering.build.distribution.parallel_mapping import check_level, following_owners, numbers, units_numbered
+from tilelang.lowering.build.distribution.parallel_mapping import check_level, following_owners, units_numbered
 from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.instruction.checks import check_lowered
 from tilelang.lowering.build.instruction.match import written_out
@@ -27,11 +26,12 @@ from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_ro
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import CheckedSteps, advance, axis_extents, check_steps, resolve_when, tensor_kinds
+from tilelang.schedules.check import CheckedSteps, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.schedules.explain import Chain
 from tilelang.schedules.spec import complete, root_spec
-from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize, every_step
+from tilelang.schedules.steps import Inline, Place, Step, Tile, Units, Vectorize, every_step
 from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
+from tilelang.schedules.walk import Extents, walk_steps
 
 
 def build_program(
@@ -234,7 +234,7 @@ class _Assembly:
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
         roles = plan_roles(steps, self.profile)
-        threads = self._threads(done, spec.names, {a.name: a.extent for a in spec.axes}, roles)
+        threads = self._threads(done, spec.extents, roles)
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
         build = Build(chain, self.profile, mine, self._task_of, self.tensors, cluster, self.told)
@@ -309,7 +309,7 @@ class _Assembly:
             build.note(f"({spread}): nothing spreads what is left, so it follows the owners in registers")
         return found
 
-    def _threads(self, steps: tuple[Step, ...], names: tuple[str, ...], sizes: dict[str, int], roles: Plan | None) -> int:
+    def _threads(self, steps: tuple[Step, ...], left: Extents, roles: Plan | None) -> int:
         """Threads of a block: as `units` says, else the product of the spreads below block."""
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         for s in steps:
@@ -319,7 +319,7 @@ class _Assembly:
             count = roles.threads
             why = " and ".join(f"{r.threads} of the {r.name}" for r in (roles.main, *roles.others))
         elif said is None:
-            count = self._derived(steps, dict(sizes))
+            count = self._derived(steps, left)
             why = f"the steps `tile ... ->` below the block multiply to {count} threads"
         else:
             count = said.teams[0].count * self._unit_threads(said)
@@ -339,16 +339,12 @@ class _Assembly:
         except Refusal as error:
             raise at_step(error, step) from None
 
-    def _derived(self, steps: tuple[Step, ...], sizes: dict[str, int]) -> int:
+    def _derived(self, steps: tuple[Step, ...], left: Extents) -> int:
         total, inside = 1, 1  # inside: threads of the unit that the last spread ended at
-        for s in steps:
-            if isinstance(s, Tile):
-                cut = numbers(s)
-                rounds = {a: max(1, -(-sizes[a] // t)) for a, t in cut.items() if a in sizes}
-                tiles = units_numbered(s.order, rounds) if len(rounds) == len(cut) else 1
-                sizes.update(cut)
-                if s.level in ("cluster", "block"):
-                    continue
+        for w in walk_steps(left, steps):
+            s, rounds = w.step, w.rounds
+            if isinstance(s, Tile) and s.level not in ("cluster", "block"):
+                tiles = units_numbered(s.order, rounds) if len(rounds) == len(s.sizes) else 1
                 per = self.profile.level(s.level).threads or 1
                 units = s.count if isinstance(s.count, int) else tiles
                 if inside > 1:  # tiles of a warp's threads fill it
@@ -363,12 +359,6 @@ class _Assembly:
                 else:
                     total *= units * per
                     inside = per
-            elif isinstance(s, Split):
-                sizes.update(numbers(s))
-            elif isinstance(s, Fuse):
-                sizes[s.name] = math.prod(sizes[a] for a in s.axes)
-            elif isinstance(s, Unfuse):
-                sizes.update(s.parts)
         return total
 
 
@@ -393,13 +383,9 @@ def _licensed(computation: Computation) -> tuple[str, ...]:
 
 def _parts(task: Task, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
     """Of every reduced axis that is spread over blocks, as it stands there after `fuse` and `unfuse`: the piece, and how many."""
-    spec = root_spec(task)
-    for s in steps:
-        if isinstance(s, Tile) and s.level == "block":
-            extents = {a.name: a.extent for a in spec.axes if a.reduction}
-            return {a: (t, max(1, -(-extents[a] // t))) for a, t in numbers(s).items() if a in extents}
-        if isinstance(s, (Fuse, Unfuse, Split)):
-            spec = advance(spec, s, task, {})
+    for w in walk_steps(root_spec(task).extents, steps):
+        if isinstance(w.step, Tile) and w.step.level == "block":
+            return {a: (w.piece[a], n) for a, n in w.rounds.items() if a in w.before.reduced}
     return {}
 
 

@@ -21,7 +21,7 @@ from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_s
 from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.schedules.task import Task, Unplaced, placed_names, task_of, tasks_of
 from tilelang.schedules.unit_numbering import check_order, check_order_form, order_extents
-from tilelang.schedules.walk import piece_of, rounds
+from tilelang.schedules.walk import count_pieces, piece_of
 
 MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
 MOST_CUTS = 32  # of one axis in a chain: each is a loop
@@ -216,7 +216,7 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
     piece = piece_of(step)
     if len(piece) < len(step.sizes):
         return  # a hole: checked when it is filled
-    tiles = rounds(piece, extents)
+    tiles = count_pieces(piece, extents)
     try:
         check_order(step.order, {a: 0 if extents[a] == 0 else n for a, n in tiles.items()})
     except Refusal as refusal:

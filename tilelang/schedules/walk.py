@@ -1,8 +1,8 @@
 """What steps leave of the axes. Only here is a size read out of `tile` and `split`, and are axes renamed by `fuse` and `unfuse`.
 
 `refine` applies a step to points: to a `Spec`, which also knows where a piece begins and which bounds it has, or to `Extents`, which
-are numbers alone. `walk` goes over a chain of steps with the extents before and after each one. The checks, the implied steps, the
-lowering, the cost model and the notes of `explain` all read schedules with these, so they cannot disagree about what is left.
+are numbers alone. `walk_steps` goes over a chain of steps with the extents before and after each one. The checks, the implied steps,
+the lowering, the cost model and the notes of `explain` all read schedules with these, so they cannot disagree about what is left.
 `tilelang/testing/naive.py` interprets the steps by itself, to check all of this.
 """
 
@@ -58,10 +58,10 @@ def piece_of(step: Step) -> dict[str, int]:
     return {a: n for a, n in step.sizes if isinstance(n, int)} if isinstance(step, (Tile, Split)) else {}
 
 
-def rounds(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
+def count_pieces(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
     """How many pieces there are along each axis, at least one. sizes: what is left of the axes; others are left out.
 
-    >>> rounds({"m": 4, "n": 8, "o": 1}, {"m": 10, "n": 0})
+    >>> count_pieces({"m": 4, "n": 8, "o": 1}, {"m": 10, "n": 0})
     {'m': 3, 'n': 1}
     """
     return {a: max(1, -(-sizes[a] // n)) for a, n in piece.items() if a in sizes}
@@ -121,7 +121,7 @@ class Walked(NamedTuple):
     @property
     def rounds(self) -> dict[str, int]:
         """How many pieces it makes along each axis that it cuts, at least one."""
-        return rounds(piece_of(self.step), self.before.sizes)
+        return count_pieces(piece_of(self.step), self.before.sizes)
 
     @property
     def loops(self) -> dict[str, int]:
@@ -129,10 +129,10 @@ class Walked(NamedTuple):
         return {a: n for a, n in self.rounds.items() if n > 1}
 
 
-def walk(extents: Extents, steps: Iterable[Step], first: int = 0) -> Iterator[Walked]:
+def walk_steps(extents: Extents, steps: Iterable[Step], first: int = 0) -> Iterator[Walked]:
     """The steps of a chain in order. first: the number of the first one.
 
-    >>> for w in walk(Extents({"m": 8, "n": 6}), (Tile((("m", 4),), "block"), Split((("m", 1), ("n", 4))))):
+    >>> for w in walk_steps(Extents({"m": 8, "n": 6}), (Tile((("m", 4),), "block"), Split((("m", 1), ("n", 4))))):
     ...     print(w.step, w.rounds, w.after.sizes)
     tile m=4 -> block {'m': 2} {'m': 4, 'n': 6}
     split m=1 n=4 {'m': 4, 'n': 2} {'m': 1, 'n': 4}

@@ -20,6 +20,7 @@ from tilelang.schedules.spec import LEVELS, names_below
 from tilelang.schedules.steps import Do, Hole, Place, Split, Step, Tile
 from tilelang.schedules.task import Task
 from tilelang.schedules.unit_numbering import order_extents, tile_of
+from tilelang.schedules.walk import Extents, count_pieces
 
 
 def numbers(step: Tile | Split) -> dict[str, int]:
@@ -150,9 +151,7 @@ def check_level(profile: Profile, step: Tile) -> None:
                      + ", ".join(profile.level_names))  # fmt: skip
 
 
-def plan_spread(
-    profile: Profile, step: Tile, extents: Mapping[str, int], units: int, is_move: bool, reduced: frozenset[str]
-) -> Spread:
+def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move: bool) -> Spread:
     """The spread of a step over `units` threads, given what is left of each axis.
 
     Tiles of outputs fill the units in every round, in one row, where an order numbers them or the axes do not divide them. Units that
@@ -160,14 +159,14 @@ def plan_spread(
     threads than a unit has, they are one unit; threads that are left over beside whole units are idle. Raises Refusal where the step
     asks for more units than there are.
     """
-    check_step_order(step, extents, reduced)
+    check_step_order(step, left.sizes, left.reduced)
     sizes = numbers(step)
     check_level(profile, step)
     per = min(profile.level(step.level).threads or 1, units)
     available, over = divmod(units, per)
-    rounds = {a: max(1, -(-extents[a] // t)) for a, t in sizes.items()}
-    order = step.order if all(extents[a] for a in sizes) else None  # any order is good for no tiles
-    tiles = units_numbered(order, rounds)
+    tiled = count_pieces(sizes, left.sizes)
+    order = step.order if all(left.sizes[a] for a in sizes) else None  # any order is good for no tiles
+    tiles = units_numbered(order, tiled)
     wanted = available if step.count is None else whole_number(step, step.count)
     if wanted > available and not is_move:
         raise refuse(
@@ -177,17 +176,17 @@ def plan_spread(
             f"use at most {available}, or enlarge the block with `units block = ...`",
         )
     count = min(wanted, available)
-    rest = math.prod(list(rounds.values())[1:])
+    rest = math.prod(list(tiled.values())[1:])
     first = next(iter(sizes))
-    if len(sizes) == 1 or is_move or order is not None or (count % rest != 0 and not reduced & set(sizes)):
+    if len(sizes) == 1 or is_move or order is not None or (count % rest != 0 and not left.reduced & set(sizes)):
         repeats = -(-tiles // count)
-        abreast = {**rounds, first: min(rounds[first], max(1, count // rest))}
+        abreast = {**tiled, first: min(tiled[first], max(1, count // rest))}
         again = ((first, repeats),) if repeats > 1 else ()
-        return Spread(sizes, per, count, rounds, abreast, again, True, count * per < units, over, order)
-    abreast = _abreast(rounds, count)
-    walks = tuple((a, -(-rounds[a] // abreast[a])) for a in sizes if rounds[a] > abreast[a])
+        return Spread(sizes, per, count, tiled, abreast, again, True, count * per < units, over, order)
+    abreast = _abreast(tiled, count)
+    walks = tuple((a, -(-tiled[a] // abreast[a])) for a in sizes if tiled[a] > abreast[a])
     used = math.prod(abreast.values())
-    return Spread(sizes, per, used, rounds, abreast, walks, False, used * per < units, over)
+    return Spread(sizes, per, used, tiled, abreast, walks, False, used * per < units, over)
 
 
 def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:

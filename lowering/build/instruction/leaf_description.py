@@ -19,8 +19,9 @@ from tilelang.instructions.semantics import MOVE, POINTWISE, UPDATE, Means
 from tilelang.lowering.build.movement.storage import Box, Residence
 from tilelang.schedules.check import advance
 from tilelang.schedules.spec import Spec, point
-from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Unfuse
+from tilelang.schedules.steps import Fuse, Place, Step, Unfuse
 from tilelang.schedules.task import Task, reads
+from tilelang.schedules.walk import piece_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,17 +159,13 @@ def _extent(v: Var) -> int:
 
 def left(spec: Spec, steps: tuple[Step, ...], task: Task) -> tuple[Spec, dict[str, int], set[str]]:
     """The spec with its axes renamed by fuse and unfuse, what written steps leave of each axis, and which axes they cut."""
-    sizes = {a.name: a.extent for a in spec.axes}
-    cut: set[str] = set()
+    renamed = spec
     for step in steps:
         if isinstance(step, (Fuse, Unfuse)):
-            spec = advance(spec, step, task, {})
-            sizes = {a.name: sizes.get(a.name, a.extent) for a in spec.axes}
-        elif isinstance(step, (Tile, Split)) and not getattr(step, "implied", False):
-            written = {a: n for a, n in step.sizes if isinstance(n, int)}
-            sizes.update(written)
-            cut |= set(written)
-    return spec, sizes, cut
+            renamed = advance(renamed, step, task, {})
+    written = [s for s in steps if not getattr(s, "implied", False)]
+    sizes = spec.extents.after(written).sizes
+    return renamed, {name: sizes[name] for name in renamed.names}, {a for s in written for a in piece_of(s)}
 
 
 def global_read(whole: Read | Pad) -> Resident:
