@@ -9,7 +9,7 @@ from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.errors import Refusal
 from tilelang.instructions.instruction import use
 from tilelang.lowering import ir
-from tilelang.lowering.build.instruction.consecutive_threads import _points, check_neighbours
+from tilelang.lowering.build.instruction.consecutive_threads import check_neighbours
 from tilelang.schedules.steps import Do
 
 THREAD, WALK = Var(ir.THREAD.name, INDEX, 0, 127), Var("k", INDEX, 0, 3)
@@ -58,14 +58,14 @@ def test_what_cannot_be_enumerated_is_refused() -> None:
     with pytest.raises(Refusal) as caught:
         check(THREAD * (without_end + 1))
     assert caught.value.counterexample == "the elements that they write cannot be enumerated"
-    assert _points([THREAD + without_end], 8) is None
-    assert _points([THREAD + BLOCK], 8) is None
-    found = _points([THREAD + WALK * 8], 8)
-    assert found is not None and found[1].tolist() == [[t + 8 * k for k in range(4)] for t in range(8)]
 
 
-def test_as_many_as_a_million_points_are_enumerated() -> None:
-    rounds = 1 << 17  # of 8 threads
-    found = _points([THREAD + Var("k", INDEX, 0, rounds - 1) * 8], 8)
-    assert found is not None and found[1].shape == (8, rounds)
-    assert _points([THREAD + Var("k", INDEX, 0, rounds) * 8], 8) is None
+@pytest.mark.parametrize(("rounds", "enumerated"), [(1 << 15, True), ((1 << 15) + 1, False)])
+def test_as_many_as_four_million_points_are_enumerated(rounds: int, enumerated: bool) -> None:
+    at = THREAD % 64 + Var("k", INDEX, 0, rounds - 1) % (THREAD + 1) // 128
+    if enumerated:
+        check(at)
+    else:
+        with pytest.raises(Refusal) as caught:
+            check(at)
+        assert caught.value.counterexample == "the elements that they write cannot be enumerated"

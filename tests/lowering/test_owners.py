@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.core.distribution import MOST_POINTS
 from tilelang.core.expr import INDEX, Binary, Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.distribution.owners import MOST_POINTS, _registers, coordinates, existing_beyond, stored_by_another
+from tilelang.lowering.build.distribution.owners import _registers, existing_beyond, of_threads, stored_by_another
 from tilelang.lowering.build.movement.storage import DimShare, _all_among
 from tilelang.schedules.spec import root_spec
 from tilelang.schedules.task import make_task
@@ -46,9 +46,9 @@ def test_what_is_too_much_to_enumerate_may_exist() -> None:
 
 
 def test_coordinates_are_of_every_thread_and_round() -> None:
-    found = coordinates([T * 2, W, index(3)], 8)
+    found = of_threads([T * 2, W, index(3)], 8).table()
     assert found is not None
-    points = set(zip(*(x.tolist() for x in found), strict=True))
+    points = set(zip(found.holder.tolist(), *(x.tolist() for x in found.coordinates), strict=True))
     assert points == {(t, 2 * t, w, 3) for t in range(8) for w in range(4)}
 
 
@@ -80,7 +80,7 @@ def test_whole_numbers_among_values(first: int, last: int, values: range | tuple
     ],
 )
 def test_the_first_four_threads_that_hold_an_element_are_told(owners: list[int], said: str) -> None:
-    assert _registers(np.isin(np.arange(8), owners)) == said
+    assert _registers(owners) == said
 
 
 def test_an_element_stored_by_another_thread_is_told() -> None:

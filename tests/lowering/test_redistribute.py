@@ -12,7 +12,7 @@ import tilelang as tl
 from tests.lowering.attention import attention, by_matrix_units
 from tilelang.core.expr import INDEX, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.distribution.shuffle_plan import _grid, _sum
+from tilelang.lowering.build.distribution.shuffle_plan import _sum
 from tilelang.lowering.pipeline import lower
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Move, Schedule
@@ -331,21 +331,12 @@ def test_a_table_is_a_sum_over_what_it_tells() -> None:
         assert str(_sum(np.array(values), np.array(known, bool), [walk])) == str(expected)
 
 
-@pytest.mark.parametrize(("first", "last", "enumerated"), [(0, 3, True), (1, 3, False), (0, None, False), (0, 1 << 22, False)])
-def test_variables_that_begin_at_0_and_end_soon_are_enumerated(first: int, last: int | None, enumerated: bool) -> None:
-    walk, thread = Var("walk", INDEX, first, last), Var(ir.THREAD.name, INDEX, 0, 7)
-    found = _grid([walk, thread])
-    assert (found is not None) is enumerated
-    if found is not None:
-        assert found[walk].shape == found[thread].shape == (4, 8)
-
-
 def test_nobody_looks_for_values_in_a_table_of_millions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which of 32 threads have which of 32 elements: a table of 1024."""
     plan = turned(double(16, 16), rows=4)
-    monkeypatch.setattr("tilelang.lowering.build.distribution.shuffle_plan.MOST_POINTS", 1024)
+    monkeypatch.setattr("tilelang.core.distribution.MOST_POINTS", 1024)
     assert used(plan, AMPERE)[1] == 1
-    monkeypatch.setattr("tilelang.lowering.build.distribution.shuffle_plan.MOST_POINTS", 1023)
+    monkeypatch.setattr("tilelang.core.distribution.MOST_POINTS", 1023)
     with pytest.raises(tl.Refusal, match="reader-is-not-owner"):
         used(plan, AMPERE)
 

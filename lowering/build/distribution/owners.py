@@ -1,18 +1,13 @@
-"""Which thread has which element: what a refusal of a reader that is not the owner shows, and whether a store fits its owners.
-
-Everything here enumerates threads and walks in NumPy; it runs where a schedule is refused, or where it declares owners twice.
-"""
+"""Which thread has which element: what a refusal of a reader that is not the owner shows, and whether a store fits its owners."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from tilelang.core.expr import Expr, Var, index
-from tilelang.core.layout import evaluate
+from tilelang.core.distribution import Distribution, Table, variables
+from tilelang.core.expr import INDEX, Expr, Var, index, substitute
 from tilelang.core.simplify import interval
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
@@ -21,31 +16,19 @@ from tilelang.schedules.spec import Bound, Spec
 from tilelang.schedules.steps import Step
 
 BLOCKS = frozenset(v.name for v in ir.BLOCK)
-MOST_POINTS = 1 << 22  # of threads and walks that are enumerated; beyond, the walks are cut short
 
 
-def coordinates(indices: Sequence[Expr], threads: int) -> list[Any] | None:
-    """The thread, then each index, as arrays over every thread and every round of the walks; None where they are not numbers."""
-    variables: dict[Expr, int] = {}
-    thread: Expr | None = None
-    for e in indices:
-        for v in e.walk():
-            if isinstance(v, Var) and v.name == "thread":
-                thread = v
-            elif isinstance(v, Var):
-                variables[v] = (interval(v)[1] or 0) + 1 if _is_walked(v) else 1
-    counts = [threads, *variables.values()]
-    while math.prod(counts) > MOST_POINTS and max(counts[1:], default=1) > 1:
-        k = 1 + counts[1:].index(max(counts[1:]))
-        counts[k] = -(-counts[k] // 2)
-    grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in counts], indexing="ij")]
-    values = dict(zip(variables, grids[1:], strict=True))
-    if thread is not None:
-        values[thread] = grids[0]
-    try:
-        return [grids[0], *(np.broadcast_to(evaluate(e, values), grids[0].shape) for e in indices)]
-    except KeyError:
-        return None
+def of_threads(coordinates: Sequence[Expr], threads: int, where: Sequence[Expr] = ()) -> Distribution:
+    """What every thread has in every round of the walks, in the first block."""
+    thread, others = thread_among([*coordinates, *where])
+    walks = ((v, (interval(v)[1] or 0) + 1 if _is_walked(v) else 1) for v in others)
+    return Distribution(((thread, threads), *walks), tuple(coordinates), tuple(where))
+
+
+def thread_among(expressions: Sequence[Expr]) -> tuple[Var, list[Var]]:
+    """The thread's number in some expressions, and their other variables."""
+    found = variables(expressions)
+    return next((v for v in found if v.name == ir.THREAD.name), ir.THREAD), [v for v in found if v.name != ir.THREAD.name]
 
 
 def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], conditions: Sequence[Expr], threads: int) -> int | None:
@@ -56,39 +39,26 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], condition
     one may exist.
     """
     for d, x, values in beyond:
-        walks = {v for v in x.walk() if isinstance(v, Var)}
-        told = [c for c in conditions if not (mine := {v for v in c.walk() if isinstance(v, Var)}) or mine & walks]
-        told = [c for c in told if all(_is_walked(v) for v in c.walk() if isinstance(v, Var))]
-        if not all(_is_walked(v) for v in walks) or _points([x, *told], threads) > MOST_POINTS:
-            return d
-        found = coordinates([x, *told], threads)
-        if found is None:
-            return d
-        exists = np.logical_and.reduce([np.ones(found[0].shape, bool), *found[2:]])
-        if (exists & ~np.isin(found[1], values)).any():
+        walks = set(variables([x]))
+        told = [c for c in conditions if not (mine := set(variables([c]))) or mine & walks]
+        told = [c for c in told if all(map(_is_walked, variables([c])))]
+        points = of_threads([x], threads, told).table() if all(map(_is_walked, walks)) else None
+        if points is None or not np.isin(points.coordinates[0], values).all():
             return d
     return None
 
 
 def offsets_within(offset: Expr, bounds: Sequence[Bound], threads: int) -> tuple[tuple[int, ...], ...]:
     """The values of an offset that each thread has: over all rounds of the walks in it where the bounds hold."""
-    found = coordinates([offset, *(b.holds(index(0)) for b in bounds)], threads)
+    found = of_threads([offset], threads, [b.holds(index(0)) for b in bounds]).shortened().table()
     assert found is not None, "a walk has numbers"
-    own = np.logical_and.reduce(found[2:])
-    of, offsets = found[0][own], found[1][own]
-    return tuple(tuple(int(x) for x in np.unique(offsets[of == t])) for t in range(threads))
+    return tuple(tuple(np.unique(found.coordinates[0][found.holder == t]).tolist()) for t in range(threads))
 
 
 def _is_walked(v: Var) -> bool:
     """Whether a variable is the thread's number or runs from 0 to a known end inside a block."""
     low, high = interval(v)
-    return v.name == "thread" or low == 0 and high is not None and v.name not in BLOCKS
-
-
-def _points(indices: Sequence[Expr], threads: int) -> int:
-    """How many points of threads and walks decide these."""
-    variables = {v for e in indices for v in e.walk() if isinstance(v, Var) and v.name != "thread"}
-    return threads * math.prod((interval(v)[1] or 0) + 1 for v in variables)
+    return v.name == ir.THREAD.name or low == 0 and high is not None and v.name not in BLOCKS
 
 
 def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
@@ -127,35 +97,33 @@ def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
 
 def _taken_in_rounds(share: Share) -> list[str]:
     """The dimensions along which a round of the units goes on together, so that no dimension tells by itself what a thread has."""
-    rounds = [{v for v in d.unit.walk() if isinstance(v, Var) and v.name != "thread" and _is_walked(v)} for d in share.dims]
+    rounds = [{v for v in variables([d.unit]) if v.name != ir.THREAD.name and _is_walked(v)} for d in share.dims]
     return [n for n, mine in zip(share.names, rounds, strict=True) if any(sum(v in r for r in rounds) > 1 for v in mine)]
 
 
 def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr], threads: int) -> str | None:
     """The first element that a thread reads and does not have, in words."""
-    points = coordinates(offsets, threads)
-    units = coordinates([d.unit for d in share.dims], threads)
-    if points is None or units is None:
+    wanted, has = of_threads(offsets, threads).shortened().table(), _owned(share, threads)
+    missing = None if wanted is None or has is None else wanted.foreign(has).first()
+    if missing is None or has is None:
         return None
-    owned = []
-    for d, dim in enumerate(share.dims):
-        first = np.zeros(threads, np.int64)
-        first[units[0][::-1]] = units[1 + d][::-1]  # in round 0 of what else the unit depends on
-        own = [int(evaluate(dim.offset(index(slot)), {})) for slot in range(dim.size)] if dim.own is None else dim.own
-        mine = np.array([[o in offsets for o in own] for offsets in dim.by_thread or (own,)], bool)
-        owned.append(np.where(mine, first[:, None] + np.array(own, np.int64), -1))  # elements count from 0
-    has = np.ones(points[0].shape, bool)
-    for d, wanted in enumerate(points[1:]):
-        has &= (owned[d][points[0]] == wanted[:, None]).any(axis=1)
-    wrong = np.nonzero(~has)[0]
-    if not wrong.size:
+    reader, element = missing
+    return f"{_element(share.tensor.name, dims, element)} is read by thread {reader} but is in {_registers(has.holders(element))}"
+
+
+def _owned(share: Share, threads: int) -> Table | None:
+    """What each thread has in its registers of a share, in the first round of the walks around it."""
+    slots = tuple(Var(f"?slot{d}", INDEX, 0, dim.size - 1) for d, dim in enumerate(share.dims))
+    inside = share.inside(tuple(slot for slot, dim in zip(slots, share.dims, strict=True) if dim.size > 1))
+    first: dict[Expr, Expr] = {v: index(0) for v in variables(inside) if v.name != ir.THREAD.name and v not in slots}
+    tests = [test for slot, dim in zip(slots, share.dims, strict=True) if dim.own is not None
+             for test in dim.tests([(dim.offset(slot), 1)], 0)]  # fmt: skip
+    found = of_threads([*(substitute(e, first) for e in inside), *(x for x, _ in tests)], threads).table()
+    if found is None:
         return None
-    p = int(wrong[0])
-    element = [int(x[p]) for x in points[1:]]
-    owners = np.ones(threads, bool)
-    for d, x in enumerate(element):
-        owners &= (owned[d] == x).any(axis=1)
-    return f"{_element(share.tensor.name, dims, element)} is read by thread {int(points[0][p])} but is in {_registers(owners)}"
+    offsets, among = found.coordinates[len(inside) :], [values for _, values in tests]
+    own = [np.isin(x, values) for x, values in zip(offsets, among, strict=True)]
+    return Table(found.parts, found.coordinates[: len(inside)]).only(np.all(own, axis=0) if own else slice(None))
 
 
 def _element(name: str, dims: Sequence[str], element: Sequence[int]) -> str:
@@ -164,11 +132,12 @@ def _element(name: str, dims: Sequence[str], element: Sequence[int]) -> str:
     return f"the element of {name} at {at}, relative to the start of its region,"
 
 
-def _registers(owners: Any) -> str:
-    found = [str(int(t)) for t in np.nonzero(owners)[0]]
-    if not found:
+def _registers(owners: Sequence[int]) -> str:
+    if not owners:
         return "no thread's registers"
-    which = f"thread {found[0]}" if len(found) == 1 else f"threads {', '.join(found[:4])}{', ...' if len(found) > 4 else ''}"
+    which = (
+        f"thread {owners[0]}" if len(owners) == 1 else f"threads {', '.join(map(str, owners[:4]))}{', ...' * (len(owners) > 4)}"
+    )
     return f"the registers of {which}"
 
 
@@ -178,22 +147,18 @@ def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads:
     whole: the spec of the tile; owner, store: its leaves by the steps that compute and by those that store.
     """
     axes = [a for a in whole.axes if not a.reduction]
-    names = [a.name for a in axes]
-    extents = np.array([max(1, a.extent) for a in axes])
-    places = []
-    for leaf in (owner, store):
-        found = coordinates([leaf.axis(a.name).base - a.base for a in axes], threads)
-        if found is None:
-            return f"the elements of {name} have no numbers"
-        inside = np.all([x < n for x, n in zip(found[1:], extents, strict=True)], axis=0)
-        flat = np.ravel_multi_index([x[inside] for x in found[1:]], extents) if axes else np.zeros(int(inside.sum()), np.int64)
-        places.append((flat, found[0][inside]))
-    (held, holder), (stored, storer) = places
-    wrong = np.nonzero(~np.isin(stored * threads + storer, held * threads + holder))[0]
-    if not wrong.size:
+
+    def by(leaf: Spec) -> Table | None:
+        places = [leaf.axis(a.name).base - a.base for a in axes]
+        inside = [e < max(1, a.extent) for a, e in zip(axes, places, strict=True)]
+        return of_threads(places, threads, inside).shortened().table()
+
+    holds, stores = by(owner), by(store)
+    if holds is None or stores is None:
+        return f"the elements of {name} have no numbers"
+    missing = stores.foreign(holds).sorted().first()
+    if missing is None:
         return None
-    p = wrong[np.argmin(stored[wrong])]
-    element = [int(x) for x in np.unravel_index(int(stored[p]), extents)]
-    owners = np.zeros(threads, bool)
-    owners[holder[held == stored[p]]] = True
-    return f"{_element(name, names, element)} is stored by thread {int(storer[p])} but is in {_registers(owners)}"
+    thread, element = missing
+    what = _element(name, [a.name for a in axes], element)
+    return f"{what} is stored by thread {thread} but is in {_registers(holds.holders(element))}"

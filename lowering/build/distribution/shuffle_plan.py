@@ -2,8 +2,7 @@
 
 A share says what each thread has in each register. Where every register of the reader comes from one lane of its warp, whose number
 is a sum over the bits of the reader's own and over the walks around, and from one of a few registers there, that is an exchange of
-registers; where the lane is the reader itself it is a renaming. Everything here enumerates in NumPy; it runs where a schedule writes a
-redistribution.
+registers; where the lane is the reader itself it is a renaming.
 """
 
 from __future__ import annotations
@@ -11,22 +10,19 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from tilelang.core import distribution
+from tilelang.core.distribution import Distribution, Numbers, parts, variables
 from tilelang.core.expr import Expr, Var, index
-from tilelang.core.layout import evaluate
-from tilelang.core.simplify import interval, simplify
-from tilelang.lowering.build.movement.storage import Share
+from tilelang.core.simplify import simplify
+from tilelang.lowering.build.movement.storage import Share, within
 
-MOST_POINTS = 1 << 22  # of threads, walks and registers that are enumerated
-MOST_LANES = 1 << 24  # of these, each with the lanes of a warp
+MOST_LANES = 1 << 24  # of points, each with the lanes of a warp
 MOST_SOURCES = 4  # registers among which lanes choose; beyond, memory is cheaper
-
-Numbers = npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,27 +51,24 @@ class Held:
 
 def held(share: Share, thread: Var) -> Held | None:
     """What a share's owners have; None where that does not depend on threads and known walks alone, or is too much to enumerate."""
-    owners, threads = share.owners, _count(thread)
+    owners = share.owners
     assert owners is not None
     slots, at, inside = share.piece()
-    grid = _grid([thread, *owners.walks, *slots])
-    if grid is None:
+    found = parts([thread, *owners.walks, *slots])
+    if found is None:
         return None
-    shape = grid[thread].shape
-    elements = [simplify(a.base - low + e) for a, low, e in zip(owners.leaf, share.low, inside, strict=True)]
+    elements = tuple(simplify(a.base - low + e) for a, low, e in zip(owners.leaf, share.low, inside, strict=True))
     bounds = [b.replace(known=False).holds(e) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds]
-    told = [c for c in (*owners.present, *bounds) if all(v in grid for v in c.walk() if isinstance(v, Var))]
-    try:
-        own = np.logical_and.reduce([np.ones(shape, bool), *(np.broadcast_to(evaluate(c, grid), shape) for c in told)])
-        places = [np.broadcast_to(evaluate(e, grid), shape)[own] for e in elements]
-        registers = [np.broadcast_to(evaluate(e, grid), shape)[own] for e in at]
-    except KeyError:
+    told = tuple(c for c in (*owners.present, *bounds) if set(variables([c])) <= {v for v, _ in found})
+    table = Distribution(found, (*elements, *at), told).table()
+    if table is None:
         return None
+    places, registers = table.coordinates[: len(elements)], table.coordinates[len(elements) :]
     extents = tuple(int(x.max(initial=-1)) + 1 for x in places)
-    if math.prod(extents) * threads > MOST_POINTS:
+    if math.prod(extents) * found[0][1] > distribution.MOST_POINTS:
         return None
-    where = np.full((math.prod(extents), threads), -1, np.int64)
-    where[_flat(places, extents), grid[thread][own]] = np.ravel_multi_index(registers, share.buffer.shape)
+    where = np.full((math.prod(extents), found[0][1]), -1, np.int64)
+    where[_flat(places, extents), table.holder] = np.ravel_multi_index(registers, share.buffer.shape)
     return Held(extents, where)
 
 
@@ -85,42 +78,38 @@ def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thr
     warp: how many lanes exchange registers; 0: none do.
     """
     found = []
-    for at in itertools.product(*map(range, target.buffer.shape)):
-        inside = target.inside(tuple(map(index, at)))
-        local = [simplify(e + low - o) for e, low, o in zip(inside, target.low, source.low, strict=True)]
-        walks = tuple(dict.fromkeys(v for e in local for v in e.walk() if isinstance(v, Var) and v != thread))
-        points = _grid([*walks, thread])
-        if points is None:
+    for numbers in itertools.product(*map(range, target.buffer.shape)):
+        at = tuple(map(index, numbers))
+        inside = target.inside(at)
+        local = tuple(simplify(e + low - o) for e, low, o in zip(inside, target.low, source.low, strict=True))
+        walks = [v for v in variables(local) if v != thread]
+        points = parts([*walks, thread])
+        exists = (*within(inside, extents), *within(local, has.extents))
+        grid = None if points is None else Distribution(points, local, exists).grid()
+        if grid is None:
             return None
-        try:
-            places = [np.broadcast_to(evaluate(e, points), points[thread].shape) for e in local]
-            offsets = [np.broadcast_to(evaluate(e, points), points[thread].shape) for e in inside]
-        except KeyError:
-            return None
-        wanted = [(0 <= x) & (x < n) for x, n in (*zip(offsets, extents, strict=True), *zip(places, has.extents, strict=True))]
-        needed = np.logical_and.reduce([np.ones(points[thread].shape, bool), *wanted])
-        if not needed.any():
-            found.append(Fetch(tuple(map(index, at))))
-            continue
-        element = _flat([np.where(needed, x, 0) for x in places], has.extents, points[thread].shape)
-        fetch = _fetch(tuple(map(index, at)), source, has.where, element, needed, points, thread, warp)
+        places, needed = grid
+        fetch: Fetch | None = Fetch(at)
+        if needed.any():
+            element = _flat([np.where(needed, x, 0) for x in places], has.extents, needed.shape)
+            fetch = _fetch(at, source, has.where, element, needed, walks, thread, warp)
         if fetch is None:
             return None
         found.append(fetch)
     return found
 
 
-def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers, needed: Any, points: Mapping[Expr, Numbers],
+def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers, needed: Any, walks: Sequence[Var],
            thread: Var, warp: int) -> Fetch | None:  # fmt: skip
     """Where a register's value comes from. element: what each thread wants in it, round for round of the walks, if needed."""
-    walks = [v for v in points if v != thread]
     assert source.owners is not None
-    register, lane = where[element, points[thread]], None
-    whole = warp and _count(thread) % warp == 0
+    threads = np.broadcast_to(np.arange(where.shape[1]), needed.shape)
+    register, lane = where[element, threads], None
+    whole = warp and where.shape[1] % warp == 0
     if (register < 0)[needed].any():
         if not whole or element.size * warp > MOST_LANES:
             return None
-        register, lanes = _first_lanes(where, element, points[thread], warp, source.owners.units)
+        register, lanes = _first_lanes(where, element, threads, warp, source.owners.units)
         lane = _of_lanes(lanes, needed, walks, thread, warp)
         if lane is None or (register < 0)[needed].any():
             return None
@@ -190,20 +179,6 @@ def _step(table: Numbers, told: Any, axis: int) -> int:
     """How much neighbours along an axis differ, by the first two that are told."""
     both = np.logical_and(np.delete(told, 0, axis), np.delete(told, -1, axis))
     return int(np.diff(table, axis=axis)[both][0]) if both.any() else 0
-
-
-def _grid(variables: Sequence[Var]) -> dict[Expr, Numbers] | None:
-    """Every combination of values; None where there are too many, or a variable has no end."""
-    ends = [interval(v) for v in variables]
-    if any(low != 0 or high is None for low, high in ends) or math.prod(_count(v) for v in variables) > MOST_POINTS:
-        return None
-    grids = np.meshgrid(*[np.arange(_count(v)) for v in variables], indexing="ij")
-    return dict(zip(variables, grids, strict=True))
-
-
-def _count(v: Var) -> int:
-    """How many values a variable that begins at 0 takes."""
-    return (interval(v)[1] or 0) + 1
 
 
 def _flat(places: Sequence[Numbers], extents: Sequence[int], shape: tuple[int, ...] | None = None) -> Any:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tilelang.core.distribution import Distribution, Numbers
 from tilelang.core.expr import Expr, Var, index
-from tilelang.core.layout import evaluate
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.instructions.instruction import Instruction
 from tilelang.lowering import ir
@@ -24,10 +25,6 @@ from tilelang.lowering.build.reductions.combine import Combining, elements, stor
 from tilelang.lowering.sets import implied
 from tilelang.schedules.steps import Place
 from tilelang.schedules.task import State
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
@@ -81,13 +78,12 @@ def _power_of_two(count: int) -> int:
     return 1 << (count - 1).bit_length()
 
 
-def _values(build: Build, digit: Digit) -> npt.NDArray[np.int64]:
+def _values(build: Build, digit: Digit) -> Numbers:
     """The digit of every thread."""
-    import numpy as np
-
     assert isinstance(build.thread, Var)
-    numbers = np.arange(build.threads)
-    return np.broadcast_to(evaluate(digit.value, {build.thread: numbers}), numbers.shape)
+    found = Distribution(((build.thread, build.threads),), (digit.value,)).grid()
+    assert found is not None, "only the thread decides it"
+    return found[0][0]
 
 
 def _units(build: Build, digit: Digit) -> int:
@@ -97,8 +93,6 @@ def _units(build: Build, digit: Digit) -> int:
 
 def _flips(build: Build, digit: Digit, bit: int, warp: int) -> bool:
     """Whether every thread has a neighbour in its warp, one bit of its number away, that differs in that bit of the digit alone."""
-    import numpy as np
-
     distance = digit.stride * bit
     if distance >= warp or distance & (distance - 1):
         return False

@@ -1,0 +1,177 @@
+"""Distributions: who has what.
+
+A distribution maps its parts (a thread, a slot of its registers, an iteration of each loop) to coordinates, by one expression for each
+dimension. Owners of elements, lanes of an instruction's operand, units that take tiles and banks that lanes access are questions about
+one. They are answered by enumeration: its table has a row for every point.
+
+    >>> from tilelang.core.expr import INDEX, Var
+    >>> thread, slot = Var("thread", INDEX), Var("slot", INDEX)
+    >>> rows = Distribution(((thread, 4), (slot, 2)), (thread // 2, thread % 2 * 2 + slot))
+    >>> columns = Distribution(((thread, 4), (slot, 2)), (slot, thread))
+    >>> wanted = columns.table().foreign(rows.table())  # what a thread needs by columns, and does not have by rows
+    >>> wanted.first()
+    (0, (1, 0))
+    >>> rows.table().holders((1, 0))
+    [2]
+    >>> rows.then((thread, slot), (thread * 4 + slot,)).table().coordinates[0].tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7]
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tilelang.core.expr import INDEX, Expr, Var, substitute
+from tilelang.core.layout import evaluate
+from tilelang.core.simplify import interval, simplify
+
+MOST_POINTS = 1 << 22  # of all parts together, that are enumerated
+Numbers = npt.NDArray[np.int64]
+Part = tuple[Expr, int]  # a variable, and how many values it takes from 0 on
+
+
+@dataclasses.dataclass(frozen=True)
+class Distribution:
+    """A map from parts, the first of which is the holder, to coordinates. where: the conditions under which a point exists."""
+
+    parts: tuple[Part, ...]
+    coordinates: tuple[Expr, ...]
+    where: tuple[Expr, ...] = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each part takes."""
+        return tuple(n for _, n in self.parts)
+
+    def then(self, variables: Sequence[Expr], expressions: Sequence[Expr]) -> Distribution:
+        """What the coordinates lead to, in the place of variables: the composition of two maps."""
+        named = dict(zip(variables, self.coordinates, strict=True))
+        return dataclasses.replace(self, coordinates=tuple(simplify(substitute(e, named)) for e in expressions))
+
+    def tiled(self, tile: Sequence[int], counts: Sequence[int]) -> Distribution:
+        """The same in each of a number of tiles along every dimension. Their numbers are further parts."""
+        more = tuple((Var(f"?tile{d}", INDEX), n) for d, n in enumerate(counts))
+        moved = tuple(c + v * n for c, (v, _), n in zip(self.coordinates, more, tile, strict=True))
+        return Distribution((*self.parts, *more), moved, self.where)
+
+    def shortened(self) -> Distribution:
+        """The same with fewer values of the longest parts after the first, until they can be enumerated."""
+        counts = list(self.shape)
+        while math.prod(counts) > MOST_POINTS and max(counts[1:], default=1) > 1:
+            k = 1 + counts[1:].index(max(counts[1:]))
+            counts[k] = -(-counts[k] // 2)
+        return dataclasses.replace(self, parts=tuple((v, n) for (v, _), n in zip(self.parts, counts, strict=True)))
+
+    def grid(self) -> tuple[list[Numbers], npt.NDArray[np.bool_]] | None:
+        """Each coordinate, and whether a point exists, in an array with an axis for each part; None where points are too many to
+        enumerate, or something but the parts decides."""
+        if math.prod(self.shape) > MOST_POINTS:
+            return None
+        values = dict(zip((v for v, _ in self.parts), np.ix_(*map(np.arange, self.shape)), strict=True))
+        try:
+            found = [np.broadcast_to(evaluate(e, values), self.shape) for e in (*self.coordinates, *self.where)]
+        except KeyError:
+            return None
+        rank = len(self.coordinates)
+        return found[:rank], np.logical_and.reduce([np.ones(self.shape, bool), *found[rank:]])
+
+    def table(self) -> Table | None:
+        """The points that exist, the first part slowest; None as for `grid`."""
+        grid = self.grid()
+        if grid is None:
+            return None
+        at = np.nonzero(grid[1])
+        return Table(at, tuple(c[at] for c in grid[0]))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Table:
+    """A distribution as numbers: a row for every point, with the value of each part and each coordinate."""
+
+    parts: tuple[Numbers, ...]
+    coordinates: tuple[Numbers, ...]
+
+    @property
+    def holder(self) -> Numbers:
+        """The first part of every row."""
+        return self.parts[0]
+
+    def first(self) -> tuple[int, tuple[int, ...]] | None:
+        """The holder and the element of the first row; None where there is no row."""
+        return (int(self.holder[0]), tuple(int(c[0]) for c in self.coordinates)) if self.holder.size else None
+
+    def only(self, rows: Any) -> Table:
+        """Some of the rows."""
+        return Table(tuple(p[rows] for p in self.parts), tuple(c[rows] for c in self.coordinates))
+
+    def sorted(self) -> Table:
+        """The rows in the order of their elements, those of one element in the order of their holders."""
+        return self.only(np.lexsort((self.holder, *reversed(self.coordinates))))
+
+    def holders(self, element: Sequence[int]) -> list[int]:
+        """Who has an element."""
+        here = np.logical_and.reduce(
+            [np.ones(self.holder.shape, bool), *(c == x for c, x in zip(self.coordinates, element, strict=True))]
+        )
+        found: list[int] = np.unique(self.holder[here]).tolist()
+        return found
+
+    def find(self, wanted: Table) -> Numbers:
+        """For each row of another table the last row here in which the same holder has the same element; -1 where it has not."""
+        mine = (self.holder, *self.coordinates)
+        columns = [np.concatenate(pair) for pair in zip(mine, (wanted.holder, *wanted.coordinates), strict=True)]
+        here, there = np.split(row_numbers(columns), [self.holder.size])
+        order = np.argsort(here, kind="stable")
+        at = np.searchsorted(here[order], there, side="right")
+        row = np.concatenate(([-1], order))[at]
+        return np.where((row >= 0) & (np.append(here, -1)[row] == there), row, -1)
+
+    def foreign(self, has: Table) -> Table:
+        """The rows whose holder has not their element by another table."""
+        return self.only(has.find(self) < 0)
+
+    def shared(self) -> tuple[int, int] | None:
+        """The first row that has the element of one before it, after that one; None where all elements differ."""
+        _, first, number = np.unique(row_numbers(self.coordinates), return_index=True, return_inverse=True)
+        again = np.nonzero(first[number] != np.arange(number.size))[0]
+        return (int(first[number[again[0]]]), int(again[0])) if again.size else None
+
+    def copies(self) -> Numbers:
+        """How many holders each element has, in the order of the elements."""
+        element = np.unique(row_numbers(self.coordinates), return_inverse=True)[1]
+        pairs = np.unique(np.stack([element, self.holder]), axis=1)
+        return np.unique(pairs[0], return_counts=True)[1]
+
+
+def variables(expressions: Sequence[Expr]) -> tuple[Var, ...]:
+    """The variables of some expressions, each once, in order."""
+    return tuple(dict.fromkeys(v for e in expressions for v in e.walk() if isinstance(v, Var)))
+
+
+def parts(found: Sequence[Var]) -> tuple[Part, ...] | None:
+    """Variables as parts, by the ranges that they have; None where one does not begin at 0 or has no end."""
+    ends = [interval(v) for v in found]
+    counted = tuple((v, high + 1) for v, (low, high) in zip(found, ends, strict=True) if low == 0 and high is not None)
+    return counted if len(counted) == len(found) else None
+
+
+def row_numbers(columns: Sequence[Numbers]) -> Numbers:
+    """Rows as one number each, equal where all their columns are, and in their order.
+
+    >>> row_numbers([np.array([0, 0, 7]), np.array([3, -2, 3])]).tolist()
+    [5, 0, 47]
+    """
+    number, numbers = np.zeros(columns[0].shape, np.int64), 1
+    for column in columns:
+        low, span = int(column.min(initial=0)), int(column.max(initial=0)) - int(column.min(initial=0)) + 1
+        if numbers * span > 1 << 62:  # few of them occur
+            number = np.unique(number, return_inverse=True)[1]
+            numbers = number.size
+        number, numbers = number * span + (column - low), numbers * span
+    return number
