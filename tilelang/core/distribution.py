@@ -136,15 +136,20 @@ class Table:
         """The rows whose holder has not their element by another table."""
         return self.only(has.find(self) < 0)
 
+    @property
+    def _elements(self) -> Numbers:
+        """The element of every row as one number."""
+        return row_numbers([np.zeros_like(self.holder), *self.coordinates])
+
     def shared(self) -> tuple[int, int] | None:
         """The first row that has the element of one before it, after that one; None where all elements differ."""
-        _, first, number = np.unique(row_numbers(self.coordinates), return_index=True, return_inverse=True)
+        _, first, number = np.unique(self._elements, return_index=True, return_inverse=True)
         again = np.nonzero(first[number] != np.arange(number.size))[0]
         return (int(first[number[again[0]]]), int(again[0])) if again.size else None
 
     def copies(self) -> Numbers:
         """How many holders each element has, in the order of the elements."""
-        element = np.unique(row_numbers(self.coordinates), return_inverse=True)[1]
+        element = np.unique(self._elements, return_inverse=True)[1]
         pairs = np.unique(np.stack([element, self.holder]), axis=1)
         return np.unique(pairs[0], return_counts=True)[1]
 
@@ -167,7 +172,7 @@ def row_numbers(columns: Sequence[Numbers]) -> Numbers:
     >>> row_numbers([np.array([0, 0, 7]), np.array([3, -2, 3])]).tolist()
     [5, 0, 47]
     """
-    number, numbers = np.zeros(columns[0].shape, np.int64), 1
+    number, numbers = np.zeros_like(columns[0]), 1
     for column in columns:
         low, span = int(column.min(initial=0)), int(column.max(initial=0)) - int(column.min(initial=0)) + 1
         if numbers * span > 1 << 62:  # few of them occur

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from tilelang.core.expr import INDEX, Expr, Var, as_expr, substitute, to_text
-from tilelang.core.layout import evaluate
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import simplify
 from tilelang.errors import ComputationError, counted
@@ -21,6 +20,8 @@ from tilelang.errors import ComputationError, counted
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    from tilelang.core.distribution import Distribution
 
 LANE, SLOT = Var("lane", INDEX), Var("slot", INDEX)
 
@@ -36,6 +37,13 @@ class Fragment(Node):
     def at(self, lane: Expr, slot: Expr) -> tuple[Expr, ...]:
         """The coordinates held by a lane in a slot, both given as index expressions."""
         return tuple(simplify(substitute(c, {LANE: lane, SLOT: slot})) for c in self.coordinates)
+
+    @property
+    def distribution(self) -> Distribution:
+        """Every coordinate by the lane that holds it, and the slot."""
+        from tilelang.core.distribution import Distribution  # which imports NumPy
+
+        return Distribution(((LANE, self.lanes), (SLOT, self.slots)), self.coordinates)
 
     @property
     def table(self) -> npt.NDArray[np.int64]:
@@ -78,29 +86,28 @@ class Fragment(Node):
             )
         outside = np.argwhere(((table < 0) | (table >= np.array(extents, dtype=np.int64))).any(axis=-1))
         if outside.size:
-            lane, slot = (int(x) for x in outside[0])
             raise ComputationError(
                 "fragment-outside",
                 f"the fragment of `{name}` leaves the operand of {_times(extents)}",
-                counterexample=f"lane {lane}, slot {slot} holds {_tuple(table[lane, slot])}",
+                counterexample=f"{_place(*outside[0])} holds {_tuple(table[tuple(outside[0])])}",
                 mend="correct the map, or the operand's dimensions",
             )
-        held = np.zeros(extents, dtype=np.int64)
-        np.add.at(held, tuple(np.moveaxis(table, -1, 0)), 1)
-        if (held == 0).any():
+        missing = np.argwhere(self.gather(np.ones(table.shape[:2]), extents) == 0)
+        if missing.size:
             raise ComputationError(
                 "fragment-uncovered",
                 f"the fragment of `{name}` does not cover it",
-                counterexample=f"no lane holds {_tuple(np.argwhere(held == 0)[0])}",
+                counterexample=f"no lane holds {_tuple(missing[0])}",
                 mend="correct the map, or give each lane more slots",
             )
-        if written and (held > 1).any():
-            coordinate = np.argwhere(held > 1)[0]
-            (lane, slot), (other, place) = np.argwhere((table == coordinate).all(axis=-1))[:2].tolist()
+        points = self.distribution.table()
+        twice = points.shared() if written and points is not None else None
+        if points is not None and twice is not None:
+            first, second = (_place(*(p[row] for p in points.parts)) for row in twice)
             raise ComputationError(
                 "fragment-written-twice",
                 f"`{name}` is written, and its fragment holds one coordinate in two places",
-                counterexample=f"{_tuple(coordinate)} is lane {lane}, slot {slot} and lane {other}, slot {place}",
+                counterexample=f"{_tuple(c[twice[0]] for c in points.coordinates)} is {first} and {second}",
                 mend="hold each coordinate once: only operands that are read may be replicated",
             )
 
@@ -113,11 +120,9 @@ class Fragment(Node):
 def _table(fragment: Fragment) -> npt.NDArray[np.int64]:
     import numpy as np
 
-    lane, slot = np.meshgrid(np.arange(fragment.lanes), np.arange(fragment.slots), indexing="ij")
-    values = {LANE: lane, SLOT: slot}
-    out = np.zeros((fragment.lanes, fragment.slots, len(fragment.coordinates)), dtype=np.int64)
-    for dimension, coordinate in enumerate(fragment.coordinates):
-        out[..., dimension] = evaluate(coordinate, values)
+    grid = fragment.distribution.grid()
+    assert grid is not None, "only the lane and the slot decide a coordinate"
+    out = np.stack(grid[0], axis=-1) if grid[0] else np.zeros((fragment.lanes, fragment.slots, 0), np.int64)
     out.flags.writeable = False
     return out
 
@@ -144,51 +149,8 @@ def row_major(extents: tuple[int, ...]) -> Fragment:
     return Fragment(1, total, tuple(reversed(coordinates)))
 
 
-@node
-class Disagreement(Node):
-    """An element that `reader` needs and that only `owners` hold."""
-
-    coordinate: tuple[int, ...]
-    reader: int
-    owners: tuple[int, ...]
-
-    def __str__(self) -> str:
-        owners = ", ".join(str(lane) for lane in self.owners[:4])
-        return f"element {_tuple(self.coordinate)} is needed by lane {self.reader} and held by lane {owners}"
-
-
-def disagreement(
-    giver: Fragment, giver_tile: tuple[int, ...], taker: Fragment, taker_tile: tuple[int, ...]
-) -> Disagreement | None:
-    """The first element that a lane needs as `taker` holds it, and does not have as `giver` holds it; None where there is none.
-
-    Both maps repeat over a common region, tile after tile, with the dimensions in the same order. None means that what one
-    instruction leaves in registers is where the other wants it: no data moves.
-    """
-    import math
-
-    import numpy as np
-
-    region = tuple(math.lcm(a, b) for a, b in zip(giver_tile, taker_tile, strict=True))
-    points = np.indices(region).reshape(len(region), -1).T
-    has, needs = (_holders(f, tile, points) for f, tile in ((giver, giver_tile), (taker, taker_tile)))
-    lanes = max(giver.lanes, taker.lanes)
-    has, needs = (np.pad(x, ((0, 0), (0, lanes - x.shape[1]))) for x in (has, needs))
-    wrong = np.argwhere(needs & ~has)
-    if not wrong.size:
-        return None
-    point, reader = (int(x) for x in wrong[0])
-    return Disagreement(tuple(points[point].tolist()), reader, tuple(np.nonzero(has[point])[0].tolist()))
-
-
-def _holders(held: Fragment, tile: tuple[int, ...], points: Any) -> Any:
-    """For every point, which lanes hold it: (points, lanes) of bool."""
-    import numpy as np
-
-    by_coordinate = np.zeros((*tile, held.lanes), dtype=bool)
-    lanes = np.broadcast_to(np.arange(held.lanes)[:, None], (held.lanes, held.slots))
-    by_coordinate[(*np.moveaxis(held.table, -1, 0), lanes)] = True
-    return by_coordinate[tuple((points % np.array(tile, dtype=np.int64)).T)]
+def _place(lane: int, slot: int) -> str:
+    return f"lane {lane}, slot {slot}"
 
 
 def _tuple(values: Any) -> str:

@@ -309,7 +309,7 @@ def _compare_layout(
 ) -> list[Mismatch]:
     """Whether the operand finds its elements where the region's layout has them."""
     if operand.memory == "register":
-        return []  # owners are compared by fragment.disagreement, where both sides are known
+        return []  # who has which element is compared where both sides are known
     region = dict(residence.dims)
     order = list(region)
     # The dimension of the region along which each dimension of the operand runs; dimensions that stand still are not among them.
