@@ -60,11 +60,11 @@ class Distribution:
         moved = tuple(c + v * n for c, (v, _), n in zip(self.coordinates, more, tile, strict=True))
         return Distribution((*self.parts, *more), moved, self.where)
 
-    def shortened(self) -> Distribution:
-        """The same with fewer values of the longest parts after the first, until they can be enumerated."""
+    def shortened(self, most: int = MOST_POINTS, kept: int = 1) -> Distribution:
+        """The same with fewer values of the longest parts, until there are no more than so many points. kept: parts that stay whole."""
         counts = list(self.shape)
-        while math.prod(counts) > MOST_POINTS and max(counts[1:], default=1) > 1:
-            k = 1 + counts[1:].index(max(counts[1:]))
+        while math.prod(counts) > most and max(counts[kept:], default=1) > 1:
+            k = kept + counts[kept:].index(max(counts[kept:]))
             counts[k] = -(-counts[k] // 2)
         return dataclasses.replace(self, parts=tuple((v, n) for (v, _), n in zip(self.parts, counts, strict=True)))
 
@@ -141,11 +141,14 @@ class Table:
         """The element of every row as one number."""
         return row_numbers([np.zeros_like(self.holder), *self.coordinates])
 
-    def shared(self) -> tuple[int, int] | None:
-        """The first row that has the element of one before it, after that one; None where all elements differ."""
+    def shared(self) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The parts of the first row that has the element of one before it, after those of that one; None where all elements differ."""
         _, first, number = np.unique(self._elements, return_index=True, return_inverse=True)
         again = np.nonzero(first[number] != np.arange(number.size))[0]
-        return (int(first[number[again[0]]]), int(again[0])) if again.size else None
+        if not again.size:
+            return None
+        one, other = (tuple(int(p[row]) for p in self.parts) for row in (first[number[again[0]]], again[0]))
+        return one, other
 
     def copies(self) -> Numbers:
         """How many holders each element has, in the order of the elements."""

@@ -18,6 +18,8 @@ from tilelang.core.node import Node, node
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal, brief, caller_span, whole_number
 
+MOST_CHECKED = 1 << 18  # coordinates of a region, of which a layout must not put two in one place
+
 
 @functools.lru_cache(maxsize=1 << 10)
 def variable_names(terms: tuple[Expr, ...]) -> tuple[str, ...]:
@@ -117,35 +119,29 @@ class Placement(Node):
         return tuple(simplify(substitute(t, mapping)) for t in self.terms)
 
     def check(self, extents: Mapping[str, int]) -> None:
-        """Refuses a layout that puts two coordinates in one place. Small regions are enumerated whole, large ones by corners."""
+        """Refuses a layout that puts two coordinates in one place. Small regions are enumerated whole, large ones by a corner."""
         if _gives_back(self.terms, self.variables):
             return
-        import numpy as np
+        from tilelang.core.distribution import Distribution  # which imports NumPy
 
-        cut = {d: min(n, 1 << max(4, 18 // max(1, len(extents)))) for d, n in extents.items()}
-        grids = np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")
-        values = dict(zip(self.variables, [g.ravel() for g in grids], strict=True))
-        linear_place = np.zeros(grids[0].size if grids else 1, dtype=np.int64)
-        for term, n in zip(self.terms, self.shape, strict=True):
-            place = np.broadcast_to(evaluate(term, values), linear_place.shape)
-            below = np.nonzero(place < 0)[0]
+        parts = tuple(zip(self.variables, extents.values(), strict=True))
+        points = Distribution(parts, self.terms).shortened(MOST_CHECKED, kept=0).table()
+        assert points is not None, "only the coordinates decide a place"
+        for term, place in zip(self.terms, points.coordinates, strict=True):
+            below = (place < 0).nonzero()[0]
             if below.size:
                 raise Refusal(
                     "layout-negative",
                     f"`{to_text(term)}` in a layout is negative for some element",
-                    counterexample=f"({', '.join(self.dims)}) = {tuple(int(g.ravel()[below[0]]) for g in grids)}",
+                    counterexample=f"({', '.join(self.dims)}) = {tuple(int(p[below[0]]) for p in points.parts)}",
                     mend="use terms that begin at 0",
                 )
-            linear_place = linear_place * n + place
-        order = np.argsort(linear_place, kind="stable")
-        same = np.nonzero(np.diff(linear_place[order]) == 0)[0]
-        if same.size:
-            a, b = (tuple(int(g.ravel()[order[same[0] + k]]) for g in grids) for k in (0, 1))
-            names = ", ".join(self.dims)
+        same = points.shared()
+        if same is not None:
             raise Refusal(
                 "layout-not-injective",
                 f"the layout ({', '.join(to_text(t) for t in self.terms)}) puts two elements in the same place",
-                counterexample=f"({names}) = {a} and {b}",
+                counterexample=f"({', '.join(self.dims)}) = {same[0]} and {same[1]}",
                 mend="use every dimension completely: as itself, or as both its quotient and its remainder",
             )
 

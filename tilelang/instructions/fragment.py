@@ -102,12 +102,11 @@ class Fragment(Node):
             )
         points = self.distribution.table()
         twice = points.shared() if written and points is not None else None
-        if points is not None and twice is not None:
-            first, second = (_place(*(p[row] for p in points.parts)) for row in twice)
+        if twice is not None:
             raise ComputationError(
                 "fragment-written-twice",
                 f"`{name}` is written, and its fragment holds one coordinate in two places",
-                counterexample=f"{_tuple(c[twice[0]] for c in points.coordinates)} is {first} and {second}",
+                counterexample=f"{_tuple(table[twice[0]])} is {_place(*twice[0])} and {_place(*twice[1])}",
                 mend="hold each coordinate once: only operands that are read may be replicated",
             )
 

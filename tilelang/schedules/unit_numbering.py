@@ -10,15 +10,11 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
 
 from tilelang.core.expr import INDEX, Binary, Const, Expr, Var, free, index, substitute, to_text
-from tilelang.core.layout import Layout, evaluate
+from tilelang.core.layout import Layout
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MOST_UNITS = 1 << 18  # of an order, that are enumerated
 Piece = tuple[str, int, int]  # axis, c, k: what `axis // c % k` is
@@ -253,33 +249,18 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
 
 def _takes_each_once(order: Layout, rounds: Mapping[str, int]) -> bool:
     """Whether the units' tiles are found, and are all tiles, each once; large orders are tried on their first units."""
-    import numpy as np
+    from tilelang.core.distribution import Distribution  # which imports NumPy
 
-    unit, total = Var("unit", INDEX, 0, math.prod(order_extents(order, rounds)) - 1), math.prod(rounds.values())
+    count, total = math.prod(order_extents(order, rounds)), math.prod(rounds.values())
+    unit = Var("unit", INDEX, 0, count - 1)
     found = tile_of(order, rounds, unit)
     if found is None:
         return False
-    numbers = np.arange(min(unit.upper + 1 if unit.upper is not None else 1, MOST_UNITS))
-    tiles = [np.broadcast_to(evaluate(found[a], {unit: numbers}), numbers.shape) for a in rounds]
-    exists = np.all([t < n for t, n in zip(tiles, rounds.values(), strict=True)], axis=0)
-    kept = [t[exists] for t in tiles]
-    different = np.unique(_one_number(kept)).size
-    inside = all((t >= 0).all() for t in kept)
-    return inside and different == np.count_nonzero(exists) and (numbers.size == MOST_UNITS or different == total)
-
-
-def _one_number(digits: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    """Rows of digits as one number a column, equal where all digits are."""
-    import numpy as np
-
-    number, numbers = np.zeros(digits[0].shape, dtype=np.int64), 1
-    for row in digits:
-        low, span = int(row.min(initial=0)), int(row.max(initial=0)) - int(row.min(initial=0)) + 1
-        if numbers * span > 1 << 62:  # few of them occur
-            number = np.unique(number, return_inverse=True)[1]
-            numbers = number.size
-        number, numbers = number * span + (row - low), numbers * span
-    return number
+    exists = tuple(found[a] < n for a, n in rounds.items())
+    points = Distribution(((unit, min(count, MOST_UNITS)),), tuple(found[a] for a in rounds), exists).table()
+    assert points is not None, "only the unit decides its tile"
+    inside = all((c >= 0).all() for c in points.coordinates)
+    return inside and points.shared() is None and (count >= MOST_UNITS or points.holder.size == total)
 
 
 def _tuple(values: tuple[int, ...]) -> str:
@@ -288,19 +269,12 @@ def _tuple(values: tuple[int, ...]) -> str:
 
 def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Two tiles for which all terms of an order agree, by enumeration; None where there are none."""
-    import numpy as np
+    from tilelang.core.distribution import Distribution  # which imports NumPy
 
-    cut = {a: min(n, 1 << max(4, 18 // max(1, len(rounds)))) for a, n in rounds.items()}
-    grids = [g.ravel() for g in np.meshgrid(*[np.arange(n) for n in cut.values()], indexing="ij")]
-    values = {Var(a, INDEX): g for a, g in zip(cut, grids, strict=True)}
-    digits = [grids[0] * 0, *(np.broadcast_to(evaluate(t, values), grids[0].shape) for t in order.terms)]
-    _, first, number = np.unique(_one_number(digits), return_index=True, return_inverse=True)
-    clash = np.nonzero(first[number] != np.arange(grids[0].size))[0]
-    if not clash.size:
-        return None
-    mine = int(clash[0])
-    other = int(first[number[mine]])
-    return tuple(int(g[other]) for g in grids), tuple(int(g[mine]) for g in grids)
+    parts = tuple((Var(a, INDEX), n) for a, n in rounds.items())
+    points = Distribution(parts, order.terms).shortened(MOST_UNITS, kept=0).table()
+    assert points is not None, "only the axes decide a number"
+    return points.shared()
 
 
 def _stride_after(order: Layout, k: int, rounds: Mapping[str, int]) -> int:
