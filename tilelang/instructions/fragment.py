@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from tilelang.core.expr import INDEX, Expr, Var, as_expr, substitute, to_text
+from tilelang.core.expr import INDEX, Expr, Var, as_expr, index, substitute, to_text
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import simplify
 from tilelang.errors import ComputationError, counted
@@ -41,9 +41,14 @@ class Fragment(Node):
     @property
     def distribution(self) -> Distribution:
         """Every coordinate by the lane that holds it, and the slot."""
+        return self.along(tuple(range(len(self.coordinates))), len(self.coordinates))
+
+    def along(self, dims: tuple[int, ...], rank: int) -> Distribution:
+        """The same in a tensor of more dimensions. dims: the one in which each coordinate counts; those that none does stand still."""
         from tilelang.core.distribution import Distribution  # which imports NumPy
 
-        return Distribution(((LANE, self.lanes), (SLOT, self.slots)), self.coordinates)
+        counted = dict(zip(dims, self.coordinates, strict=True))
+        return Distribution(((LANE, self.lanes), (SLOT, self.slots)), tuple(counted.get(d, index(0)) for d in range(rank)))
 
     @property
     def table(self) -> npt.NDArray[np.int64]:

@@ -6,7 +6,9 @@ consecutive slots where the buffer has them. Both are compared by enumeration, o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+
+import numpy as np
 
 from tilelang.core.expr import Expr, Unary, Var, index
 from tilelang.core.simplify import interval, simplify
@@ -22,9 +24,6 @@ from tilelang.lowering.build.movement.storage import Box
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.guards import Effect, leaves_as_it_was
 from tilelang.schedules.steps import Do, Place
-
-if TYPE_CHECKING:
-    import numpy as np
 
 
 def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
@@ -107,40 +106,24 @@ def _along(found: Match, name: str, region: Region) -> tuple[int, ...]:
 
 def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, tile: tuple[int, ...]) -> None:
     """Refuses a move that leaves an element in another lane, or in another slot, than the reader's map."""
-    import numpy as np
-
     semantics = found.instruction
     held = semantics.fragment(semantics.writes)
     assert held is not None and share.map is not None
-    brought = _coordinates(held.table, _along(found, semantics.writes, region), len(tile))
-    wanted = _coordinates(share.map.table, share.along, len(tile))
-    for lane in range(held.lanes):
-        numbers = {tuple(c): slot for slot, c in enumerate(wanted[lane].tolist())}
-        for slot in range(held.slots):
-            element = brought[lane, slot]
-            number = numbers.get(tuple((element % np.array(share.tile)).tolist()))
-            names = ", ".join(a.name for a in region.spec.axes)
-            where = f"({names}) = {tuple(element.tolist())} of a tile"
-            if number is None:
-                owners = [k for k in range(held.lanes) if (element % np.array(share.tile)).tolist() in wanted[k].tolist()]
-                raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other lanes than operand"
-                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
-                             f"{where} ends up in lane {lane}, but lane {owners[0]} needs it")  # fmt: skip
-            place = 0
-            for n, size, extent in zip(element.tolist(), (d.size for d in share.dims), share.tile, strict=True):
-                place = place * size + n // extent
-            right = place * share.map.slots + number
-            if right != slot:
-                raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other slots than operand"
-                             f" {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
-                             f"in lane {lane}, {where} ends up in slot {slot}, but is needed in slot {right}")  # fmt: skip
-
-
-def _coordinates(table: np.ndarray[Any, Any], along: tuple[int, ...], rank: int) -> np.ndarray[Any, Any]:
-    """A map's table in the tensor's dimensions: (lanes, slots, rank)."""
-    import numpy as np
-
-    out = np.zeros((*table.shape[:2], rank), np.int64)
-    for position, p in enumerate(along):
-        out[..., p] = table[..., position]
-    return out
+    counts = [mine // theirs for mine, theirs in zip(tile, share.tile, strict=True)]
+    brought = held.along(_along(found, semantics.writes, region), len(tile)).table()
+    wanted = share.map.along(share.along, len(tile)).tiled(share.tile, counts).table()
+    assert brought is not None and wanted is not None, "maps are small"
+    rows, slots = wanted.find(brought), brought.parts[1]
+    _, number, *tiles = (part[rows] for part in wanted.parts)
+    place = sum(t * math.prod(d.size for d in share.dims[k + 1 :]) for k, t in enumerate(tiles))
+    right = place * share.map.slots + number
+    wrong = np.flatnonzero((rows < 0) | (right != slots))
+    first = brought.only(wrong).first()
+    if first is None:
+        return
+    lane, element = first
+    where, others = f"({', '.join(a.name for a in region.spec.axes)}) = {element} of a tile", rows[wrong[0]] < 0
+    raise refuse(do, "reader-is-not-owner", f"`{do}` leaves elements of {share.tensor.name} in other {'lanes' if others else 'slots'}"
+                 f" than operand {share.operand} needs", "use a load with the operand's fragment layout, or remove the braces",
+                 f"{where} ends up in lane {lane}, but lane {wanted.holders(element)[0]} needs it" if others else
+                 f"in lane {lane}, {where} ends up in slot {slots[wrong[0]]}, but is needed in slot {right[wrong[0]]}")  # fmt: skip

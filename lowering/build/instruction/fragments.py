@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal
@@ -78,8 +80,6 @@ class FragmentShare(Share):
 
 def runs(held: Fragment) -> tuple[int, int]:
     """(n, dimension): in how long runs, a power of two up to 16, a lane's slots are neighbours along one dimension of the tile."""
-    import numpy as np
-
     table = held.table
     for n in (16, 8, 4, 2):
         if held.slots % n:
