@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 
 
@@ -66,7 +67,7 @@ def body_of(loops: Loops, device: Cores) -> Body:
     for a, n in loops.tiles[-1].items():
         if a == axis:
             reduced = loops.nest.axis(a).reduction
-            step = lanes if reduced or n > 16 * lanes else n
+            step = lanes if reduced or n > CPU.unrolled_vectors * lanes else n
             rounds *= -(-n // step)
             tile[a] = step * -(-tile[a] // n)
         elif n > 1:

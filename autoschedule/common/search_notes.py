@@ -6,9 +6,10 @@ from tilelang.autoschedule.common.cost import device_of
 from tilelang.autoschedule.common.matrix_units import missing
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.autoschedule.cpu.growth import fused
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.construct import block_front, register_tiles, tiled_axes
 from tilelang.autoschedule.gpu.growth import Growth
-from tilelang.autoschedule.gpu.matrix_tiles import ROUND_BYTES, fits
+from tilelang.autoschedule.gpu.matrix_tiles import fits
 from tilelang.autoschedule.gpu.model import Lanes
 from tilelang.computations.computation import Computation
 from tilelang.computations.inlining import kept_in_memory
@@ -33,7 +34,7 @@ def _unreached(nest: Nest, device: Lanes) -> list[str]:
     if units:
         least = min(units, key=lambda fit: [fit.made.shape[a] for a, _ in fit.binding])
         rows, columns = (least.made.shape[a] for a, _ in least.binding[:2])
-        length = ROUND_BYTES[-1] // min(r.element_bytes for r in nest.factors)
+        length = GPU.round_bytes[-1] // min(r.element_bytes for r in nest.factors)
         grown = block_front(nest, device, {least.axes[0]: rows, least.axes[1]: columns}, length)
         return _said(nest, "blocks", "memory takes less time than matrix instructions", least.axes[:2], grown)
     axes = tiled_axes(nest)

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.growth import in_parts
 from tilelang.computations.computation import Computation, Tensor
@@ -24,10 +25,6 @@ from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.schedules.task import Task, plan, task_of
 
 Steps: TypeAlias = tuple[Step, ...]
-
-ROWS_FOR_A_CORE = (4, 16, 64)  # blocks of rows that a core is given
-# Rows in a block at least, if a core gets more blocks than the minimum: a block's first rows are not prefetched.
-LEAST_ROUNDS = 8
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -67,7 +64,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
         if together > 1 and far:
             continue
         fetch = fetched and dataclasses.replace(fetched, memory="l2" if far else "l1", rows=2 if far else together)
-        lanes = 8 * device.lanes // together
+        lanes = CPU.row_vectors * device.lanes // together
         steps = [_row_steps(stages[t.name], rows, lanes, fetch) for t in order]
         kept = tuple(Place("compute", t.name, _memory(stages[t.name], rows), steps=s) for t, s in zip(order, steps, strict=True))
         for head in _heads(last, rows, device, kept, together):
@@ -80,11 +77,11 @@ def _heads(last: Nest, rows: list[str], device: Cores, kept: Steps, together: in
     """What precedes the stages of rows: the block tile, the split into `together` rows per iteration, and whether results stream."""
     # A row that is stored while the next one is computed is read from what was kept of it, else its inputs must stay near.
     delayed = any(isinstance(step, Place) and step.memory == "shared" for step in kept)
-    for share, stream in itertools.product(ROWS_FOR_A_CORE, (True, False) if not last.reduced else (False,)):
+    for share, stream in itertools.product(CPU.rows_of_a_core, (True, False) if not last.reduced else (False,)):
         sizes = _rows_of_a_block(last, rows, device.cores * share)
         several = any(n > 1 for _, n in sizes)
         axis, most = sizes[-1]
-        short = most < LEAST_ROUNDS * together and share > ROWS_FOR_A_CORE[0]
+        short = most < CPU.least_rounds * together and share > CPU.rows_of_a_core[0]
         if short or most % together or last.extents[axis] % together:
             continue
         head: list[Step] = [Tile(sizes, "block")]

@@ -15,8 +15,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.common.loop_summary import PREFETCHED, Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Tile
-
-LOST = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))  # measured: sums over more and more of a cache
+from tilelang.autoschedule.cpu.constants import CPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +38,9 @@ class Cache:
         [0.0, 0.29, 1.0]
         """
         filled = working_set / max(1, self.bytes)
-        if filled <= LOST[0][0]:
-            return LOST[0][1]
-        for (x0, y0), (x1, y1) in itertools.pairwise(LOST):
+        if filled <= CPU.lost[0][0]:
+            return CPU.lost[0][1]
+        for (x0, y0), (x1, y1) in itertools.pairwise(CPU.lost):
             if filled < x1:
                 return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
         return 1.0

@@ -18,6 +18,7 @@ from tilelang.autoschedule.common.loop_summary import loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import bound
 from tilelang.autoschedule.common.separate_kernels import Made, apart, by_rows
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
 from tilelang.autoschedule.cpu.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
@@ -35,12 +36,7 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 from tilelang.schedules.task import Task, plan
 
-VISITS = 500  # estimates for one task
-BEAM = 5  # seeds of a nest that the search starts from
-OTHERS = 2  # of them that differ in more than their extents
-HOPELESS = 1.25  # times the estimate of the best seed: the search does not start from a seed whose work alone exceeds it
 KEPT = 64  # candidates that are handed on
-KEPT_OF_SEVERAL = 16  # where the task is the last of several
 
 T = TypeVar("T")
 
@@ -70,7 +66,7 @@ def ranked(computation: Computation, profile: Profile, pruning: Pruning | None =
     if not earlier:
         return (Candidate(computation, m.steps, m.estimate.above(least)) for m in of_task(last, device))
     return iter(
-        _of_several(computation, profile, earlier, list(itertools.islice(of_task(last, device), KEPT_OF_SEVERAL)), device)
+        _of_several(computation, profile, earlier, list(itertools.islice(of_task(last, device), CPU.kept_of_several)), device)
     )
 
 
@@ -108,13 +104,13 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
     by_words = by_words or [((), root, made) for made in words(root, device)]  # a fused axis is in several indices
     nests = [*((fusions, nest, None) for fusions, nest in every), *by_words]
     for fusions, nest, made in nests:
-        search = _Search(nest, device, VISITS // len(nests), found, made)
+        search = _Search(nest, device, CPU.visits // len(nests), found, made)
         grown = {t.key: t for t in seeds(search.nest, fusions, device)}
         begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     for search, starts in begun:
         for counted, tile in starts:
-            if counted.work_seconds <= HOPELESS * least:  # climbing reduces waits, hardly ever work
+            if counted.work_seconds <= CPU.hopeless * least:  # climbing reduces waits, hardly ever work
                 search.climb(tile)
     if not found:  # no tile fits
         yield Made((), estimate((read_steps(root, ()),), device))
@@ -142,9 +138,9 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
 def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]:
     """Where the search starts: the best seeds, and the best with other registers or other operands staged than those."""
     every = best_first(visited)
-    found = list(itertools.islice(every, BEAM - OTHERS))
+    found = list(itertools.islice(every, CPU.beam - CPU.others))
     kinds, left = {_kind(t) for _, t in found}, {_kind(t) for _, t in visited}
-    while len(found) < BEAM and kinds < left:
+    while len(found) < CPU.beam and kinds < left:
         counted, tile = next(every)
         if _kind(tile) not in kinds:
             kinds.add(_kind(tile))
@@ -206,7 +202,7 @@ class _Search:
         while start is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
             near = [(c, t) for t in neighbours(self.nest, tile, self.device) if (c := self.visit(t)) is not None]
-            best = next(best_first(near, below=start.estimate.seconds * 0.999), None)
+            best = next(best_first(near, below=start.estimate.seconds * CPU.better), None)
             if best is None:
                 return
             start, tile = best

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.model import leaf_cycles, result_cycles
 from tilelang.autoschedule.cpu.tile import (
@@ -31,14 +32,6 @@ from tilelang.autoschedule.cpu.tile import (
     walked,
 )
 from tilelang.autoschedule.cpu.tile_size_selection import sized
-
-KEPT_PIECES = 6  # register tiles that growth goes on with
-KEPT_SHARE = 1.3  # of all caches: results of kernels that touch no more are found there by who reads them next, most of them
-# Of large blocks, as in `_large`: long rows are fetched ahead while they are read; those stored past the caches begin slowly.
-LARGE_SIDES = (4, 0.25), (2, 1)
-SQUARES_AHEAD = 4  # how many squares before their use their lines are fetched: these take as long as memory needs to answer
-LARGEST_DIVISOR = 1 << 16  # that is looked for, and what it leaves
-
 
 # ---------------------------------------------------------------- fused axes
 
@@ -133,19 +126,19 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, i
         cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
-    return [f[-1] for f in found[:KEPT_PIECES] if f[0] <= found[0][0] * 1.08]
+    return [f[-1] for f in found[: CPU.kept_pieces] if f[0] <= found[0][0] * CPU.kept_cycles]
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
     """Vectors along one axis, and rounds of the two axes that save most loads; or of a row of results, which squares store."""
-    room, rows = max(1, device.registers - 4), _rows(nest, axis)
+    room, rows = max(1, device.registers - CPU.reserved_registers), _rows(nest, axis)
     others = [
         a for a in nest.spatial
         if a.name != axis and a.extent > 1 and (a.name in rows or any(a.name not in r.axes for r in nest.reads))
     ]  # fmt: skip
     others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
-    choices = [_rounds(a.extent, room if a.name in rows else most) for a, most in zip(others, (16, 3), strict=False)]
-    for columns in (1, 2, 3, 4):
+    choices = [_rounds(a.extent, room if a.name in rows else most) for a, most in zip(others, CPU.rows, strict=False)]
+    for columns in CPU.columns:
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
         most = (device.registers - 1 - columns) // columns  # beside the vectors of a point, and what goes to all of their lanes
@@ -229,7 +222,7 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
             yield from _multiplying(nest, fusions, device, axis, lanes)
     if not found:
         piece = {a.name: 1 for a in nest.spatial}
-        yield RTile(fusions, shared_out(nest, device, piece, 4), reduced, piece, None)
+        yield RTile(fusions, shared_out(nest, device, piece, CPU.several_blocks), reduced, piece, None)
 
 
 def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
@@ -238,19 +231,23 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
     if passes(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
         sizes: list[tuple[int, dict[str, int]]] = [(width, {}) for width in dict.fromkeys((most, lanes))]
-        sizes += [(lanes, {a: n}) for a in _rows(nest, axis) for n in _rounds(nest.extents[a], max(1, device.registers - 4))[-2:]]
+        sizes += [
+            (lanes, {a: n})
+            for a in _rows(nest, axis)
+            for n in _rounds(nest.extents[a], max(1, device.registers - CPU.reserved_registers))[-2:]
+        ]
         for width, row in sizes:
             piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}
             vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
             tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
-            for share in (1, 4, 16, 64):
+            for share in CPU.blocks_of_a_core:
                 yield dataclasses.replace(tile, block=shared_out(nest, device, piece, share))
             if staged:
                 yield _near(nest, device, tile)
         return
     choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
-        plain = RTile(fusions, shared_out(nest, device, piece, 4), whole, piece, (axis, lanes))
+        plain = RTile(fusions, shared_out(nest, device, piece, CPU.several_blocks), whole, piece, (axis, lanes))
         if {} in choices:
             yield plain
         yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
@@ -264,7 +261,7 @@ def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], 
     for resident in (None, *(r for r in nest.reads if r.name in every)):
         kinds = every if resident is None else {**must, resident.name: every[resident.name]}
         found: dict[tuple[object, ...], RTile] = {}
-        for share, least in itertools.product((2, 4), ({}, plain.chunk)):
+        for share, least in itertools.product(CPU.cache_shares, ({}, plain.chunk)):
             size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
             block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
             chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
@@ -316,7 +313,7 @@ def rounds_of(extent: int) -> tuple[int, ...]:
     >>> rounds_of(96), rounds_of(67)
     ((16, 24, 32, 48, 96), (16, 32, 64, 67))
     """
-    small = [n for n in range(1, min(math.isqrt(extent), LARGEST_DIVISOR) + 1) if extent % n == 0]
+    small = [n for n in range(1, min(math.isqrt(extent), CPU.largest_divisor) + 1) if extent % n == 0]
     found = sorted({n for d in small for n in (d, extent // d) if n >= 16})
     if len(found) < 1 + extent.bit_length() // 3:
         found = sorted({*found, extent, *(n for p in range(4, 12) if (n := 1 << p) < extent)})
@@ -328,7 +325,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
     before its use."""
     reduced = {a.name: a.extent for a in nest.reduced}
     extent = nest.extents[axis]
-    far = nest.compulsory_bytes > KEPT_SHARE * device.cores * device.cache_bytes
+    far = nest.compulsory_bytes > CPU.kept_share * device.cores * device.cache_bytes
     streams = (True, False) if far and not reduced else (False,)
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
         ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
@@ -341,18 +338,18 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
                 blocks = [(_corner(nest, turned, piece, width), piece)]
                 if square > 1:  # rows are stored whole, one after another
-                    large = [_large(nest, device, turned, piece, square, shape) for shape in LARGE_SIDES]
+                    large = [_large(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
                     blocks += [(block, {**piece, axis: block[axis]}) for block in large]
-                before = SQUARES_AHEAD if square > 1 and device.fetches else 0
+                before = CPU.squares_ahead if square > 1 and device.fetches else 0
                 for block, rows_of_block in blocks:
                     yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
                                 ahead=before, square=square)  # fmt: skip
-            for stream, share in itertools.product(streams, (1, 4, 16, 64)):
+            for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
                 block = shared_out(nest, device, piece, share)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
                             ahead=ahead if long else 0)  # fmt: skip
-        if axis in reduced and nest.outputs < device.cores * 4:
-            parts = -(-device.cores * 4 // max(1, nest.outputs))
+        if axis in reduced and nest.outputs < device.cores * CPU.several_blocks:
+            parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
             yield RTile(fusions, {**{a.name: 1 for a in nest.spatial}, **share_of}, {**reduced, **share_of},
                         {a.name: 1 for a in nest.spatial}, (axis, width))  # fmt: skip

@@ -28,6 +28,7 @@ from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share, staged_places
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores, divided
 from tilelang.autoschedule.cpu.dot_product_words import in_words
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
@@ -35,7 +36,6 @@ from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_ext
 from tilelang.core.expr import Axis, Binary, Const, Expr, Var
 from tilelang.core.simplify import linear
 
-MANY_BLOCKS = 8  # of a core
 STEPS = 3  # in which a kernel's time is counted
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
@@ -153,7 +153,7 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
         return -(-blocks // cores) / blocks
     cores = min(cores, blocks)
     shares = [blocks * core // cores for core in range(cores + 1)]
-    if blocks > MANY_BLOCKS * cores:  # one more or less makes no difference
+    if blocks > CPU.many_blocks * cores:  # one more or less makes no difference
         return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
     free, following = [(0.0, core) for core in range(cores)], shares[:-1]
     after = [*range(1, cores), 0]  # the share that is looked at next if this one is finished
@@ -372,7 +372,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     if not nest.reduced:
         return 0.0
     depth, axis, lanes = piece_depth(loops), *_result_vector(loops, device)
-    handed = 3.0 if any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced) else 1.0
+    handed = CPU.handed_on[any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced)]
     each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
     each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
     if any(a.name == axis for a in nest.reduced):

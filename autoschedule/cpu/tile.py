@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.expr import INDEX, Axis, Expr, Var
 from tilelang.core.layout import Layout
 from tilelang.core.lazy import cached_property
@@ -20,8 +21,6 @@ from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 
 Fusions = tuple[tuple[str, tuple[str, ...]], ...]
 PANELS, BOX = "panels", "box"
-FEW_RESULTS = 8  # vectors of results that leave registers for operands that several of them read
-UNROLLED = 8  # points of a reduction that are written out at once, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,7 +138,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     else:
         for number, a in enumerate(reduced):
             last = number == len(reduced) - 1
-            if last and left[a] > UNROLLED:
+            if last and left[a] > CPU.unrolled:
                 size = written_out(left[a])
                 yield _cut(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
             yield _cut(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
@@ -183,7 +182,7 @@ def _sums(nest: Nest, tile: RTile) -> Place:
 def scattered(nest: Nest, tile: RTile) -> bool:
     """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
     apart = tile.axis in {a.name for a in nest.spatial} and any(w.stride(tile.axis) != 1 for w in nest.writes)
-    return apart and math.prod(tile.piece.values()) // tile.lanes > FEW_RESULTS
+    return apart and math.prod(tile.piece.values()) // tile.lanes > CPU.few_results
 
 
 def _turned(nest: Nest, tile: RTile) -> Place:
@@ -202,7 +201,7 @@ def stays(nest: Nest) -> bool:
 def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
     """Whether points of a walk, written out, would read again what other results of a large piece read: they are kept, in registers
     that the results need."""
-    if math.prod(tile.piece.values()) // tile.lanes <= FEW_RESULTS:
+    if math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
     names = [{n for n, _ in _factors(i)} for a in nest.reads for i in a.indices]
     return any(reduced in found and found & set(inside) for found in names)

@@ -11,8 +11,7 @@ import math
 from collections.abc import Mapping
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
-
-HALVINGS = 14  # of the logarithm of the one number, which lies between 1 and all points
+from tilelang.autoschedule.cpu.constants import CPU
 
 
 def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
@@ -54,7 +53,7 @@ def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Acce
 
     low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
     least_tile, most_tile = of_size(low), of_size(high)
-    for _ in range(HALVINGS):
+    for _ in range(CPU.halvings):
         if least_tile == most_tile:  # as are all between
             break
         middle = math.sqrt(low * high)

@@ -19,20 +19,13 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.growth import fused
 from tilelang.autoschedule.cpu.tile import Fusions
 from tilelang.autoschedule.gpu import matrix_tiles, streams, warp_specialized
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.growth import Growth, grow
 from tilelang.autoschedule.gpu.model import Lanes, estimate, full_grid, resident_blocks
 from tilelang.autoschedule.gpu.staging import stage, vector_lanes
-from tilelang.autoschedule.gpu.threads import OVERHEAD_REGISTERS, threads_of
+from tilelang.autoschedule.gpu.threads import threads_of
 from tilelang.autoschedule.gpu.tile import LaneTile, WarpShape, panels, steps
 from tilelang.schedules.steps import Fuse, Step, Vectorize
-
-REGISTER_TILES = 6  # that growth hands on
-BLOCKS_OF_EACH = 6  # for each of them
-# Half of what devices take. Growth up to the whole ends with fewer and longer tiles, and those it hands on are few: products of 4096 x
-# 4096 x 4096 were estimated at up to ten times as long.
-MOST_THREADS = 512
-KEPT = 64  # candidates that are handed on
-IN_PANELS = 16  # of them, whose blocks may be numbered in panels
 
 
 def of_lanes(root: Nest, device: Lanes) -> list[Made]:
@@ -46,8 +39,8 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
                 found[kind] = nest, tile, made
     if not found:  # too small for threads to share
         return [Made((), estimate((read_steps(root, ()),), device))]
-    first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[:KEPT]
-    ordered = [in_panels(*f, device) for f in first[:IN_PANELS]] + [made for _, _, made in first[IN_PANELS:]]
+    first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[: GPU.kept]
+    ordered = [in_panels(*f, device) for f in first[: GPU.in_panels]] + [made for _, _, made in first[GPU.in_panels :]]
     return sorted(ordered, key=lambda m: m.estimate.seconds)
 
 
@@ -117,17 +110,17 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
     """What one thread keeps of the result, grown until shared memory brings operands faster than they are used."""
     axes = tiled_axes(nest)
     one = {a.name: 1 for a in nest.reduced}
-    most = device.profile.registers_per_thread - OVERHEAD_REGISTERS
+    most = device.profile.registers_per_thread - GPU.overhead_registers
 
     def fits(tile: dict[str, int]) -> bool:
         results = math.prod(tile.values())
         operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.factors)
-        return max(tile.values()) <= 16 and not device.pruning.drops("registers", results + operands > most)
+        return max(tile.values()) <= GPU.longest_side and not device.pruning.drops("registers", results + operands > most)
 
     start = {a.name: 1 for a in nest.spatial}
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
     balance = device.balance(nest, device.shared_rate)
-    found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, REGISTER_TILES)
+    found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, GPU.register_tiles)
     return dataclasses.replace(found, tiles=tuple({**start, **t} for t in found.tiles))
 
 
@@ -156,7 +149,7 @@ def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTi
         return  # a tensor that is read at several places is brought by no one place
     for register in register_tiles(nest, device).tiles:
         for shape in warp_shapes(nest, axes, register, device)[:1]:
-            for block in block_tiles(nest, axes, shape, device)[:BLOCKS_OF_EACH]:
+            for block in block_tiles(nest, axes, shape, device)[: GPU.blocks_of_each]:
                 yield from with_chunks(nest, fusions, axes, register, shape, block, device)
 
 
@@ -178,7 +171,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
     """Warps of a block along both axes: those that growth ends with, the first of them turned, then what leaves cores least idle."""
     whole = {a.name: a.extent for a in nest.reduced}
     start = dict(zip(axes, shape.tile, strict=True))
-    most = MOST_THREADS // device.warp
+    most = GPU.most_threads // device.warp
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
     single = {a.name: 1 for a in nest.spatial}
 
@@ -188,7 +181,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
     # operands are seen through tiles of one point along the axes that are not tiled
     full = dataclasses.replace(kept, accesses=nest.accesses)
     balance = device.balance(nest, device.global_rate)
-    found = grow(full, start, whole, fits, balance, BLOCKS_OF_EACH // 2, device.cores)
+    found = grow(full, start, whole, fits, balance, GPU.blocks_of_each // 2, device.cores)
     order = sorted(found.path, key=lambda t: _idle(nest, {**single, **t}, device))
     turned = [dict(zip(axes, reversed(t.values()), strict=True)) for t in found.tiles]
     turned = [t for t in turned if t not in found.tiles and not any(t[a] % start[a] for a in axes) and fits(t)]
@@ -209,7 +202,7 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
         return math.prod(tile.values()) <= sums and 2 * held <= device.shared_bytes
 
     balance = device.balance(nest, device.global_rate, matrix=True)
-    return grow(nest, {**single, **start}, whole, fits, balance, BLOCKS_OF_EACH, device.cores)
+    return grow(nest, {**single, **start}, whole, fits, balance, GPU.blocks_of_each, device.cores)
 
 
 def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
@@ -231,7 +224,7 @@ def with_chunks(
     parts = {1}
     if blocks < 2 * device.cores:
         parts |= {p for p in (2, 4, 8, 16, 32) if extent // p >= 64 and blocks * p <= 8 * device.cores}
-    for length in (8, 16, 32):
+    for length in GPU.rounds:
         if length > max(8, extent):
             continue
         for part in sorted(parts):

@@ -12,8 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from tilelang.autoschedule.common.task_accesses import Nest
-
-VISITED = 400
+from tilelang.autoschedule.gpu.constants import GPU
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +68,7 @@ def grow(
             fitting[key] = fits(tile)
         return fitting[key]
 
-    while stack and len(seen) < VISITED and len(found) < limit:
+    while stack and len(seen) < GPU.visited and len(found) < limit:
         tile = stack.pop()
         key = tuple(tile.values())
         if key in seen or not is_fitting(tile):

@@ -18,6 +18,7 @@ from tilelang.autoschedule.common.matrix_units import usable
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.cpu.tile import Fusions
 from tilelang.autoschedule.gpu.bank_conflicts import coordinates, phases, places_at
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged, buffer_dimensions
 from tilelang.core.dtype import DType
@@ -30,14 +31,6 @@ from tilelang.schedules.steps import Place, Step, Tile, Vectorize
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.gpu.model import Lanes
-
-LONGEST = 4  # sides of the shorter that the longer side of a warp's tile, or of a block of warps, has
-LEAST_SUMS, MOST_SUMS = 16, 2  # which parts of a lane's registers hold results: no less than a sixteenth, no more than half
-WARPS_OF_A_SCHEDULER = 4  # of one block
-ROUND_BYTES = (64, 128)  # of a row along the reduction
-SPLITS = (2, 4, 8, 16, 32)
-BLOCKS_OF_A_CORE = 3  # at most, where blocks share reductions
-ROUNDS_OF_A_PART = 4  # at least
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,7 +51,7 @@ class Fit:
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
     for fit in fits(nest, device, "register"):
-        for warp, grid, row_bytes in itertools.product(warp_tiles(fit, device), grids(device), ROUND_BYTES):
+        for warp, grid, row_bytes in itertools.product(warp_tiles(fit, device), grids(device), GPU.round_bytes):
             tile = _tile(nest, fusions, device, fit, warp, grid, row_bytes)
             if tile is not None:
                 yield tile
@@ -70,16 +63,16 @@ def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
     rows, columns = (fit.made.shape[a] for a, _ in fit.binding[:2])
     room = 1 << (device.profile.registers_per_thread - 1).bit_length()
     every = itertools.product(_doubled(rows, room), _doubled(columns, room))
-    fitting = (t for t in every if room // LEAST_SUMS <= math.prod(t) // device.warp <= room // MOST_SUMS)
-    return [(m, n) for m, n in fitting if max(m, n) <= LONGEST * min(m, n)]
+    fitting = (t for t in every if room // GPU.least_sums <= math.prod(t) // device.warp <= room // GPU.most_sums)
+    return [(m, n) for m, n in fitting if max(m, n) <= GPU.longest * min(m, n)]
 
 
 def grids(device: Lanes) -> list[tuple[int, int]]:
     """How the warps of a block may lie: no more of them than keep its core's schedulers busy."""
-    busy = int(WARPS_OF_A_SCHEDULER * device.rates.get("core_schedulers", 1))
+    busy = int(GPU.scheduler_warps * device.rates.get("core_schedulers", 1))
     most = max(1, min(busy, device.profile.max_block_threads // device.warp))
     every = itertools.product(_doubled(1, most), repeat=2)
-    return [(a, b) for a, b in every if a * b <= most and max(a, b) <= LONGEST * min(a, b)]
+    return [(a, b) for a, b in every if a * b <= most and max(a, b) <= GPU.longest * min(a, b)]
 
 
 def _doubled(least: int, most: int) -> list[int]:
@@ -91,8 +84,8 @@ def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[Lane
     """The tile with several blocks for one of the result, each with a part of the reduction, where there are few blocks."""
     blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
     length, extent = dict(tile.chunk)[k], nest.extents[k]
-    for parts in SPLITS:
-        if blocks * parts > BLOCKS_OF_A_CORE * device.cores or extent // parts < ROUNDS_OF_A_PART * length:
+    for parts in GPU.parts:
+        if blocks * parts > GPU.shared_blocks * device.cores or extent // parts < GPU.part_rounds * length:
             return
         share = -(-extent // parts // length) * length
         yield dataclasses.replace(tile, block=(*tile.block, (k, share)), accumulate=())

@@ -18,6 +18,7 @@ from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.matrix_units import rates_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.bank_conflicts import places_at
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.threads import Threads, registers, threads_of
 from tilelang.autoschedule.gpu.traffic import fragment, global_bytes, rounded, stage_work, staged, staging, stops, storing
 from tilelang.autoschedule.tune.prune import Pruning
@@ -26,13 +27,6 @@ from tilelang.core.lazy import cached_property
 from tilelang.instructions.instruction import use
 from tilelang.profiles.profile import Profile
 
-FEW_UNITS = 16  # of a cut along each axis, that are numbered first
-DEEP = 3  # rounds that a ring is ahead beyond which no more overlaps
-# What compilers write for a function: instructions of the unit for special functions, and plain ones.
-WRITTEN = {
-    "exp": (1, 1), "log": (1, 1), "sqrt": (1, 1), "rsqrt": (1, 0), "/": (1, 2), "sin": (1, 4), "cos": (1, 4), "tanh": (1, 4),
-    "pow": (2, 4), "erf": (1, 12), "//": (1, 4), "%": (1, 4),
-}  # fmt: skip
 # The rates that are read here: launch_us, latency_ns, barrier_ns; clock_ghz; of one core core_schedulers, core_threads, core_blocks,
 # core_registers, core_shared_bytes, l1_bytes; special_instructions: how many plain ones take the time of a special one;
 # l2_bytes, l2_gb_per_s: what all share, l2_bytes_per_cycle: what one core takes from there; shared_gb_per_s, global_gb_per_s,
@@ -196,9 +190,9 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
         if count and times:
             for what, seconds in wave_parts(work, threads, count, device):
                 parts[what] = parts.get(what, 0.0) + times * seconds
-    spilled = registers(loops, threads) / device.profile.registers_per_thread if resident else 4.0
+    spilled = registers(loops, threads) / device.profile.registers_per_thread if resident else GPU.no_room
     if spilled > 1:
-        parts["spills"] = sum(parts.values()) * (spilled - 1) * 2
+        parts["spills"] = sum(parts.values()) * (spilled - 1) * GPU.spilled
     return [*parts.items(), *_second_kernel(loops, device)]
 
 
@@ -287,7 +281,7 @@ def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]
     each = device.rates.get("special_instructions", 1.0)
     instructions = -float(min(counts.get("*", 0), counts.get("+", 0)))
     for op, count in counts.items():
-        special, plain = WRITTEN.get(op, (0, 1))
+        special, plain = GPU.written.get(op, (0, 1))
         instructions += count * (special * each + plain) if op != "cast" else 0.0
     return instructions, 2.0 * instructions
 
@@ -299,7 +293,7 @@ def _multiply_add_efficiency(loops: Loops, threads: Threads, device: Lanes) -> f
     curve = device.profile.curve("register_tile")
     if curve is not None:
         return curve.at(independent) / max(y for _, y in curve.points)
-    return min(1.0, independent / (independent + 0.5))
+    return min(1.0, independent / (independent + GPU.latency_sums))
 
 
 def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list[tuple[str, float]]:
@@ -321,7 +315,7 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
     ]
     name, longest = max(levels, key=lambda level: level[1])
     rest = sum(seconds for _, seconds in levels) - longest
-    apart = rest / (max(1.0, warps / schedulers) * (1 + 2 * min(work.ahead, DEEP)))
+    apart = rest / (max(1.0, warps / schedulers) * (1 + 2 * min(work.ahead, GPU.deep)))
     if work.alone:  # nothing is computed while the only team stores
         apart += work.epilogue * per_core * moves
     step = latency / (1 + work.ahead) + (device.time("barrier_ns") * 1e-9 if threads.count > device.warp else 0.0)
@@ -369,7 +363,9 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
         return tuple(reversed(found))
     import numpy as np
 
-    corner = {a: min(n, FEW_UNITS) for a, n in rounds}  # of all units, which may be a great many, so far as the first ones reach
+    corner = {
+        a: min(n, GPU.few_units) for a, n in rounds
+    }  # of all units, which may be a great many, so far as the first ones reach
     while True:
         every = np.indices(tuple(corner.values())).reshape(len(corner), -1).tolist()
         at: dict[str, list[int]] = dict(zip(corner, every, strict=True))
@@ -385,7 +381,7 @@ def _meeting(loops: Loops, threads: Threads) -> float:
     """Bytes of shared memory through which the partial results of threads meet."""
     reduced = {a.name for a in loops.nest.reduced}
     lanes = math.prod(n for a, n, _ in threads.all if a in reduced)
-    return 16.0 * threads.count if lanes > 1 else 0.0
+    return GPU.meeting_bytes * threads.count if lanes > 1 else 0.0
 
 
 def _second_kernel(loops: Loops, device: Lanes) -> list[tuple[str, float]]:

@@ -13,6 +13,7 @@ from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.separate_kernels import Steps, common_axes, on_chip
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.model import Lanes, full_grid
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.autoschedule.gpu.threads import threads_of
@@ -21,12 +22,6 @@ from tilelang.core.expr import Call
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 from tilelang.schedules.task import plan, task_of
-
-WARPS_OF_A_ROW = (1, 2, 4, 8, 16, 32)
-ROWS_OF_A_BLOCK = 4  # where a warp has a row
-ROWS_OF_THREADS = (64, 128)  # of a block, where a thread has one
-ALONE = 32  # columns of a row that one thread has, at most
-HELD = 64  # elements of all rows that a thread keeps, at most
 
 
 def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
@@ -50,7 +45,7 @@ def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
     found = []
     for head, threads in _shapes(last, rows, device, extents.pop(), lanes):
         held = kept * -(-last.extents[columns[-1]] // (threads * lanes)) * lanes
-        if device.pruning.drops("registers", held > HELD):
+        if device.pruning.drops("registers", held > GPU.held):
             continue
         steps = list(head)
         for name, dimension in loaded.items():
@@ -122,14 +117,14 @@ def _shapes(last: Nest, rows: list[str], device: Lanes, columns: int, lanes: int
     def of_block(count: int) -> tuple[tuple[str, int], ...]:
         return tuple((a, count if a == inner.name else n) for a, n in single)
 
-    if columns <= ALONE:
-        for count in (n for n in ROWS_OF_THREADS if not device.pruning.drops("threads", n > most)):
+    if columns <= GPU.alone:
+        for count in (n for n in GPU.thread_rows if not device.pruning.drops("threads", n > most)):
             yield (Tile(of_block(count), "block"), Tile(single, "thread")), 1
-    for warps in WARPS_OF_A_ROW:
+    for warps in GPU.row_warps:
         threads = warps * device.warp
         if threads > most or (warps > 1 and threads * lanes >= 2 * columns):
             return
-        several = warps == 1 and inner.extent >= ROWS_OF_A_BLOCK
-        if several and not device.pruning.drops("threads", ROWS_OF_A_BLOCK * threads > most):
-            yield (Tile(of_block(ROWS_OF_A_BLOCK), "block"), Tile(single, "warp")), threads
+        several = warps == 1 and inner.extent >= GPU.block_rows
+        if several and not device.pruning.drops("threads", GPU.block_rows * threads > most):
+            yield (Tile(of_block(GPU.block_rows), "block"), Tile(single, "warp")), threads
         yield (Tile(single, "block"),), threads

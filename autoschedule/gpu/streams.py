@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged, layout_over
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.gpu.model import Lanes
-
-UNROLLED = 16  # points of a reduction that are written out
-SQUARE = 16  # threads along a row of a block that is about as high as wide
-BLOCKS_OF_A_CORE = (1, 2, 4, 8)  # that share reductions
 
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
@@ -58,8 +55,8 @@ def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
         vectors += [(r, lanes)] if 1 < lanes <= nest.extents[r] else []
     for vector in vectors:
         for second in seconds(nest, x, device):
-            for threads in (128, 256, 512):
-                for row in (threads, SQUARE) if slow(device) and second[0] else (threads,):
+            for threads in GPU.block_threads:
+                for row in (threads, GPU.square) if slow(device) and second[0] else (threads,):
                     if threads <= device.profile.max_block_threads:
                         yield _alone(nest, fusions, x, vector, second, (threads, row))
 
@@ -112,7 +109,7 @@ def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, 
     step = {a.name: lanes if a.name == axis else 1 for a in reduced}
     short, count = 0, 1
     for a in reversed(reduced):
-        if count * a.extent > UNROLLED * step[a.name]:
+        if count * a.extent > GPU.unrolled * step[a.name]:
             break
         count *= -(-a.extent // step[a.name])
         short += 1
@@ -137,11 +134,11 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     wide = [a for a in nest.spatial if a.extent > 1]
     rows = math.prod(a.extent for a in wide)
     for lanes in sorted({1, min(widest_of_reads(nest, r, device), 4)}):
-        for parts in sorted({1, *(-(-device.cores * each // rows) for each in BLOCKS_OF_A_CORE)}):
+        for parts in sorted({1, *(-(-device.cores * each // rows) for each in GPU.sharing_blocks)}):
             if parts > 1 and longest.extent // parts < 1024:
                 continue
             shared = () if parts == 1 else ((r, -(-longest.extent // parts // (lanes * 256)) * lanes * 256),)
-            for threads in (device.warp, 2 * device.warp, 128, 256, 512):
+            for threads in (device.warp, 2 * device.warp, *GPU.block_threads):
                 if threads > device.profile.max_block_threads or threads * lanes > 2 * longest.extent:
                     continue
                 block = tuple((a.name, 1) for a in wide) + shared

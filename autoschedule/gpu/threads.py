@@ -7,11 +7,11 @@ import math
 
 from tilelang.autoschedule.common.loop_summary import WALK, Loop, Loops
 from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.instructions.instruction import Instruction, use
 from tilelang.profiles.profile import Profile
 
 BLOCK_LEVELS = ("kernel", "cluster", "block")
-OVERHEAD_REGISTERS = 24  # addresses, counters
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,4 +165,4 @@ def registers(loops: Loops, threads: Threads) -> int:
     for p in loops.places:
         if p.memory == "shared" and p.ahead and p.instruction is None:
             found += p.box_bytes / 4 / threads.count
-    return int(found) + OVERHEAD_REGISTERS
+    return int(found) + GPU.overhead_registers

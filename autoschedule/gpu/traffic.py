@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Tile, _value
 from tilelang.autoschedule.gpu import bank_conflicts
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.threads import Threads, described
 from tilelang.instructions.instruction import ONE_LANE, Instruction, use
 
@@ -51,7 +52,7 @@ def fragment(loops: Loops, access: Access, place: Placed | None, threads: Thread
         return bytes_read / _bytes_of_a_move(access, held[-1] if held else None, vector), float(bytes_read)
     loads = math.ceil(elements / vector) * times
     cast = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
-    extra = 4.0 if access.padded and place is None else 1.0 if place is None else 0.0
+    extra = GPU.address[access.padded] if place is None else 0.0
     per_load = _phase_bytes(loops, access, place, threads, vector, device)
     warps = -(-threads.count // device.warp)
     return (loads * (1.0 + extra) + cast) * threads.units, loads * per_load * warps * (threads.units / threads.count)
@@ -118,8 +119,8 @@ def staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tup
         return 0.0, float(place.box_bytes * times)
     if place.instruction is not None:
         return place.box_bytes / _bytes_of_a_move(place.access, place, vector) * times, float(place.box_bytes * times)
-    address = 8.0 if place.access.padded or any(any(True for _ in i.children()) for i in place.access.indices) else 2.0
-    return (2.0 + address) * elements / vector * times, float(place.box_bytes * times)
+    address = GPU.copy_address[place.access.padded or any(any(True for _ in i.children()) for i in place.access.indices)]
+    return (GPU.copied + address) * elements / vector * times, float(place.box_bytes * times)
 
 
 def global_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:

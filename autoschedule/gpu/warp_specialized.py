@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits
-from tilelang.autoschedule.gpu.threads import OVERHEAD_REGISTERS
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged
 from tilelang.core.expr import Axis, Var
 from tilelang.core.layout import Layout
@@ -25,22 +25,12 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.gpu.model import Lanes
 
 PRODUCER, CONSUMER = "producer", "consumer"
-CONSUMERS = (2, 1)  # teams that compute
-ROUNDS = (1, 2)  # instructions of a team along its rows
-COLUMNS = (
-    2  # widths of the instruction that are tried beside those of whole swizzles: what leaves least of the result's columns empty
-)
-LOADING_REGISTERS = 40  # of a thread that only copies: addresses, coordinates, phases
-WIDEST_SWIZZLE = 128  # bytes
-BARRIER_BYTES = 1024  # what is left of shared memory for the barriers of a ring
-MOST_STAGES = 8
-SPLITS = (1, 2, 4, 8, 16)
 
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     """Every tile of this family."""
     found = _least_empty(nest, list(fits(nest, device, "shared")))
-    for fit, consumers, rounds, parts in itertools.product(found, CONSUMERS, ROUNDS, SPLITS):
+    for fit, consumers, rounds, parts in itertools.product(found, GPU.consumers, GPU.team_rounds, GPU.team_parts):
         tile = _tile(nest, fusions, device, fit, consumers, rounds, parts)
         if tile is not None:
             yield tile
@@ -56,8 +46,9 @@ def _least_empty(nest: Nest, found: list[Fit]) -> list[Fit]:
         whole = nest.extents[fit.axes[1]]
         return round(-(-whole // columns(fit)) * columns(fit) / whole, 1), -columns(fit)
 
-    whole = [f for f in found if columns(f) * nest.writes[0].element_bytes % WIDEST_SWIZZLE == 0]
-    return [*whole, *(f for f in sorted(found, key=empty)[: len(whole) + COLUMNS] if f not in whole)][: len(whole) + COLUMNS]
+    whole = [f for f in found if columns(f) * nest.writes[0].element_bytes % GPU.widest_swizzle == 0]
+    most = len(whole) + GPU.other_columns
+    return [*whole, *(f for f in sorted(found, key=empty)[:most] if f not in whole)][:most]
 
 
 def _tile(
@@ -83,7 +74,7 @@ def _tile(
         return None
     stop = _stop(nest, device, block, n) if parts == 1 else None
     held = sum(block.get(a, 1) * r.element_bytes * length for _, r in (fit.left, fit.right) for a in r.axes if a != k)
-    stages = min(MOST_STAGES, (device.shared_bytes - BARRIER_BYTES - (stop[1] if stop is not None else 0)) // held)
+    stages = min(GPU.most_stages, (device.shared_bytes - GPU.barrier_bytes - (stop[1] if stop is not None else 0)) // held)
     loads = [_load(device, access, swizzle, (m if m in access.axes else n, k), stages - 1) for _, access in (fit.left, fit.right)]
     if stages < 2 or loads[0] is None or loads[1] is None:
         return None
@@ -105,7 +96,7 @@ def _tile(
 
 def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
     """The teams of a block, with the registers of their threads where an even share is too small; None where no share is enough."""
-    profile, wanted = device.profile, sums + OVERHEAD_REGISTERS
+    profile, wanted = device.profile, sums + GPU.overhead_registers
     threads = (consumers + 1) * made.lanes
     if threads > profile.max_block_threads:
         return None
@@ -116,7 +107,7 @@ def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> t
         return None
     least, most, step = profile.role_registers
     even = even // step * step
-    loading = max(least, LOADING_REGISTERS // step * step)
+    loading = max(least, GPU.loading_registers // step * step)
     each = min(most, profile.registers_per_thread // step * step, (even + (even - loading) // consumers) // step * step)
     if wanted > each:
         return None
@@ -168,7 +159,7 @@ def _stop(nest: Nest, device: Lanes, block: dict[str, int], n: str) -> tuple[tup
     (write,) = nest.writes[:1]
     if len(nest.writes) > 1 or not _plain(write, tuple(block)):
         return None
-    for swizzle_bytes in (WIDEST_SWIZZLE, 64, 32):
+    for swizzle_bytes in (GPU.widest_swizzle, 64, 32):
         width, layout = swizzle_bytes // write.element_bytes, Layout(swizzle_bytes=swizzle_bytes)
         mover = box_move(device, write, layout, ("shared", "global"))
         if block[n] % width == 0 and mover is not None:

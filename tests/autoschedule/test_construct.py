@@ -1,5 +1,6 @@
 """Constructed schedules: accepted, within the device, right; what they are made of follows from the computation alone."""
 
+import dataclasses
 import itertools
 import math
 import re
@@ -17,6 +18,7 @@ from tilelang.autoschedule.common.cost import estimate_loops
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu import model
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.construct import best_first, construct, of_cores, ranked
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.growth import fused, rounds_of, seeds
@@ -321,7 +323,7 @@ def test_seeds_that_work_far_longer_than_the_best_takes_are_not_searched_from(mo
     root, device = nest_of(plan(computation, set())[-1]), cores_of(POCL)
     assert len(list(fused(root))) == 2  # with windows fused, operands are copied element by element
     some = list(of_cores(root, device))
-    monkeypatch.setattr("tilelang.autoschedule.cpu.construct.HOPELESS", math.inf)
+    monkeypatch.setattr("tilelang.autoschedule.cpu.construct.CPU", dataclasses.replace(CPU, hopeless=math.inf))
     every = list(of_cores(root, device))
     assert len(some) < len(every) and some[0].steps == every[0].steps
 

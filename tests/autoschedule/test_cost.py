@@ -14,11 +14,12 @@ from tilelang.autoschedule.common.cost import Estimate, estimate_schedule
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
+from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.construct import construct
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
-from tilelang.autoschedule.cpu.model import MANY_BLOCKS, _ended, ended, exposed, leaf_cycles
+from tilelang.autoschedule.cpu.model import _ended, ended, exposed, leaf_cycles
 from tilelang.profiles.profile import Curve, Profile
 from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, recipes
@@ -160,7 +161,7 @@ def test_a_core_that_is_done_takes_of_anothers_share() -> None:
 def test_the_last_block_ends_as_when_each_core_looks_at_all_shares(sizes: list[tuple[int, int]], cores: int) -> None:
     starts = [[(i, min(size, extent - i)) for i in range(0, extent, size)] for extent, size in sizes]
     points = [math.prod(n for _, n in block) for block in itertools.product(*starts)]
-    assume(len(points) <= MANY_BLOCKS * cores)
+    assume(len(points) <= CPU.many_blocks * cores)
     shares = [points[len(points) * c // cores : len(points) * (c + 1) // cores] for c in range(cores)]
     clocks = [0] * cores
     while any(shares):
