@@ -106,6 +106,9 @@ CORRECT = {
     "registers for what is read where another tensor says": "axis m: 4 axis n: 17 input T: uint32[a: 17] in 0 .. 15"
     " input B: float32[b: 3, c: 15] output C[m, n] = pad(B[m - 1, T[n]], 0.0) | units block = 4 thread; tile n=1 m=8 -> block;"
     " load B in register; split n=1; tile n=16 -> thread",
+    "a stage that could be one more state, where blocks have parts of the other": "input X: float32[i: 16, k: 8]"
+    " input Z: float32[i: 16, k: 8] S[i] = sum[k] X[i, k] T[i] = sum[k] Z[i, k] output Y[i] = S[i] * T[i]"
+    " | tile i=16 k=4 -> block; compute T in shared",
     "a state of the output that a stage needs whole": "axis m: 4 axis k: 3 input B: float32[b: 3, m: 4] E[m] = min[k] B[k, m]"
     " G[m, k] = E[k] + 1.0 output C[m] = E[m] + pad(G[m, m], 0.0) | tile m=4 -> block; compute G in register",
 }

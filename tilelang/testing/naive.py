@@ -75,6 +75,8 @@ def read(
         group = {t.name for t in together_with(computation.tensor(name))}
         kept = () if apart and not staged else here | early
         left |= made(computation, group, kept, None if staged else places) - group - here
+    if apart:  # a stage that would be one more of the states is whole: blocks make parts of theirs
+        left |= {t.name for t in states_of(main, early)} - {t.name for t in states_of(main, here | early)}
     world = World(computation, values, levels, made(computation, early | left))
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before, done = [], set[str]()
