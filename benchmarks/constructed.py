@@ -21,7 +21,7 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.harness import record, recorded, table
 from benchmarks.machine import revision
-from tilelang.autoschedule.cpu.construct import Candidate, construct
+from tilelang.autoschedule.common.construct import Candidate, construct
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower

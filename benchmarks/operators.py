@@ -36,8 +36,8 @@ from benchmarks.operators_hand import by_hand
 from benchmarks.operators_ours import Call, called, candidates, compare, estimated, launched, limits
 from benchmarks.operators_peers import Array, Arrays
 from benchmarks.operators_results import Row
+from tilelang.autoschedule.common.construct import Candidate
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.construct import Candidate
 
 RESULTS = ROOT / "benchmarks" / "results" / "operators.jsonl"
 SELECTED = ("M0", "M1", "M4", "C0", "C5", "C9", "C16", "C17", "C23", "C30", "C35", "D0", "D5", "D6", "P0", "P2", "P6", "R0", "R2",

@@ -16,8 +16,9 @@ from benchmarks.harness import HostBench, aligned_array, launcher
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.common.complete import candidates as construction
+from tilelang.autoschedule.common.construct import Candidate
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.construct import Candidate, of_cores
+from tilelang.autoschedule.cpu.construct import of_cores
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import as_computation

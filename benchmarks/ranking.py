@@ -29,7 +29,8 @@ import tilelang as tl
 from benchmarks.harness import launcher as launched
 from benchmarks.harness import record, table
 from benchmarks.ranking_schedules import OPERATORS
-from tilelang.autoschedule.common.cost import Estimate, estimate_schedule
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.errors import TileLangError
 from tilelang.profiles.profile import Profile
 from tilelang.semantics.reference import random_arrays

@@ -31,7 +31,7 @@ from benchmarks.operators_cases import Operator
 from benchmarks.operators_ours import Call, candidates, launched
 from benchmarks.operators_peers import random_arrays
 from benchmarks.ranking import Ranking, cells, mean, rank
-from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.errors import TileLangError
 
 RESULTS = Path(__file__).parent / "results" / "ranking_candidates.jsonl"

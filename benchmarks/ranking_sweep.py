@@ -27,10 +27,11 @@ from benchmarks.harness import record, table
 from benchmarks.operators_cases import Operator
 from benchmarks.operators_ours import candidates
 from benchmarks.ranking_candidates import Times, read, text_of, timed
+from tilelang.autoschedule.common.axes import Fusions, fused, in_parts
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.autoschedule.cpu.device import Cores, cores_of
-from tilelang.autoschedule.cpu.growth import form, fused, in_parts, needed, vectors
-from tilelang.autoschedule.cpu.tile import Fusions, RTile, shared_bytes, steps
+from tilelang.autoschedule.cpu.growth import form, needed, vectors
+from tilelang.autoschedule.cpu.tile import RTile, shared_bytes, steps
 from tilelang.computations.computation import as_computation
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.task import plan

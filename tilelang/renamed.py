@@ -74,15 +74,15 @@ _MOVED = {
     ),
     ("autoschedule", "autoschedule.common"): (
         "cost loops:loop_summary nest:task_accesses limits units:matrix_units roofline:lower_bound "
-        "stages:separate_kernels tails:continuations notes:search_notes fill:complete holes bodies"
+        "construct stages:row_fusion tails:continuations notes:search_notes fill:complete holes lanes_threads:threads"
     ),
     ("autoschedule", "autoschedule.cpu"): (
-        "cores:device cost_cores:model cost_moves:move_cost construct rtile:tile growth capacity:tile_size_selection "
+        "cores:device cost_cores:model cost_moves:move_cost bodies rtile:tile growth capacity:tile_size_selection "
         "traffic:cache_traffic waiting:memory_stalls words:dot_product_words"
     ),
     ("autoschedule", "autoschedule.gpu"): (
         "lanes:construct lanes_banks:bank_conflicts lanes_growth:growth lanes_roles:warp_specialized "
-        "lanes_stages:row_fusion lanes_staging:staging lanes_streams:streams lanes_threads:threads lanes_tile:tile "
+        "lanes_stages:row_fusion lanes_staging:staging lanes_streams:streams lanes_tile:tile "
         "lanes_traffic:traffic lanes_units:matrix_tiles cost_lanes:model"
     ),
     ("autoschedule", "autoschedule.tune"): (

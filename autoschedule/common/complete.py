@@ -12,16 +12,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 
 from tilelang.autoschedule.common import holes
+from tilelang.autoschedule.common.axes import in_parts
+from tilelang.autoschedule.common.construct import Candidate, construct, ranked
 from tilelang.autoschedule.common.continuations import tails
-from tilelang.autoschedule.common.cost import estimate_loops
 from tilelang.autoschedule.common.holes import COUNT, LANES, MOVE, SIZE, STEPS, Slot, Value
 from tilelang.autoschedule.common.limits import fills_units, limits
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of
 from tilelang.autoschedule.common.lower_bound import has_empty_axis
 from tilelang.autoschedule.common.search_notes import notes
-from tilelang.autoschedule.cpu.construct import Candidate, construct, ranked
-from tilelang.autoschedule.cpu.growth import in_parts
-from tilelang.autoschedule.gpu.threads import BLOCK_LEVELS
+from tilelang.autoschedule.common.threads import BLOCK_LEVELS
+from tilelang.autoschedule.models import model_of
 from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
@@ -72,8 +72,9 @@ def search(given: Schedule | Computation, profile: Profile, pruning: Pruning | N
     """Schedules for what is given: a computation, or a schedule with holes. pruning: which rules are off."""
     pruning = pruning or Pruning()
     if isinstance(given, Schedule):
-        return Search(tuple(fill(given, profile, pruning)), pruning, notes(given.computation, profile))
-    return Search(tuple(c.schedule for c in candidates(given, profile, pruning)[:KEPT]), pruning, notes(given, profile))
+        return Search(tuple(fill(given, profile, pruning)), pruning, notes(given.computation, profile, model_of(profile)))
+    found = tuple(c.schedule for c in candidates(given, profile, pruning)[:KEPT])
+    return Search(found, pruning, notes(given, profile, model_of(profile)))
 
 
 def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -> list[Schedule]:
@@ -93,7 +94,7 @@ class _Filling:
 
     def __init__(self, schedule: Schedule, profile: Profile, pruning: Pruning) -> None:
         self.computation, self.steps, self.profile = schedule.computation, schedule.steps, profile
-        self.pruning = pruning
+        self.pruning, self.model = pruning, model_of(profile, pruning)
         self.lanes = max(profile.vector_lanes(dt.float32))
         self.slots = holes.slots(self.computation, self.steps, profile)
         self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
@@ -227,7 +228,7 @@ class _Filling:
         if any(self.pruning.drops(rule, broken) for one in loops for rule, broken in limits(one, self.profile)):
             return math.inf
         self.pruning.keeps()
-        return estimate_loops(loops, self.profile).seconds
+        return self.model.estimate(loops).seconds
 
     # ------------------------------------------------------------ what may stand in a hole
 
@@ -245,7 +246,7 @@ class _Filling:
 
     def _found(self, slot: Slot, above: Schedule) -> list[Value]:
         if slot.kind == STEPS and not slot.of:
-            return list(tails(above, slot.after, self.profile, self.pruning, self._constructed))
+            return list(tails(above, slot.after, self.profile, self.model, self._constructed))
         loops = loops_of(above, self.profile)[-1]
         left = _extents(loops, slot)
         if slot.kind in (MOVE, STEPS):
@@ -323,6 +324,3 @@ def sizes(extent: int, granule: int = 1) -> list[int]:
         return every
     step = (len(every) - 1) / (MOST_SIZES - 1)
     return [every[round(k * step)] for k in range(MOST_SIZES)]
-
-
-# ---------------------------------------------------------------- what a device can hold

@@ -65,7 +65,6 @@ class Constants:
     # and 760 other computations worked for 1.08 times that estimate at most.
     hopeless: float = 1.25
     better: float = 0.999  # of an estimate counts as better than it; less may be rounding
-    kept_of_several: int = 16  # candidates where the task is the last of several. Chosen
 
 
 CPU = Constants()

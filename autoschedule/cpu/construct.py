@@ -13,86 +13,19 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from tilelang.autoschedule.common.cost import Estimate, device_of, estimate_loops
-from tilelang.autoschedule.common.loop_summary import loops_of, read_steps
-from tilelang.autoschedule.common.lower_bound import bound
-from tilelang.autoschedule.common.separate_kernels import Made, apart, by_rows
-from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.common.axes import fused, in_parts
+from tilelang.autoschedule.common.device_model import Made
+from tilelang.autoschedule.common.loop_summary import read_steps
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
-from tilelang.autoschedule.cpu.growth import form, fused, in_parts, nearest_bytes, needed, passes, reused, rounds_of, seeds
+from tilelang.autoschedule.cpu.growth import form, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.cpu.model import Counted, estimate
 from tilelang.autoschedule.cpu.tile import RTile, fetchable, scattered, shared_bytes, stays, steps
-from tilelang.autoschedule.gpu.construct import of_lanes
-from tilelang.autoschedule.gpu.model import Lanes
-from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
-from tilelang.autoschedule.tune.prune import Pruning
-from tilelang.computations.computation import Computation
-from tilelang.computations.inlining import kept_in_memory
-from tilelang.core.lazy import cached_property
-from tilelang.profiles.profile import Profile
-from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
-from tilelang.schedules.task import Task, plan
-
-KEPT = 64  # candidates that are handed on
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Candidate:
-    """A schedule and the time that the model gives it."""
-
-    computation: Computation
-    steps: tuple[Step, ...]
-    estimate: Estimate
-
-    @cached_property
-    def schedule(self) -> Schedule:
-        return Schedule(self.computation, self.steps)
-
-
-def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
-    """Candidates for a computation on a device, the best first; at least one. pruning: what drops some."""
-    return list(itertools.islice(ranked(computation, profile, pruning), KEPT))
-
-
-def ranked(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
-    """The same one after another, for who needs a few: the more are taken, the longer it takes."""
-    device, least = device_of(profile, pruning), bound(computation, profile)
-    *earlier, last = plan(computation, set(), kept_in_memory(computation))
-    if not earlier:
-        return (Candidate(computation, m.steps, m.estimate.above(least)) for m in of_task(last, device))
-    return iter(
-        _of_several(computation, profile, earlier, list(itertools.islice(of_task(last, device), CPU.kept_of_several)), device)
-    )
-
-
-def _of_several(
-    computation: Computation, profile: Profile, earlier: list[Task], made: list[Made], device: Cores | Lanes
-) -> list[Candidate]:
-    """Candidates where tasks come before the last one, for which steps are made."""
-    last, least = plan(computation, set(), kept_in_memory(computation))[-1], bound(computation, profile)
-    said = not any(t in computation.outputs for task in earlier for t in task.outputs)  # no step says how another output is made
-    every = apart([(task, next(of_task(task, device))) for task in earlier], made) if said else [m.steps for m in made]
-    before = [k for loops in loops_of(Schedule(computation, every[0]), profile) for k in loops.kernels()][:-1]
-    kernels = [(*before, read_steps(nest_of(last), m.steps)) for m in made]
-    if said:
-        rows = by_rows(computation, device) if isinstance(device, Cores) else rows_by_lanes(computation, device)
-        every += rows
-        kernels += [loops_of(Schedule(computation, steps), profile) for steps in rows]
-    found = [Candidate(computation, s, estimate_loops(k, profile).above(least)) for s, k in zip(every, kernels, strict=True)]
-    return sorted(found, key=lambda c: c.estimate.seconds)
-
-
-def of_task(task: Task, device: Cores | Lanes) -> Iterator[Made]:
-    """Steps for a task, the best first."""
-    root = nest_of(task)
-    if root.points == 0:
-        return iter([Made((), Estimate.of(()))])
-    return of_cores(root, device) if isinstance(device, Cores) else iter(of_lanes(root, device))
 
 
 def of_cores(root: Nest, device: Cores) -> Iterator[Made]:

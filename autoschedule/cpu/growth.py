@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.axes import Fusions, in_parts
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
@@ -20,7 +21,6 @@ from tilelang.autoschedule.cpu.model import leaf_cycles, result_cycles
 from tilelang.autoschedule.cpu.tile import (
     BOX,
     PANELS,
-    Fusions,
     RTile,
     boxed,
     by_points,
@@ -32,58 +32,6 @@ from tilelang.autoschedule.cpu.tile import (
     walked,
 )
 from tilelang.autoschedule.cpu.tile_size_selection import sized
-
-# ---------------------------------------------------------------- fused axes
-
-
-def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
-    """The nest with every fusion that costs nothing; and, where windows are left, with all neighbours of one kind fused."""
-    free, made = _fuse_all(nest, free_only=True)
-    yield free, made
-    every, whole = _fuse_all(nest, free_only=False)
-    if _walks(whole) < _walks(made):
-        yield every, whole
-
-
-def _walks(nest: Nest) -> int:
-    return sum(a.extent > 1 for a in nest.axes)
-
-
-def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
-    fusions: list[tuple[str, tuple[str, ...]]] = []
-    taken = set(nest.extents)
-    for kind in (False, True):
-        group: list[str] = []
-        for axis in [*(a for a in nest.axes if a.reduction == kind), None]:
-            if axis is not None and (not group or _may_fuse(nest, group[-1], axis.name, free_only)):
-                group.append(axis.name)
-                continue
-            if len(group) > 1:
-                name = "_".join(group)
-                while name in taken:
-                    name += "_"
-                taken.add(name)
-                fusions.append((name, tuple(group)))
-            group = [axis.name] if axis is not None else []
-    for name, parts in fusions:
-        nest = nest.fuse(name, parts)
-    return tuple(fusions), nest
-
-
-def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
-    """Whether two neighbours can be one axis; free: in every access its steps go on where the inner one ends."""
-    extent = nest.axis(inner).extent
-    if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
-        return False
-    accesses = nest.accesses if free_only else nest.writes if not nest.axis(inner).reduction else ()
-    for a in accesses:
-        first, second = a.stride(outer), a.stride(inner)
-        if first is None or second is None or first != second * extent or a.regular(inner, extent) < extent:
-            return False
-        if a.padded and second:
-            return False
-    return True
-
 
 # ---------------------------------------------------------------- vectors
 
@@ -400,12 +348,3 @@ def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> 
         block[a.name] = in_parts(a.extent, parts, piece[a.name])
         made *= -(-a.extent // block[a.name])
     return block
-
-
-def in_parts(extent: int, parts: int, piece: int) -> int:
-    """The extent of one of so many equal parts, in whole pieces.
-
-    >>> in_parts(1000, 3, 48)
-    336
-    """
-    return math.ceil(math.ceil(extent / parts) / piece) * piece

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tilelang.autoschedule.common.bodies import stage_share, stages_inside
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Follow, Traffic, touched_bytes
 from tilelang.autoschedule.cpu.device import Cores, divided
 

@@ -14,7 +14,10 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.bodies import (
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.cpu.bodies import (
     Body,
     body_depth,
     body_of,
@@ -24,9 +27,6 @@ from tilelang.autoschedule.common.bodies import (
     stage_share,
     stages_inside,
 )
-from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share, staged_places
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores, divided

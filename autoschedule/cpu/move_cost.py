@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tilelang.autoschedule.common.bodies import passes
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
+from tilelang.autoschedule.cpu.bodies import passes
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.core.expr import Binary, Const, Expr, Var
 from tilelang.core.layout import variable_names

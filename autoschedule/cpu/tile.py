@@ -11,6 +11,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
+from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.expr import INDEX, Axis, Expr, Var
@@ -19,7 +20,6 @@ from tilelang.core.lazy import cached_property
 from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 
-Fusions = tuple[tuple[str, tuple[str, ...]], ...]
 PANELS, BOX = "panels", "box"
 
 

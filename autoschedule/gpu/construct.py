@@ -12,18 +12,18 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.axes import Fusions, fused
+from tilelang.autoschedule.common.device_model import Made
 from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.common.loop_summary import read_steps
-from tilelang.autoschedule.common.separate_kernels import Made
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.autoschedule.cpu.growth import fused
-from tilelang.autoschedule.cpu.tile import Fusions
+from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu import matrix_tiles, streams, warp_specialized
 from tilelang.autoschedule.gpu.constants import GPU
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.growth import Growth, grow
-from tilelang.autoschedule.gpu.model import Lanes, estimate, full_grid, resident_blocks
+from tilelang.autoschedule.gpu.model import estimate, full_grid, resident_blocks
 from tilelang.autoschedule.gpu.staging import stage, vector_lanes
-from tilelang.autoschedule.gpu.threads import threads_of
 from tilelang.autoschedule.gpu.tile import LaneTile, WarpShape, panels, steps
 from tilelang.schedules.steps import Fuse, Step, Vectorize
 

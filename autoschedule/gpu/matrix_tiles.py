@@ -12,13 +12,13 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.matrix_units import usable
 from tilelang.autoschedule.common.task_accesses import Access, Nest
-from tilelang.autoschedule.cpu.tile import Fusions
 from tilelang.autoschedule.gpu.bank_conflicts import coordinates, phases, places_at
 from tilelang.autoschedule.gpu.constants import GPU
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged, buffer_dimensions
 from tilelang.core.dtype import DType
@@ -28,9 +28,6 @@ from tilelang.instructions.fragment import Fragment
 from tilelang.instructions.instruction import Instruction, known
 from tilelang.instructions.operand import Operand
 from tilelang.schedules.steps import Place, Step, Tile, Vectorize
-
-if TYPE_CHECKING:
-    from tilelang.autoschedule.gpu.model import Lanes
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -9,56 +9,54 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.common.separate_kernels import Steps, common_axes, on_chip
-from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.common.row_fusion import rows_of
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.model import Lanes, full_grid
+from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.model import full_grid
 from tilelang.autoschedule.gpu.staging import vector_lanes
-from tilelang.autoschedule.gpu.threads import threads_of
-from tilelang.computations.computation import Computation, Tensor
-from tilelang.core.expr import Call
+from tilelang.computations.computation import Computation
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Split, Tile, Vectorize
-from tilelang.schedules.task import plan, task_of
 
 
 def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
     """All tasks in one kernel, rows shared by warps and blocks; none where the stages have no rows in common, or long ones."""
-    placed = _placed(computation)
-    names = {t.name for t in placed}
-    order = [t for t in placed if t.member == 0]
-    stages = {t.name: nest_of(task_of(t, lambda r: r.name in names)) for t in order}
-    last = nest_of(plan(computation, names)[-1])
-    nests = [*stages.values(), last]
-    rows = common_axes(placed, nests)
+    fused = rows_of(computation, keeps_few=True)
+    if fused is None:
+        return []
+    rows, last, nests = fused.axes, fused.last, fused.nests
     columns = [_column(nest, rows) for nest in nests]
-    if not rows or last.points == 0 or last.reduced or columns[-1] is None or "" in columns:
+    if last.reduced or columns[-1] is None or "" in columns:
         return []
     extents = {nest.extents[c] for nest, c in zip(nests, columns, strict=True) if c is not None}
     if len(extents) > 1:
         return []
     lanes = min(_lanes(nest, c, device) for nest, c in zip(nests, columns, strict=True) if c is not None)
     loaded = _loaded(computation, list(zip(nests, columns, strict=True)))
-    kept = len(loaded) + sum(any(a.name not in rows and a.extent > 1 for a in stages[t.name].spatial) for t in order)
+    kept = len(loaded) + sum(any(a.name not in rows and a.extent > 1 for a in stage.spatial) for stage in fused.stages)
     found = []
     for head, threads in _shapes(last, rows, device, extents.pop(), lanes):
         held = kept * -(-last.extents[columns[-1]] // (threads * lanes)) * lanes
         if device.pruning.drops("registers", held > GPU.held):
             continue
-        steps = list(head)
-        for name, dimension in loaded.items():
-            steps.append(Place("load", name, "register", steps=(Vectorize(dimension, lanes),) if lanes > 1 else None))
-        for t, column in zip(order, columns, strict=False):
-            spread = (Tile(((column, lanes),), "thread"),) if column is not None and threads > 1 else None
-            steps.append(Place("compute", t.name, "register", steps=spread))
+        loads = [Place("load", name, "register", steps=_vector(dimension, lanes) or None) for name, dimension in loaded.items()]
+        spread = [(Tile(((c, lanes),), "thread"),) if c is not None and threads > 1 else None for c in columns[:-1]]
         ways = Tile(((columns[-1], lanes),), "thread", threads) if threads > 1 else Split(((columns[-1], lanes),), unroll=True)
-        made = _within(computation, (*steps, ways, *((Vectorize(columns[-1], lanes),) if lanes > 1 else ())), device)
+        stages = [("register", how) for how in spread]
+        made = _within(computation, fused.steps((*head, *loads), stages, (ways, *_vector(columns[-1], lanes))), device)
         if made is not None:
             device.pruning.keeps()
             found.append(made)
     return found
+
+
+def _vector(axis: str, lanes: int) -> Steps:
+    return (Vectorize(axis, lanes),) if lanes > 1 else ()
 
 
 def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | None:
@@ -72,18 +70,6 @@ def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | No
         assert isinstance(head, Tile)
         return (dataclasses.replace(head, count=blocks), *rest) if blocks else None
     return steps
-
-
-def _placed(computation: Computation) -> list[Tensor]:
-    """What a kernel of all tasks keeps: as elsewhere, and pointwise values with a function that have fewer axes than their readers."""
-    kept = {t.name for t in on_chip(computation)}
-    for definition in computation.definitions:
-        dear = definition.reduction is None and any(isinstance(e, Call) for v in definition.values for e in v.walk())
-        for t in definition.tensors if dear else ():
-            readers = [d for d in computation.definitions if t in d.reads]
-            if t not in computation.outputs and any(len(d.axes) > len(definition.axes) for d in readers):
-                kept.add(t.name)
-    return [t for d in computation.definitions for t in d.tensors if t.name in kept]
 
 
 def _column(nest: Nest, rows: list[str]) -> str | None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.gpu.bank_conflicts import Spread, layout_phases
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.tile import Staged, WarpShape, buffer_dimensions, layout_over
-
-if TYPE_CHECKING:
-    from tilelang.autoschedule.gpu.model import Lanes
 
 
 def vector_lanes(access: Access, axis: str, device: Lanes) -> int:

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.autoschedule.cpu.tile import Fusions
 from tilelang.autoschedule.gpu.constants import GPU
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged, layout_over
-
-if TYPE_CHECKING:
-    from tilelang.autoschedule.gpu.model import Lanes
 
 
 def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:

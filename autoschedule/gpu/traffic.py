@@ -5,17 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Tile, _value
+from tilelang.autoschedule.common.threads import Threads, described
 from tilelang.autoschedule.gpu import bank_conflicts
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.threads import Threads, described
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.instructions.instruction import ONE_LANE, Instruction, use
-
-if TYPE_CHECKING:
-    from tilelang.autoschedule.gpu.model import Lanes
 
 
 def staged(loops: Loops, access: Access) -> Placed | None:

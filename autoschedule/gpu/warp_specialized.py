@@ -9,20 +9,17 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Access, Nest
-from tilelang.autoschedule.cpu.tile import Fusions
 from tilelang.autoschedule.gpu.constants import GPU
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged
 from tilelang.core.expr import Axis, Var
 from tilelang.core.layout import Layout
 from tilelang.instructions.instruction import ONE_LANE, Instruction, known
 from tilelang.schedules.steps import Do, Place, Split, Step, Team
-
-if TYPE_CHECKING:
-    from tilelang.autoschedule.gpu.model import Lanes
 
 PRODUCER, CONSUMER = "producer", "consumer"
 

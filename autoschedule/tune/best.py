@@ -15,8 +15,8 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from tilelang.autoschedule.common.cost import estimate_schedule
 from tilelang.autoschedule.common.lower_bound import bound
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.autoschedule.tune.database import Database, Entry, Key, Recalled, now
 from tilelang.autoschedule.tune.measure import LIMIT_S, Measured, Progress, measure
 from tilelang.autoschedule.tune.programs import OnDevice, compiler_of

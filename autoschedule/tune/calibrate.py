@@ -12,8 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tilelang.autoschedule.common.cost import SCALES, estimate_loops
+from tilelang.autoschedule.common.cost import SCALES
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of
+from tilelang.autoschedule.models import estimate_loops
 
 if TYPE_CHECKING:
     import numpy as np

@@ -17,7 +17,7 @@ from hypothesis import given
 
 from tests.autoschedule.test_fill import is_filling, punched
 from tilelang import testing
-from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.lowering import ir

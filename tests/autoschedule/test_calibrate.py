@@ -5,8 +5,9 @@ import math
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.common.cost import SCALES, estimate_schedule
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.common.cost import SCALES
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.autoschedule.tune.calibrate import calibrate, with_scales
 
 POCL = tl.load_profile("sapphire_rapids")

@@ -14,17 +14,19 @@ from hypothesis import strategies as st
 import tilelang as tl
 from benchmarks.ranking_schedules import SOFTMAX
 from tilelang import autoschedule
-from tilelang.autoschedule.common.cost import estimate_loops
+from tilelang.autoschedule.common.axes import fused
+from tilelang.autoschedule.common.construct import construct, ranked
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu import model
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.construct import best_first, construct, of_cores, ranked
+from tilelang.autoschedule.cpu.construct import best_first, of_cores
 from tilelang.autoschedule.cpu.device import cores_of
-from tilelang.autoschedule.cpu.growth import fused, rounds_of, seeds
+from tilelang.autoschedule.cpu.growth import rounds_of, seeds
 from tilelang.autoschedule.cpu.memory_stalls import waiting
 from tilelang.autoschedule.cpu.model import STEPS, Counted
 from tilelang.autoschedule.cpu.tile import shared_bytes, steps
+from tilelang.autoschedule.models import estimate_loops
 from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.errors import Refusal
 from tilelang.schedules.schedule import Schedule

@@ -9,17 +9,18 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.autoschedule.common.bodies import body_depth, piece_depth, stage_share
-from tilelang.autoschedule.common.cost import Estimate, estimate_schedule
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
+from tilelang.autoschedule.cpu.bodies import body_depth, piece_depth, stage_share
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.construct import construct
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.model import _ended, ended, exposed, leaf_cycles
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.profiles.profile import Curve, Profile
 from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, recipes

@@ -15,8 +15,8 @@ from tests.test_examples import NAMES, SIZES
 from tests.test_tile_examples import SMALL, path, small
 from tilelang import testing
 from tilelang.autoschedule.common.complete import fill, search, sizes
-from tilelang.autoschedule.common.cost import estimate_schedule
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower
 from tilelang.schedules.schedule import Schedule

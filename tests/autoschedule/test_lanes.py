@@ -6,16 +6,16 @@ import pytest
 
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
-from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.search_notes import notes
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.bank_conflicts import layout_phases, phases
 from tilelang.autoschedule.gpu.construct import block_front, register_tiles
-from tilelang.autoschedule.gpu.model import Lanes
-from tilelang.autoschedule.gpu.threads import threads_of
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.tile import layout_over
+from tilelang.autoschedule.models import estimate_schedule, model_of
 from tilelang.schedules.task import plan
 from tilelang.testing import arrays, check_schedule, lowered
 
@@ -146,11 +146,15 @@ def test_growth_says_where_no_tile_hides_memory() -> None:
 
 
 def test_a_search_says_where_no_block_hides_memory() -> None:
-    h200, volta = tl.load_profile("h200"), tl.load_profile("volta")
-    (said,) = notes(product(8192, tl.float16), h200)
+    h200, volta, rapids = (tl.load_profile(name) for name in ("h200", "volta", "sapphire_rapids"))
+
+    def told(type: tl.DType, profile: tl.Profile) -> tuple[str, ...]:
+        return notes(product(8192, type), profile, model_of(profile))
+
+    (said,) = told(tl.float16, h200)
     assert said.startswith("C: no blocks that fit are so large that memory takes less time than matrix") and "m=128 n=256" in said
-    assert notes(product(8192, tl.float32), volta) == notes(product(8192, tl.float32), tl.load_profile("sapphire_rapids")) == ()
-    (said,) = notes(product(8192, tl.float16), volta)
+    assert told(tl.float32, volta) == told(tl.float32, rapids) == ()
+    (said,) = told(tl.float16, volta)
     assert "matrix instructions for products of float16" in said
 
 

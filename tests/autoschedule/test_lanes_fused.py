@@ -8,7 +8,7 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.constructed import operator
 from tilelang import testing
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.gpu.tile import panels
 from tilelang.computations.computation import Computation
 from tilelang.lowering import ir

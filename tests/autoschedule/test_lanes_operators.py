@@ -8,7 +8,7 @@ import tilelang as tl
 from benchmarks import gpu_cases
 from benchmarks.constructed import faults, operator
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
 
 DEVICES = [n for n in tl.profiles.files.shipped_profiles() if tl.load_profile(n).lockstep]
 

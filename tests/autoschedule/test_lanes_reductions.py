@@ -3,9 +3,9 @@
 import pytest
 
 import tilelang as tl
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.cpu.construct import construct
-from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.computations.computation import Computation
 from tilelang.testing import arrays, check_schedule
 

@@ -5,12 +5,13 @@ import pytest
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.construct import Candidate, construct
 from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.cpu.construct import Candidate, construct
-from tilelang.autoschedule.gpu.model import Lanes
-from tilelang.autoschedule.gpu.threads import registers, threads_of
+from tilelang.autoschedule.common.threads import threads_of
+from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.model import registers
 from tilelang.autoschedule.gpu.warp_specialized import shared_out
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.instructions.instruction import use
 from tilelang.profiles.profile import Profile

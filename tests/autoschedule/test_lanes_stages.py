@@ -5,10 +5,10 @@ import pytest
 import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
-from tilelang.autoschedule.common.cost import estimate_schedule
-from tilelang.autoschedule.cpu.construct import construct
-from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.schedules.schedule import Schedule
 from tilelang.testing import arrays, check_schedule, lowered

@@ -6,11 +6,11 @@ import pytest
 
 import tilelang as tl
 from benchmarks.gpu_cases import example
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.matrix_tiles import fits, grids, warp_tiles
-from tilelang.autoschedule.gpu.model import Lanes
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.simulator.simulate import run

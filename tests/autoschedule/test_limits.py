@@ -8,7 +8,7 @@ import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
 from tilelang import testing
 from tilelang.autoschedule.common.complete import fill
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
 from tilelang.errors import Refusal

@@ -11,8 +11,8 @@ import pytest
 import tilelang as tl
 from benchmarks import operators_cases
 from tests.autoschedule.test_construct import COMPUTATIONS
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.lower_bound import SPREAD, bandwidth, bound, needs, peak
-from tilelang.autoschedule.cpu.construct import construct
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.core.dtype import DType
 from tilelang.instructions.instruction import Instruction, known

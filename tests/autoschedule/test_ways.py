@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.common.bodies import body_depth, piece_depth
-from tilelang.autoschedule.common.cost import estimate_schedule
+from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
+from tilelang.autoschedule.cpu.bodies import body_depth, piece_depth
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import as_computation
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule

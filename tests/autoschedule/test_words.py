@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.common.cost import estimate_schedule
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place
 from tilelang.semantics.reference import compare, integer_arrays

@@ -9,7 +9,7 @@ import pytest
 
 import tilelang as tl
 from benchmarks.gpu_cases import example
-from tilelang.autoschedule.cpu.construct import construct
+from tilelang.autoschedule.common.construct import construct
 from tilelang.computations.computation import as_computation
 from tilelang.testing import emulation
 

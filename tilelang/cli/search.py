@@ -70,7 +70,7 @@ def described(aim: Target) -> str:
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
     """Candidates with what becomes of them: lowered, and compiled where a compiler is here that reports what they use."""
-    from tilelang.autoschedule.common.cost import estimate_schedule
+    from tilelang.autoschedule.models import estimate_schedule
     from tilelang.autoschedule.tune.programs import program_of, pruned
 
     options = Options.from_environment()

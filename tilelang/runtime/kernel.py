@@ -206,7 +206,7 @@ class Kernel(Unchanging):
     def estimate(self) -> Estimate:
         """The predicted time by the profile's numbers: `seconds`, the `parts` that add up to it, and the `bound` below which no
         schedule can go."""
-        from tilelang.autoschedule.common.cost import estimate_schedule
+        from tilelang.autoschedule.models import estimate_schedule
 
         return estimate_schedule(self.schedule, self.target.profile)
 

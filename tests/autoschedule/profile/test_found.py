@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.autoschedule.profile.benches import Compiling
-from tilelang.autoschedule.gpu.model import Lanes
+from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.streams import slow
 from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types, units
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns

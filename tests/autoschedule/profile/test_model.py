@@ -9,7 +9,8 @@ import pytest
 
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.common.complete import candidates
-from tilelang.autoschedule.common.cost import SCALES, estimate_schedule
+from tilelang.autoschedule.common.cost import SCALES
+from tilelang.autoschedule.models import estimate_schedule
 from tilelang.autoschedule.profile.aspects import model
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.sampling import Run

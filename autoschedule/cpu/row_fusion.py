@@ -1,63 +1,34 @@
-"""Computations of several tasks: each a kernel of its own, or all of them row by row in one kernel, their values kept on chip.
-
-Which rows there are follows from the definitions: the axes that every reduction has in common and is read at. A kernel for each task
-is always possible; one kernel is tried where such axes exist, and comes first where its one pass over the data is the faster.
-"""
+"""Computations of several tasks in one kernel on cores with vectors: one or two rows at a time, their values in caches."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
 
-from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.autoschedule.common.axes import in_parts
+from tilelang.autoschedule.common.device_model import Steps
+from tilelang.autoschedule.common.row_fusion import rows_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
-from tilelang.autoschedule.cpu.growth import in_parts
-from tilelang.computations.computation import Computation, Tensor
-from tilelang.computations.inlining import kept_in_memory
-from tilelang.core.expr import Axis, Call
+from tilelang.computations.computation import Computation
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
-from tilelang.schedules.task import Task, plan, task_of
-
-Steps: TypeAlias = tuple[Step, ...]
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Made:
-    """The steps of one task, and their estimate."""
-
-    steps: Steps
-    estimate: Estimate
-
-
-def apart(earlier: list[tuple[Task, Made]], last: list[Made]) -> list[Steps]:
-    """A kernel for each task: the steps of the earlier ones in the braces that place their results."""
-    head = tuple(Place("compute", task.outputs[0].name, "global", steps=made.steps or None) for task, made in earlier)
-    return [(*head, *made.steps) for made in last]
 
 
 def by_rows(computation: Computation, device: Cores) -> list[Steps]:
     """All tasks in one kernel, row by row; none where no axis is common to all."""
-    placed = on_chip(computation)
-    names = {t.name for t in placed}
-    stages = {t.name: nest_of(task_of(t, lambda r: r.name in names)) for t in placed if t.member == 0}
-    last = nest_of(plan(computation, names)[-1])
-    rows = common_axes(placed, [*stages.values(), last])
-    if not rows or last.points == 0:
+    fused = rows_of(computation, keeps_few=False)
+    if fused is None:
         return []
-    order = [t for t in placed if t.name in stages]
-    width = sum(
-        stages[t.name].outputs // math.prod(a.extent for a in last.spatial if a.name in rows) * t.dtype.bytes for t in order
-    )
+    rows, last, stages = fused.axes, fused.last, list(zip(fused.placed, fused.stages, strict=True))
+    count = math.prod(a.extent for a in last.spatial if a.name in rows)
+    width = sum(stage.outputs // count * t.dtype.bytes for t, stage in stages)
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return []
     inputs = {t.name for t in computation.inputs} if device.fetches else set()
-    fetched = _last_reader(last, [stages[t.name] for t in order], inputs)
+    fetched = _last_reader(last, fused.stages, inputs)
     found = []
     for together in (1,) if fetched is None else (2, 1):  # rows: the second hides the latency of the first one's horizontal sum
         far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
@@ -65,18 +36,18 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
             continue
         fetch = fetched and dataclasses.replace(fetched, memory="l2" if far else "l1", rows=2 if far else together)
         lanes = CPU.row_vectors * device.lanes // together
-        steps = [_row_steps(stages[t.name], rows, lanes, fetch) for t in order]
-        kept = tuple(Place("compute", t.name, _memory(stages[t.name], rows), steps=s) for t, s in zip(order, steps, strict=True))
-        for head in _heads(last, rows, device, kept, together):
+        kept = [(_memory(stage, rows), _row_steps(stage, rows, lanes, fetch)) for stage in fused.stages]
+        for head in _heads(last, rows, device, any(memory == "shared" for memory, _ in kept), together):
             device.pruning.keeps()
-            found.append((*head, *kept, *_last_steps(last, rows, lanes, fetch)))
+            found.append(fused.steps(head, kept, _last_steps(last, rows, lanes, fetch)))
     return found
 
 
-def _heads(last: Nest, rows: list[str], device: Cores, kept: Steps, together: int) -> Iterator[Steps]:
-    """What precedes the stages of rows: the block tile, the split into `together` rows per iteration, and whether results stream."""
-    # A row that is stored while the next one is computed is read from what was kept of it, else its inputs must stay near.
-    delayed = any(isinstance(step, Place) and step.memory == "shared" for step in kept)
+def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: int) -> Iterator[Steps]:
+    """What precedes the stages of rows: the block tile, the split into `together` rows per iteration, and whether results stream.
+
+    delayed: a row may be stored while the next one is computed, as it is read from what was kept of it; else its inputs must stay near.
+    """
     for share, stream in itertools.product(CPU.rows_of_a_core, (True, False) if not last.reduced else (False,)):
         sizes = _rows_of_a_block(last, rows, device.cores * share)
         several = any(n > 1 for _, n in sizes)
@@ -90,41 +61,6 @@ def _heads(last: Nest, rows: list[str], device: Cores, kept: Steps, together: in
         if stream:
             head.append(Place("via", None, "register", stream=True, behind=int(several and delayed)))
         yield tuple(head)
-
-
-def on_chip(computation: Computation) -> list[Tensor]:
-    """What a kernel of all tasks keeps for a row: the results of reductions, and pointwise values with a function that several read."""
-    apart_names = {t.name for task in plan(computation, set(), kept_in_memory(computation))[:-1] for t in task.outputs}
-    found, readers = [], Counter(t for d in computation.definitions for t in d.reads)
-    for definition in computation.definitions:
-        for tensor in definition.tensors:
-            if tensor.name in apart_names:
-                found.append(tensor)
-            elif definition.reduction is None and tensor not in computation.outputs:
-                dear = any(isinstance(e, Call) for v in definition.values for e in v.walk())
-                if readers[tensor] > 1 and dear:
-                    found.append(tensor)
-    return found
-
-
-def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:
-    """Axes that every placed tensor has, and at which it is always read."""
-    common: dict[str, int] | None = None
-    for tensor in placed:
-        assert tensor.definition is not None
-        mine = {a.name: a.extent for a in tensor.definition.axes}
-        common = mine if common is None else {n: e for n, e in common.items() if mine.get(n) == e}
-    names = {t.name: t for t in placed}
-    for nest in nests:
-        extents = {a.name: a.extent for a in nest.spatial}
-        common = {n: e for n, e in (common or {}).items() if extents.get(n) == e}
-        for access in nest.reads:
-            if access.name in names:
-                definition = names[access.name].definition
-                assert definition is not None
-                at = {a.name: i for a, i in zip(definition.axes, access.written, strict=True)}
-                common = {n: e for n, e in common.items() if isinstance(i := at[n], Axis) and i.name == n}
-    return [a.name for a in nests[-1].spatial if a.name in (common or {})]
 
 
 def _rows_of_a_block(last: Nest, rows: list[str], blocks: int) -> tuple[tuple[str, int], ...]:

@@ -7,7 +7,6 @@ import math
 
 from tilelang.autoschedule.common.loop_summary import WALK, Loop, Loops
 from tilelang.autoschedule.common.task_accesses import Tile
-from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.instructions.instruction import Instruction, use
 from tilelang.profiles.profile import Profile
 
@@ -145,24 +144,3 @@ def described(loops: Loops) -> Instruction | None:
     if made is None or made.kind != "update" or any(made.operand(n).memory != "shared" for n in made.reads if n != made.writes):
         return None
     return made
-
-
-def registers(loops: Loops, threads: Threads) -> int:
-    """Registers of 32 bits that a thread needs: sums, operands kept beside them, what is on its way, addresses."""
-    share = threads.share(loops, loops.nest.extents, 0)
-    width = threads.width
-    spatial = [a.name for a in loops.nest.spatial]
-    held = sum(p.verb == "accumulate" and p.memory == "register" for p in loops.places)
-    results = math.prod(share[a] for a in spatial)
-    if not held and not loops.nest.reduced:
-        results = math.prod(loops.tiles[-1][a] for a in spatial)
-    found = results * (len(loops.nest.task.states) or 1) / width
-    at = dict(threads.share(loops, loops.nest.extents, threads.reading_depth(loops)))
-    for access in loops.nest.reads if described(loops) is None else ():
-        kept = [p for p in loops.places if p.memory == "register" and p.access is not None and p.access.name == access.name]
-        tile = threads.share(loops, loops.nest.extents, kept[-1].depth) if kept else at
-        found += math.prod(access.box(tile)) * access.element_bytes / 4 / width
-    for p in loops.places:
-        if p.memory == "shared" and p.ahead and p.instruction is None:
-            found += p.box_bytes / 4 / threads.count
-    return int(found) + GPU.overhead_registers

@@ -1,0 +1,69 @@
+"""The axes of a nest: which of them may be one, and the extents of equal parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from tilelang.autoschedule.common.task_accesses import Nest
+
+Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and what they stand for
+
+
+def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
+    """The nest with every fusion that costs nothing; and, where windows are left, with all neighbours of one kind fused."""
+    free, made = _fuse_all(nest, free_only=True)
+    yield free, made
+    every, whole = _fuse_all(nest, free_only=False)
+    if _walks(whole) < _walks(made):
+        yield every, whole
+
+
+def _walks(nest: Nest) -> int:
+    return sum(a.extent > 1 for a in nest.axes)
+
+
+def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
+    fusions: list[tuple[str, tuple[str, ...]]] = []
+    taken = set(nest.extents)
+    for kind in (False, True):
+        group: list[str] = []
+        for axis in [*(a for a in nest.axes if a.reduction == kind), None]:
+            if axis is not None and (not group or _may_fuse(nest, group[-1], axis.name, free_only)):
+                group.append(axis.name)
+                continue
+            if len(group) > 1:
+                name = "_".join(group)
+                while name in taken:
+                    name += "_"
+                taken.add(name)
+                fusions.append((name, tuple(group)))
+            group = [axis.name] if axis is not None else []
+    for name, parts in fusions:
+        nest = nest.fuse(name, parts)
+    return tuple(fusions), nest
+
+
+def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
+    """Whether two neighbours can be one axis; free: in every access its steps go on where the inner one ends."""
+    extent = nest.axis(inner).extent
+    if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
+        return False
+    accesses = nest.accesses if free_only else nest.writes if not nest.axis(inner).reduction else ()
+    for a in accesses:
+        first, second = a.stride(outer), a.stride(inner)
+        if first is None or second is None or first != second * extent or a.regular(inner, extent) < extent:
+            return False
+        if a.padded and second:
+            return False
+    return True
+
+
+def in_parts(extent: int, parts: int, piece: int) -> int:
+    """The extent of one of so many equal parts, in whole pieces.
+
+    >>> in_parts(1000, 3, 48)
+    336
+    """
+    return math.ceil(math.ceil(extent / parts) / piece) * piece

@@ -1,0 +1,43 @@
+"""What the autoscheduler asks of a device: one protocol, which each family of devices implements (`models.py` chooses)."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Protocol, TypeAlias
+
+from tilelang.autoschedule.common.axes import Fusions
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.computations.computation import Computation
+from tilelang.schedules.steps import Step
+
+Steps: TypeAlias = tuple[Step, ...]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Made:
+    """The steps of one task, and their estimate."""
+
+    steps: Steps
+    estimate: Estimate
+
+
+class DeviceModel(Protocol):
+    """A device, with the model of its times and the construction of schedules for it."""
+
+    def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
+        """The time of a program's kernels, one after another."""
+
+    def construct(self, nest: Nest) -> Iterator[Made]:
+        """Steps for a task, the best first; at least one."""
+
+    def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
+        """Steps down to the leaf for what loops leave of a nest, some of which the loops have already."""
+
+    def fuse_rows(self, computation: Computation) -> list[Steps]:
+        """All tasks of a computation in one kernel, row by row; none where they have no rows in common."""
+
+    def unreached(self, nest: Nest) -> list[str]:
+        """The levels at which no tile that fits is large enough for computation to be the bottleneck."""

@@ -1,0 +1,61 @@
+"""CPUs as the autoscheduler sees them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Self
+
+from tilelang.autoschedule.common.axes import Fusions
+from tilelang.autoschedule.common.continuations import has_blocks
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.device_model import Made, Steps
+from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.cpu.construct import of_cores
+from tilelang.autoschedule.cpu.device import Cores, cores_of
+from tilelang.autoschedule.cpu.growth import seeds
+from tilelang.autoschedule.cpu.model import estimate
+from tilelang.autoschedule.cpu.row_fusion import by_rows
+from tilelang.autoschedule.cpu.tile import RTile, steps
+from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.computations.computation import Computation
+from tilelang.profiles.profile import Profile
+
+
+@dataclasses.dataclass(frozen=True)
+class CpuModel:
+    """The DeviceModel of cores with vectors."""
+
+    device: Cores
+
+    @classmethod
+    def of(cls, profile: Profile, pruning: Pruning) -> Self:
+        return cls(cores_of(profile, pruning))
+
+    def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
+        return estimate(kernels, self.device)
+
+    def construct(self, nest: Nest) -> Iterator[Made]:
+        return of_cores(nest, self.device)
+
+    def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
+        for tile in seeds(nest, fusions, self.device):
+            yield steps(nest, _within(tile, loops, nest))
+
+    def fuse_rows(self, computation: Computation) -> list[Steps]:
+        return by_rows(computation, self.device)
+
+    def unreached(self, nest: Nest) -> list[str]:
+        return []
+
+
+def _within(tile: RTile, loops: Loops, nest: Nest) -> RTile:
+    """The tile without the levels above the loops' innermost: one block, and one piece where the state is in registers."""
+    spatial, reduced = ({a.name: a.extent for a in axes} for axes in (nest.spatial, nest.reduced))
+    states = {p.memory for p in loops.places if p.verb == "accumulate"}
+    if has_blocks(loops):
+        tile = dataclasses.replace(tile, block=spatial | reduced, chunk={a: min(n, reduced[a]) for a, n in tile.chunk.items()})
+    if "register" in states:
+        tile = dataclasses.replace(tile, piece=spatial)
+    return tile

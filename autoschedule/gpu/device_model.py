@@ -1,0 +1,96 @@
+"""GPUs as the autoscheduler sees them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import Self
+
+from tilelang.autoschedule.common.axes import Fusions
+from tilelang.autoschedule.common.continuations import has_blocks
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.device_model import Made, Steps
+from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.gpu import streams
+from tilelang.autoschedule.gpu.constants import GPU
+from tilelang.autoschedule.gpu.construct import block_front, of_lanes, register_tiles, shared_tiles, tiled_axes
+from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.growth import Growth
+from tilelang.autoschedule.gpu.matrix_tiles import fits
+from tilelang.autoschedule.gpu.model import estimate
+from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
+from tilelang.autoschedule.gpu.tile import LaneTile, steps
+from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.computations.computation import Computation
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.steps import Split, Step, Tile
+
+MOST_WALKED = 8  # tiles that a block walks over, the largest
+MOST_PADDED = 2  # times as large as a block that is given may be what a tile makes of it
+
+
+@dataclasses.dataclass(frozen=True)
+class GpuModel:
+    """The DeviceModel of warps that run in lockstep."""
+
+    device: Lanes
+
+    @classmethod
+    def of(cls, profile: Profile, pruning: Pruning) -> Self:
+        return cls(Lanes(profile, pruning))
+
+    def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
+        return estimate(kernels, self.device)
+
+    def construct(self, nest: Nest) -> Iterator[Made]:
+        return iter(of_lanes(nest, self.device))
+
+    def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
+        """Where there is a block already, the steps of tiles whose block is all of the nest, or of those that it walks over."""
+        tiles = [*shared_tiles(nest, fusions, self.device), *streams.tiles(nest, fusions, self.device)]
+        if not has_blocks(loops):
+            yield from map(steps, tiles)
+            return
+        whole = [t for t in tiles if all(n >= nest.extents[a] for a, n in t.block)]
+        spatial = {a.name: a.extent for a in nest.spatial}  # blocks of a part of a reduction cannot come one after another
+        inside = sorted((t for t in tiles if all(n <= spatial.get(a, 0) for a, n in t.block)), key=_size, reverse=True)
+        padded = math.prod(spatial.values()) * MOST_PADDED
+        yield from map(steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))
+        yield from (tuple(map(_walked, steps(t))) for t in inside[:MOST_WALKED])
+
+    def fuse_rows(self, computation: Computation) -> list[Steps]:
+        return rows_by_lanes(computation, self.device)
+
+    def unreached(self, nest: Nest) -> list[str]:
+        """Of blocks of matrix instructions, or of register tiles of lanes."""
+        device = self.device
+        units = [fit for memory in ("shared", "register") for fit in fits(nest, device, memory)]
+        if units:
+            least = min(units, key=lambda fit: [fit.made.shape[a] for a, _ in fit.binding])
+            rows, columns = (least.made.shape[a] for a, _ in least.binding[:2])
+            length = GPU.round_bytes[-1] // min(r.element_bytes for r in nest.factors)
+            grown = block_front(nest, device, {least.axes[0]: rows, least.axes[1]: columns}, length)
+            return _said(nest, "blocks", "memory takes less time than matrix instructions", least.axes[:2], grown)
+        axes = tiled_axes(nest)
+        if len(axes) < 2:
+            return []
+        return _said(nest, "register tiles", "shared memory takes less time than arithmetic", axes, register_tiles(nest, device))
+
+
+def _size(tile: LaneTile) -> int:
+    """The results of a block."""
+    return math.prod(n for _, n in tile.block)
+
+
+def _walked(step: Step) -> Step:
+    """A step; a walk in place of blocks."""
+    return Split(step.sizes) if isinstance(step, Tile) and step.level == "block" else step
+
+
+def _said(nest: Nest, level: str, until: str, axes: tuple[str, ...], grown: Growth) -> list[str]:
+    if grown.reached or not grown.tiles:
+        return []
+    tiles = ", ".join(" ".join(f"{a}={t[a]}" for a in axes) for t in grown.tiles)
+    return [f"{nest.writes[0].name}: no {level} that fit are so large that {until}; kept are {tiles}"]
