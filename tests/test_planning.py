@@ -19,7 +19,8 @@ from hypothesis import given
 import tilelang as tl
 from tilelang import testing
 from tilelang.autoschedule.tune import best, programs
-from tilelang.autoschedule.tune.database import Database, Entry, now
+from tilelang.autoschedule.tune.database import Database
+from tilelang.autoschedule.tune.entries import Entry, now
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering import ir

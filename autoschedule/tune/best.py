@@ -17,7 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tilelang.autoschedule.common.lower_bound import bound
 from tilelang.autoschedule.models import estimate_schedule
-from tilelang.autoschedule.tune.database import Database, Entry, Key, Recalled, now
+from tilelang.autoschedule.tune.database import Database
+from tilelang.autoschedule.tune.entries import Entry, Key, Recalled, now
 from tilelang.autoschedule.tune.measure import LIMIT_S, Measured, Progress, measure
 from tilelang.autoschedule.tune.programs import OnDevice, compiler_of
 from tilelang.computations.computation import Computation

@@ -15,22 +15,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import datetime
-import functools
-import hashlib
-import json
 import math
 import os
-import re
 import sqlite3
 import time
 import urllib.parse
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
+from tilelang.autoschedule.tune.entries import KEY_FIELDS, VALUE_FIELDS, Entry, Key, Recalled, read_schedule
 from tilelang.computations.computation import Computation
-from tilelang.core.lazy import cached_property
 from tilelang.errors import TileLangError
 from tilelang.options import Options, user_directory
 from tilelang.profiles.profile import Profile
@@ -42,7 +38,6 @@ MOST_CONSTRUCTED = 2048  # that are kept; the earliest go
 NEAREST = 4  # shapes that are looked at where there is none of the very extents
 BUSY_S, ATTEMPTS = 10.0, 5
 HURRY_S = 0.1  # for what only saves constructing
-MOST = 1e30  # that a number of an entry can be
 FILE = "schedules.sqlite"
 T = TypeVar("T")
 
@@ -61,176 +56,6 @@ _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 class DatabaseWarning(UserWarning):
     """The file of remembered schedules cannot be used, or was damaged."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Key:
-    """What a time depends on: the computation's text, steps that were given as text, the device, its profile, and the compilers."""
-
-    computation: str
-    given: str
-    device: str
-    profile: str
-    compiler: str
-
-    @cached_property
-    def hash(self) -> str:
-        """SHA-256 of all of it."""
-        return _digest(dataclasses.astuple(self))
-
-    @cached_property
-    def family(self) -> str:
-        """The same of all shapes of the computation: SHA-256 with every extent left out."""
-        return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))
-
-    @property
-    def name(self) -> str:
-        """The computation's name."""
-        return self.computation.partition("{")[0].removeprefix("computation ").strip()
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """The extents by the names of dimensions and axes; of several with one name the first."""
-        lines = [line for line in self.computation.splitlines() if line.startswith(_WITH_EXTENTS)]
-        found = [pair for line in lines for pair in _SIZE.findall(line)]
-        return {name: int(extent) for name, extent in [*found, *reversed(found)]}  # in the text's order
-
-    def distance(self, other: Key) -> float:
-        """How far the extents of another shape of the same computation are: the sum of the logarithms of their quotients, base 2."""
-        pairs = zip(_shape(self.computation)[1], _shape(other.computation)[1], strict=True)
-        return sum(abs(math.log2(max(1, a) / max(1, b))) for a, b in pairs)
-
-
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """A schedule that was measured, or constructed, as text.
-
-    error_ratio: of what the reference allows. bound_ratio: its time over the lower bound (None: there was none). trials: among how many
-    candidates it was; 0: it was constructed, and its time is the model's. date: in UTC, to the second.
-    """
-
-    key: Key
-    schedule: str
-    median_s: float
-    iqr_s: float
-    error_ratio: float
-    bound_ratio: float | None
-    trials: int
-    date: str
-
-    @property
-    def constructed(self) -> bool:
-        """Whether it was never timed."""
-        return self.trials == 0
-
-    def as_json(self) -> dict[str, Any]:
-        """The entry as `export` writes it."""
-        return {**dataclasses.asdict(self.key), **{name: getattr(self, name) for name in _VALUES}}
-
-    @classmethod
-    def from_json(cls, found: Any) -> Self:
-        """An entry from what `as_json` gives. Raises TileLangError where something is missing or of another kind."""
-        if not isinstance(found, Mapping):
-            raise _no_entry("it is not an object")
-        for name in (*_KEY, "schedule", "date"):
-            if not isinstance(found.get(name), str) or not _is_text(found[name]):
-                raise _no_entry(f"`{name}` is not text")
-        for name in ("median_s", "iqr_s", "error_ratio", "bound_ratio"):
-            value = found.get(name)
-            if value is None and name == "bound_ratio":
-                continue
-            if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= MOST:
-                raise _no_entry(f"`{name}` is not a number")
-        if type(found.get("trials")) is not int or not 0 <= found["trials"] < 2**31:
-            raise _no_entry("`trials` is not a valid number of candidates")
-        return cls(Key(**{name: found[name] for name in _KEY}), **{name: found[name] for name in _VALUES})
-
-
-_KEY = tuple(f.name for f in dataclasses.fields(Key))
-_VALUES = tuple(f.name for f in dataclasses.fields(Entry) if f.name != "key")
-
-
-@dataclasses.dataclass(frozen=True)
-class Recalled:
-    """A schedule for a computation, read from an entry.
-
-    distance: of the entry's extents, 0 where they are the computation's own. trials: the most candidates that were tried for those.
-    """
-
-    schedule: Schedule
-    entry: Entry
-    distance: float
-    trials: int
-
-
-def now() -> str:
-    """The date of an entry that is made now."""
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _no_entry(why: str) -> TileLangError:
-    return TileLangError(
-        "database-entry", f"no entry of a database of schedules: {why}", mend="use a file that `tilelang db export` wrote"
-    )
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates
-        return False
-    return True
-
-
-def _digest(parts: Iterable[str]) -> str:
-    return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
-
-
-_WITH_EXTENTS = ("  input ", "  axis ")  # the lines of a text that have extents: of dimensions, of axes
-_EXTENT = re.compile(r"(?<=: )\d{1,18}(?=[,\]]|$)")
-_SIZE = re.compile(r"(\w+)`?: (\d{1,18})(?=[,\]]|$)")
-
-
-@functools.lru_cache(maxsize=256)
-def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
-    """The text of a computation with its extents left out, and these: of the inputs' dimensions, and of axes with lines of their own.
-
-    A number in a formula stays: another one makes another computation.
-
-    >>> _shape("computation y {\\n  input A: float32[m: 4, k: 8]\\n  output y[m] = sum[k] A[m, k] * 2.0\\n}\\n")[1]
-    (4, 8)
-    """
-    lines, extents = [], list[int]()
-    for line in computation.splitlines():
-        if line.startswith(_WITH_EXTENTS):
-            extents += map(int, _EXTENT.findall(line))
-            line = _EXTENT.sub("_", line)
-        lines.append(line)
-    return "\n".join(lines), tuple(extents)
-
-
-def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
-    """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
-    be."""
-    from tilelang.grammar import parse  # only where there is something to read
-
-    document = parse(computation.text + text, "the database")
-    if len(document.entries()) != 2:
-        raise _no_entry("its schedule is not one schedule")
-    made = Schedule(computation, document.schedule().steps)
-    if profile is not None:
-        made.check(profile)
-    return made
-
-
-def check_entry(entry: Entry) -> None:
-    """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
-    from tilelang.grammar import parse
-
-    computation = parse(entry.key.computation, "the database").computation()
-    if computation.text != entry.key.computation:
-        raise _no_entry(f"the text of {computation.name} is not its canonical one")
-    read_schedule(entry.schedule, computation)
 
 
 class Database:
@@ -329,9 +154,9 @@ class Database:
 
         def read(connection: sqlite3.Connection) -> list[Entry]:
             found = []
-            for row in connection.execute(f"SELECT {', '.join((*_KEY, *_VALUES))} FROM entries {where}", values):
+            for row in connection.execute(f"SELECT {', '.join((*KEY_FIELDS, *VALUE_FIELDS))} FROM entries {where}", values):
                 with contextlib.suppress(TileLangError):
-                    found.append(Entry.from_json(dict(zip((*_KEY, *_VALUES), row, strict=True))))
+                    found.append(Entry.from_json(dict(zip((*KEY_FIELDS, *VALUE_FIELDS), row, strict=True))))
             return found
 
         return self._do(read, [], writes=False)
@@ -464,7 +289,9 @@ class Database:
         """Whether SQLite finds nothing wrong with the file, and our table in it."""
         try:
             with contextlib.closing(self._connect("rw")) as connection:
-                connection.execute(f"SELECT {', '.join(('key', 'family', *_KEY, *_VALUES))} FROM entries LIMIT 1").fetchone()
+                connection.execute(
+                    f"SELECT {', '.join(('key', 'family', *KEY_FIELDS, *VALUE_FIELDS))} FROM entries LIMIT 1"
+                ).fetchone()
                 return bool(connection.execute("PRAGMA quick_check").fetchone()[0] == "ok")
         except _Newer:
             return True
@@ -493,8 +320,8 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def _insert(connection: sqlite3.Connection, entries: Iterable[Entry]) -> None:
-    rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in _VALUES)) for e in entries]
-    columns = ("key", "family", *_KEY, *_VALUES)
+    rows = [(e.key.hash, e.key.family, *dataclasses.astuple(e.key), *(getattr(e, n) for n in VALUE_FIELDS)) for e in entries]
+    columns = ("key", "family", *KEY_FIELDS, *VALUE_FIELDS)
     marks = ", ".join("?" * len(columns))
     connection.executemany(f"INSERT OR REPLACE INTO entries ({', '.join(columns)}) VALUES ({marks})", rows)
 

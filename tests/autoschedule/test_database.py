@@ -19,7 +19,9 @@ import pytest
 
 import tilelang as tl
 from tilelang.autoschedule.tune import database as module
-from tilelang.autoschedule.tune.database import KEPT, Database, DatabaseWarning, Entry, Key, read_schedule
+from tilelang.autoschedule.tune import entries
+from tilelang.autoschedule.tune.database import KEPT, Database, DatabaseWarning
+from tilelang.autoschedule.tune.entries import Entry, Key, read_schedule
 from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.options import Options
@@ -111,7 +113,7 @@ def test_a_family_is_the_text_without_extents() -> None:
     scaled = doubled(40).text.replace("2.0", "3.0")
     assert one.family != dataclasses.replace(one, computation=scaled).family
     text = "computation c {\n  input A: int32[i: 7] in 0 .. 9\n  axis j: 12\n  output Y[i, j] = A[i] + 12\n}\n"
-    shape, extents = module._shape(text)
+    shape, extents = entries._shape(text)
     assert extents == (7, 12) and "[i: _] in 0 .. 9" in shape and "axis j: _" in shape and "+ 12" in shape
 
 

@@ -19,7 +19,8 @@ from tilelang.errors import ComputationError, TileLangError, counted
 from tilelang.options import Options
 
 if TYPE_CHECKING:
-    from tilelang.autoschedule.tune.database import Database, Entry
+    from tilelang.autoschedule.tune.database import Database
+    from tilelang.autoschedule.tune.entries import Entry
 
 DIGITS = 8  # of a key, in a table
 NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of all that is known of it
@@ -168,7 +169,7 @@ def import_(database: Database, file: str, limit_bytes: int) -> None:
     Every schedule is parsed and checked against its computation. Invalid ones are reported and left out, and the command then exits
     with 1. `-` reads standard input.
     """
-    from tilelang.autoschedule.tune.database import Entry, check_entry
+    from tilelang.autoschedule.tune.entries import Entry, check_entry
 
     good: list[Entry] = []
     refused: list[TileLangError] = []
