@@ -20,15 +20,16 @@ def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
     """The rules about what a device can hold, each with whether a kernel breaks it."""
     threads = threads_of(loops, profile)
     yield "threads", threads.count > profile.max_block_threads
-    yield "grid", not takes_blocks(loops, threads, profile)
+    yield "grid", not takes_blocks(threads)
     shared, registers = (profile.memory(n).capacity_bytes if profile.has_memory(n) else None for n in ("shared", "register"))
-    yield "shared", shared is not None and shared_bytes(loops, threads, profile) > shared
+    yield "shared", shared is not None and shared_bytes(threads) > shared
     sharing = threads.width if loops.instruction is not None else 1  # threads that hold it together
     yield "registers", registers is not None and loops.held_bytes("register") > registers * sharing
 
 
-def takes_blocks(loops: Loops, threads: Threads, profile: Profile) -> bool:
+def takes_blocks(threads: Threads) -> bool:
     """Whether a grid of the device has a block for every unit that a kernel's tiles are given to."""
+    loops, profile = threads.loops, threads.profile
     for loop in loops.loops:
         if loop.level == "block":
             rounds = dict(loop.rounds)
@@ -62,8 +63,9 @@ def fills_units(steps: Sequence[Step], extents: Tile, profile: Profile) -> bool:
     return True
 
 
-def shared_bytes(loops: Loops, threads: Threads, profile: Profile) -> int:
+def shared_bytes(threads: Threads) -> int:
     """What a block keeps in shared memory. Parts of results meet where its operands were, but where these are still needed."""
+    loops, profile = threads.loops, threads.profile
     meeting = _meeting_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
     for p in loops.places:
         if p.stage is not None and p.memory != "global":
@@ -86,7 +88,7 @@ def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: P
     if reach == 1 or (count % lanes == 0 and lanes % reach == 0 and _exchanges(profile)):
         return 0
     depth = next((p.depth for p in loops.places if p.verb == "accumulate"), 0)
-    share = threads.share(loops, loops.nest.extents, depth)
+    share = threads.share(depth)
     results = math.prod(min(share[a.name], tile.get(a.name, a.extent)) for a in loops.nest.spatial)
     return -(-results // threads.width) * count * loops.nest.state_bytes
 

@@ -7,6 +7,7 @@ import math
 
 from tilelang.autoschedule.common.loop_summary import WALK, Loop, Loops
 from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.core.lazy import cached_property
 from tilelang.instructions.instruction import Instruction, use
 from tilelang.profiles.profile import Profile
 
@@ -15,10 +16,15 @@ BLOCK_LEVELS = ("kernel", "cluster", "block")
 
 @dataclasses.dataclass(frozen=True)
 class Threads:
-    """count: threads of a block, those that only load with them. units: of the narrowest level that the schedule spreads over, which
-    are warps where an instruction ends it, of `width` threads each. block_depth: loops down to and with those over blocks. spread: of
-    a warp's lanes, `all` of the block's units."""
+    """The threads of a block of a schedule's kernel.
 
+    count: of them, those that only load with them. units: of the narrowest level that the schedule spreads over, which
+    are warps where an instruction ends it, of `width` threads each. block_depth: loops down to and with those over blocks. spread: of
+    a warp's lanes, `all` of the block's units.
+    """
+
+    loops: Loops
+    profile: Profile
     count: int
     units: int
     width: int
@@ -26,11 +32,11 @@ class Threads:
     spread: tuple[tuple[str, int, int], ...]
     all: tuple[tuple[str, int, int], ...]
 
-    def share(self, loops: Loops, extents: Tile, depth: int) -> dict[str, int]:
+    def share(self, depth: int) -> dict[str, int]:
         """The extent along every axis of what one unit has inside the first `depth` loops, in all its rounds."""
-        found = dict(loops.tiles[-1])
-        for d in range(max(depth, self.block_depth), len(loops.loops)):
-            loop = loops.loops[d]
+        found = dict(self.loops.tiles[-1])
+        for d in range(max(depth, self.block_depth), len(self.loops.loops)):
+            loop = self.loops.loops[d]
             if loop.level == WALK:
                 for a, n in loop.rounds:
                     found[a] = found[a] * n
@@ -39,53 +45,55 @@ class Threads:
                 found[a] = found[a] * -(-loop.total // loop.units)
         return found
 
-    def points(self, loops: Loops, extents: Tile) -> int:
+    @cached_property
+    def points(self) -> int:
         """Points of the nest that one unit of one block computes, those outside its bounds included."""
-        return math.prod(self.share(loops, extents, 0).values()) * self.passes(loops)
+        return math.prod(self.share(0).values()) * self.passes
 
-    def passes(self, loops: Loops) -> int:
+    @cached_property
+    def passes(self) -> int:
         """Rounds of blocks that are given several tiles each."""
-        return math.prod(-(-loop.total // loop.units) for loop in loops.loops[: self.block_depth] if loop.level != WALK)
+        return math.prod(-(-loop.total // loop.units) for loop in self.loops.loops[: self.block_depth] if loop.level != WALK)
 
-    def walked(self, loops: Loops, depth: int) -> int:
+    def walked(self, depth: int) -> int:
         """How often one unit comes to what stands inside the first `depth` loops."""
         found = 1
         for d in range(self.block_depth, depth):
-            loop = loops.loops[d]
+            loop = self.loops.loops[d]
             found *= loop.total if loop.level == WALK else -(-loop.total // loop.units)
-        return found * self.passes(loops)
+        return found * self.passes
 
-    def unrolled(self, loops: Loops) -> int:
+    @cached_property
+    def unrolled(self) -> int:
         """Rounds of unrolled walks."""
-        return math.prod(loop.total for loop in loops.loops[self.block_depth :] if loop.level == WALK and loop.unroll)
+        return math.prod(loop.total for loop in self.loops.loops[self.block_depth :] if loop.level == WALK and loop.unroll)
 
-    def union(self, loops: Loops, depth: int) -> dict[str, int]:
+    def union(self, depth: int) -> dict[str, int]:
         """The extents of what all units of a block have together inside the first `depth` loops."""
-        found = dict(loops.tiles[-1])
-        for d in range(self.block_depth, len(loops.loops)):
-            loop = loops.loops[d]
+        found = dict(self.loops.tiles[-1])
+        for d in range(self.block_depth, len(self.loops.loops)):
+            loop = self.loops.loops[d]
             for a, n in loop.rounds if d >= depth else _at_once(loop):
                 found[a] = found[a] * n
-        return {a: min(n, loops.nest.extents[a]) for a, n in found.items()}
+        return {a: min(n, self.loops.nest.extents[a]) for a, n in found.items()}
 
-    def block_tile(self, loops: Loops) -> Tile:
-        return loops.tiles[self.block_depth]
+    @cached_property
+    def block_tile(self) -> Tile:
+        return self.loops.tiles[self.block_depth]
 
-    def whole_block(self, loops: Loops, depth: int) -> bool:
+    def whole_block(self, depth: int) -> bool:
         """Whether no units have been told apart within a block yet."""
-        return all(loop.level == WALK for loop in loops.loops[self.block_depth : depth])
+        return all(loop.level == WALK for loop in self.loops.loops[self.block_depth : depth])
 
-    def reading_depth(self, loops: Loops) -> int:
+    @cached_property
+    def reading_depth(self) -> int:
         """Inside which loops a unit reads what it does not keep: the innermost walk over a reduction, else the leaf's."""
-        reduced = {a.name for a in loops.nest.reduced}
+        reduced = {a.name for a in self.loops.nest.reduced}
         depth = self.block_depth
-        for d, loop in enumerate(loops.loops):
+        for d, loop in enumerate(self.loops.loops):
             if loop.level != WALK or any(a in reduced for a, _ in loop.rounds):
                 depth = max(depth, d + 1)
         return depth
-
-    def by_instruction(self, loops: Loops) -> bool:
-        return loops.instruction is not None
 
 
 def threads_of_level(level: str, profile: Profile) -> int:
@@ -124,7 +132,7 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
         every += taken
         if loop.level == "thread":
             lanes += taken
-    return Threads(count, units, width, block_depth, tuple(lanes), tuple(every))
+    return Threads(loops, profile, count, units, width, block_depth, tuple(lanes), tuple(every))
 
 
 def _spread_threads(loops: Loops, profile: Profile) -> int:

@@ -75,13 +75,13 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     loops = read_steps(nest, tuple(s for s in made if not isinstance(s, Fuse)))
     threads = threads_of(loops, device.profile)
     most = min(device.profile.max_block_threads, device.room("core_threads"))
-    shared = shared_bytes(loops, threads, device.profile)
+    shared = shared_bytes(threads)
     if drops("shared", shared > device.shared_bytes) or drops("threads", threads.count > most):
         return None
-    if drops("registers", resident_blocks(loops, threads, device) < 1):
+    if drops("registers", resident_blocks(threads, device) < 1):
         return None
-    if drops("grid", not takes_blocks(loops, threads, device.profile)):
-        blocks = full_grid(loops, threads, device)
+    if drops("grid", not takes_blocks(threads)):
+        blocks = full_grid(threads, device)
         return judged(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
     device.pruning.keeps()
     return Made(made, estimate((loops,), device))

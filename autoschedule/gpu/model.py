@@ -56,26 +56,26 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
         return [*parts.items()]
     threads = threads_of(loops, device.profile)
     blocks = max(1, loops.units("block") * loops.units("cluster"))
-    resident = resident_blocks(loops, threads, device)
+    resident = resident_blocks(threads, device)
     wave = max(1, resident) * device.cores
-    work = block_work(loops, threads, min(blocks, wave), device)
+    work = block_work(threads, min(blocks, wave), device)
     full, rest = divmod(blocks, wave)
     for count, times in ((wave, full), (rest, 1)):
         if count and times:
             for what, seconds in wave_parts(work, threads, count, device):
                 parts[what] = parts.get(what, 0.0) + times * seconds
-    spilled = registers(loops, threads) / device.profile.registers_per_thread if resident else GPU.no_room
+    spilled = registers(threads) / device.profile.registers_per_thread if resident else GPU.no_room
     if spilled > 1:
         parts["spills"] = sum(parts.values()) * (spilled - 1) * GPU.spilled
     return [*parts.items(), *_second_kernel(loops, device)]
 
 
-def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
+def resident_blocks(threads: Threads, device: Lanes) -> int:
     """Blocks that a core holds at once, by threads, registers, shared memory and its own limit; 0 where one does not fit."""
-    shared = shared_bytes(loops, threads, device.profile)
+    shared = shared_bytes(threads)
     if shared > device.shared_bytes or threads.count > device.profile.max_block_threads:
         return 0
-    per_thread = min(registers(loops, threads), device.profile.registers_per_thread)
+    per_thread = min(registers(threads), device.profile.registers_per_thread)
     warps = -(-threads.count // device.warp) * device.warp
     limits = [
         device.room("core_threads") / warps,
@@ -86,9 +86,10 @@ def resident_blocks(loops: Loops, threads: Threads, device: Lanes) -> int:
     return int(min(limits)) if min(limits) < math.inf else 1
 
 
-def registers(loops: Loops, threads: Threads) -> int:
+def registers(threads: Threads) -> int:
     """Registers of 32 bits that a thread needs: sums, operands kept beside them, what is on its way, addresses."""
-    share = threads.share(loops, loops.nest.extents, 0)
+    loops = threads.loops
+    share = threads.share(0)
     width = threads.width
     spatial = [a.name for a in loops.nest.spatial]
     held = sum(p.verb == "accumulate" and p.memory == "register" for p in loops.places)
@@ -96,10 +97,10 @@ def registers(loops: Loops, threads: Threads) -> int:
     if not held and not loops.nest.reduced:
         results = math.prod(loops.tiles[-1][a] for a in spatial)
     found = results * (len(loops.nest.task.states) or 1) / width
-    at = dict(threads.share(loops, loops.nest.extents, threads.reading_depth(loops)))
+    at = dict(threads.share(threads.reading_depth))
     for access in loops.nest.reads if described(loops) is None else ():
         kept = [p for p in loops.places if p.memory == "register" and p.access is not None and p.access.name == access.name]
-        tile = threads.share(loops, loops.nest.extents, kept[-1].depth) if kept else at
+        tile = threads.share(kept[-1].depth) if kept else at
         found += math.prod(access.box(tile)) * access.element_bytes / 4 / width
     for p in loops.places:
         if p.memory == "shared" and p.ahead and p.instruction is None:
@@ -107,28 +108,29 @@ def registers(loops: Loops, threads: Threads) -> int:
     return int(found) + GPU.overhead_registers
 
 
-def full_grid(loops: Loops, threads: Threads, device: Lanes) -> int:
+def full_grid(threads: Threads, device: Lanes) -> int:
     """So many blocks that the device is full, or its grid, and take several tiles each; none where a grid takes not even one."""
-    return min(device.profile.most_blocks(threads.count), device.cores * max(1, resident_blocks(loops, threads, device)))
+    return min(device.profile.most_blocks(threads.count), device.cores * max(1, resident_blocks(threads, device)))
 
 
-def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work:
+def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
     """Counts of one block. wave: how many run at once, which share what they read."""
+    loops = threads.loops
     nest, matrix = loops.nest, loops.instruction is not None
-    points = threads.points(loops, nest.extents) * threads.units
+    points = threads.points * threads.units
     instructions, flops = _operations(nest.inner, device)
-    results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in nest.spatial) * threads.units
-    results *= threads.passes(loops)
+    results = math.prod(threads.share(0)[a.name] for a in nest.spatial) * threads.units
+    results *= threads.passes
     licences = use(loops.instruction).licences if loops.instruction is not None else ()
     rate = device.flops_rate(nest, matrix, licences)
-    efficiency = 1.0 if matrix else _multiply_add_efficiency(loops, threads, device)
+    efficiency = 1.0 if matrix else _multiply_add_efficiency(threads, device)
     done_instructions, done_flops = _operations(nest.outer, device)
     compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(nest)
-    issued, shared, stored = storing(loops, threads, device)
+    issued, shared, stored = storing(threads, device)
     epilogue = issued / device.issue_rate + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
-    epilogue += stops(loops, threads) * 2 * device.time("barrier_ns") * 1e-9 / device.cores
+    epilogue += stops(threads) * 2 * device.time("barrier_ns") * 1e-9 / device.cores
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
-    stages = stage_work(loops, threads, device)
+    stages = stage_work(threads, device)
     issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
     moved, near = stages.read_bytes, 0.0
     for access in nest.reads:
@@ -137,26 +139,26 @@ def block_work(loops: Loops, threads: Threads, wave: int, device: Lanes) -> Work
             continue
         if access not in nest.factors:  # of a finished element
             issued += results
-            moved += rounded(access, threads.block_tile(loops), device) * threads.passes(loops)
+            moved += rounded(access, threads.block_tile, device) * threads.passes
             continue
         place = staged(loops, access)
-        loads, bytes_read = fragment(loops, access, place, threads, device)
+        loads, bytes_read = fragment(access, place, threads, device)
         issued += loads
         near += bytes_read / (device.shared_rate if place is not None else device.first_cache_rate)
         if place is not None:
-            loads, bytes_written = staging(loops, place, threads, device)
+            loads, bytes_written = staging(place, threads, device)
             issued += loads
             shared += bytes_written
-        moved += global_bytes(loops, access, place, threads, device)
-    whole = sum(rounded(w, threads.block_tile(loops), device) for w in nest.writes) * threads.passes(loops)
-    shared += _meeting(loops, threads)
+        moved += global_bytes(access, place, threads, device)
+    whole = sum(rounded(w, threads.block_tile, device) for w in nest.writes) * threads.passes
+    shared += _meeting(threads)
     unique = moved * _shared_by_wave(loops, wave, device)
     ring = [p for p in loops.places if p.verb == "load" and p.memory == "shared"]
     depth = min((p.depth for p in ring), default=None)
-    rounds = threads.walked(loops, depth) if depth is not None else threads.walked(loops, len(loops.loops))
+    rounds = threads.walked(depth) if depth is not None else threads.walked(len(loops.loops))
     ahead = max((p.ahead for p in ring), default=0)
     if depth is None:  # a thread's loads of unrolled rounds are in flight together
-        rounds = -(-rounds // max(1, threads.unrolled(loops)))
+        rounds = -(-rounds // max(1, threads.unrolled))
     return Work(
         compute,
         issued / device.issue_rate,
@@ -181,9 +183,10 @@ def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]
     return instructions, 2.0 * instructions
 
 
-def _multiply_add_efficiency(loops: Loops, threads: Threads, device: Lanes) -> float:
+def _multiply_add_efficiency(threads: Threads, device: Lanes) -> float:
     """The share of the full rate that a register tile reaches: by a measured curve, else what its independent sums leave of latency."""
-    share = threads.share(loops, loops.nest.extents, 0)
+    loops = threads.loops
+    share = threads.share(0)
     independent = math.prod(share[a.name] for a in loops.nest.spatial) if loops.nest.reduced else 16
     curve = device.profile.curve("register_tile")
     if curve is not None:
@@ -272,8 +275,9 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
         corner |= wider
 
 
-def _meeting(loops: Loops, threads: Threads) -> float:
+def _meeting(threads: Threads) -> float:
     """Bytes of shared memory through which the partial results of threads meet."""
+    loops = threads.loops
     reduced = {a.name for a in loops.nest.reduced}
     lanes = math.prod(n for a, n, _ in threads.all if a in reduced)
     return GPU.meeting_bytes * threads.count if lanes > 1 else 0.0

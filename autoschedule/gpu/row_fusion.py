@@ -63,10 +63,10 @@ def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | No
     """The steps, as many blocks as a grid takes, with several rows each; None where none would do."""
     loops, drops = loops_of(Schedule(computation, steps), device.profile)[-1], device.pruning.drops
     threads = threads_of(loops, device.profile)
-    if drops("shared", shared_bytes(loops, threads, device.profile) > device.shared_bytes):
+    if drops("shared", shared_bytes(threads) > device.shared_bytes):
         return None
-    if drops("grid", not takes_blocks(loops, threads, device.profile)):
-        (head, *rest), blocks = steps, full_grid(loops, threads, device)
+    if drops("grid", not takes_blocks(threads)):
+        (head, *rest), blocks = steps, full_grid(threads, device)
         assert isinstance(head, Tile)
         return (dataclasses.replace(head, count=blocks), *rest) if blocks else None
     return steps

@@ -24,14 +24,15 @@ def staged(loops: Loops, access: Access) -> Placed | None:
     return found[-1] if found else None
 
 
-def fragment(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
+def fragment(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
     """Instructions of all threads of a block for what they read of an operand, and the bytes of banks or cache lines it takes."""
+    loops = threads.loops
     held = [
         p for p in loops.places
         if p.memory == "register" and p.verb == "load" and p.access is not None and p.access.name == access.name
     ]  # fmt: skip
-    depth = held[-1].depth if held else threads.reading_depth(loops)
-    share = threads.share(loops, loops.nest.extents, depth)
+    depth = held[-1].depth if held else threads.reading_depth
+    share = threads.share(depth)
     elements = math.prod(share[a] for a in access.axes) if access.axes else 1
     elements = min(elements, math.prod(access.box(share)))
     vector = 1
@@ -41,16 +42,16 @@ def fragment(loops: Loops, access: Access, place: Placed | None, threads: Thread
         loops.vector is not None and loops.vector[0] in access.axes and (place is not None or access.stride(loops.vector[0]) == 1)
     ):
         vector = loops.vector[1]
-    times = threads.walked(loops, depth)
+    times = threads.walked(depth)
     if (made := described(loops)) is not None:
-        return 0.0, _by_descriptors(made, loops, threads) / len(loops.nest.factors)
-    if threads.by_instruction(loops):
+        return 0.0, _by_descriptors(made, threads) / len(loops.nest.factors)
+    if loops.instruction is not None:
         bytes_read = elements * access.element_bytes * times * threads.units
         return bytes_read / _bytes_of_a_move(access, held[-1] if held else None, vector), float(bytes_read)
     loads = math.ceil(elements / vector) * times
     cast = elements * times * loops.nest.inner.get("cast", 0) / len(loops.nest.factors)
     extra = GPU.address[access.padded] if place is None else 0.0
-    per_load = _phase_bytes(loops, access, place, threads, vector, device)
+    per_load = _phase_bytes(access, place, threads, vector, device)
     warps = -(-threads.count // device.warp)
     return (loads * (1.0 + extra) + cast) * threads.units, loads * per_load * warps * (threads.units / threads.count)
 
@@ -63,14 +64,14 @@ def _bytes_of_a_move(access: Access, place: Placed | None, vector: int) -> float
     return math.prod(made.operand(made.reads[0]).shape) * access.element_bytes / made.lanes
 
 
-def _by_descriptors(made: Instruction, loops: Loops, threads: Threads) -> float:
+def _by_descriptors(made: Instruction, threads: Threads) -> float:
     """Bytes that instructions read by themselves of all operands."""
-    issued = threads.points(loops, loops.nest.extents) * threads.units / math.prod(made.shape.values())
+    issued = threads.points * threads.units / math.prod(made.shape.values())
     read = (made.operand(n) for n in made.reads if n != made.writes)
     return issued * sum(math.prod(o.shape) * o.dtype.bytes for o in read)
 
 
-def _phase_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
+def _phase_bytes(access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
     """Bytes of banks, or of lines of the first cache, that one load by a warp occupies."""
     banks, bank_bytes = device.banks
     eb = access.element_bytes
@@ -106,10 +107,10 @@ def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -
     return found
 
 
-def staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
+def staging(place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
     """Instructions of all threads for what is brought to shared memory, and the bytes of banks that writing it takes."""
     assert place.access is not None
-    times = threads.walked(loops, place.depth)
+    times = threads.walked(place.depth)
     elements = place.box_bytes // place.access.element_bytes
     vector = place.vector[1] if place.vector is not None else 1
     if place.instruction is not None and use(place.instruction).issue == ONE_LANE:
@@ -120,17 +121,18 @@ def staging(loops: Loops, place: Placed, threads: Threads, device: Lanes) -> tup
     return (GPU.copied + address) * elements / vector * times, float(place.box_bytes * times)
 
 
-def global_bytes(loops: Loops, access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
+def global_bytes(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
     """Bytes of an operand that a block asks of what lies beyond its core, in whole transactions."""
+    loops = threads.loops
     if place is not None:
-        if threads.whole_block(loops, place.depth):
-            return threads.walked(loops, place.depth) * rounded(access, place.tile, device)
-        return threads.walked(loops, place.depth) * rounded(access, threads.union(loops, place.depth), device)
+        if threads.whole_block(place.depth):
+            return threads.walked(place.depth) * rounded(access, place.tile, device)
+        return threads.walked(place.depth) * rounded(access, threads.union(place.depth), device)
     room = device.rates.get("l1_bytes", 0.0) / 2
     for depth in range(threads.block_depth, len(loops.loops) + 1):
-        tile = threads.union(loops, depth)
+        tile = threads.union(depth)
         if depth == len(loops.loops) or sum(r.footprint_bytes(tile) for r in loops.nest.reads) <= room:
-            return threads.walked(loops, depth) * rounded(access, tile, device)
+            return threads.walked(depth) * rounded(access, tile, device)
     raise AssertionError("the innermost depth ends the search")
 
 
@@ -146,20 +148,21 @@ def rounded(access: Access, tile: Tile, device: Lanes) -> float:
     return math.prod(box) * access.element_bytes * rounded / max(1, run_bytes)
 
 
-def storing(loops: Loops, threads: Threads, device: Lanes) -> tuple[float, float, float]:
+def storing(threads: Threads, device: Lanes) -> tuple[float, float, float]:
     """Instructions of all threads that bring a block's results to memory, bytes of shared memory that it takes where they pass
     through, and bytes of the transactions."""
-    passes = threads.passes(loops)
-    moved = sum(rounded(w, threads.block_tile(loops), device) for w in loops.nest.writes) * passes
+    loops = threads.loops
+    passes = threads.passes
+    moved = sum(rounded(w, threads.block_tile, device) for w in loops.nest.writes) * passes
     place = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "register"), None)
     if place is None:
         return 0.0, 0.0, moved
-    results = math.prod(threads.share(loops, loops.nest.extents, 0)[a.name] for a in loops.nest.spatial) * threads.units * passes
+    results = math.prod(threads.share(0)[a.name] for a in loops.nest.spatial) * threads.units * passes
     vector = place.vector[1] if place.vector is not None else 1
     if place.stop_bytes:
         by_lane = place.instruction is not None and use(place.instruction).issue == ONE_LANE
         return results / 2 + (0.0 if by_lane else 2 * results / vector), 2 * moved, moved
-    return results / vector, 0.0, moved * max(1.0, _apart(loops, threads, vector, device))
+    return results / vector, 0.0, moved * max(1.0, _apart(threads, vector, device))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,12 +176,13 @@ class StageWork:
     reductions: int
 
 
-def stage_work(loops: Loops, threads: Threads, device: Lanes) -> StageWork:
+def stage_work(threads: Threads, device: Lanes) -> StageWork:
     """The same of one block, all its passes together."""
+    loops = threads.loops
     stages = [p.stage.nest for p in loops.places if p.stage is not None and p.memory != "global"]
     made = frozenset(w.name for stage in stages for w in stage.writes)
     known, operations, read_bytes = {*made, *(a.name for a in loops.nest.reads)}, list[tuple[Mapping[str, int], float]](), 0.0
-    block, passes = threads.block_tile(loops), threads.passes(loops)
+    block, passes = threads.block_tile, threads.passes
     for stage in stages:
         tile = {**stage.extents, **{a.name: min(block[a.name], a.extent) for a in stage.spatial if a.name in block}}
         results = math.prod(tile[a.name] for a in stage.spatial) * passes
@@ -190,15 +194,17 @@ def stage_work(loops: Loops, threads: Threads, device: Lanes) -> StageWork:
     return StageWork(made, tuple(operations), read_bytes, sum(bool(stage.reduced) for stage in stages))
 
 
-def stops(loops: Loops, threads: Threads) -> int:
+def stops(threads: Threads) -> int:
     """How often a block waits on the way of its results through shared memory."""
+    loops = threads.loops
     passing = sum(p.stop_bytes for p in loops.places)
-    whole = sum(w.footprint_bytes(threads.block_tile(loops)) for w in loops.nest.writes)
-    return -(-whole // passing) * threads.passes(loops) if passing else 0
+    whole = sum(w.footprint_bytes(threads.block_tile) for w in loops.nest.writes)
+    return -(-whole // passing) * threads.passes if passing else 0
 
 
-def _apart(loops: Loops, threads: Threads, vector: int, device: Lanes) -> float:
+def _apart(threads: Threads, vector: int, device: Lanes) -> float:
     """How many times the bytes that a warp stores at once its transactions have, where lanes are apart."""
+    loops = threads.loops
     write = loops.nest.writes[0]
     eb, sector = write.element_bytes, device.transaction_bytes
     held = use(loops.instruction) if loops.instruction is not None else None

@@ -117,7 +117,7 @@ def tiles_of(profile: tl.Profile, count: int = 10) -> list[tuple[tuple[int, ...]
     for candidate in construct(product(4096, tl.float32), profile)[:count]:
         loops = loops_of(candidate.schedule, profile)[-1]
         threads = threads_of(loops, profile)
-        share = threads.share(loops, {}, 0)
+        share = threads.share(0)
         found.append(((share["m"], share["n"]), (loops.tiles[1]["m"], loops.tiles[1]["n"])))
     return found
 

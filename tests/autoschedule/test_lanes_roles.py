@@ -90,6 +90,6 @@ def test_the_model_counts_the_teams_of_a_block() -> None:
     (loops,) = loops_of(hand, H200)
     threads = threads_of(loops, H200)
     assert (threads.count, threads.units, threads.width) == (384, 2, 128)
-    assert 128 < registers(loops, threads) < 168, "sums alone: the products read their operands from shared memory"
+    assert 128 < registers(threads) < 168, "sums alone: the products read their operands from shared memory"
     found = estimate_schedule(hand, H200)
     assert found.seconds < 1.3 * found.bound, "its block asks the second-level cache for a little more than that gives"
