@@ -13,8 +13,9 @@ Buffers and the expressions that touch them are in ir_values.py. Before the pass
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Binary, Expr, Select, Var, const, index
@@ -29,6 +30,9 @@ from tilelang.lowering.ir_values import Shuffle as Shuffle
 from tilelang.lowering.ir_values import flat as flat
 from tilelang.lowering.ir_values import lanes as lanes
 from tilelang.lowering.ir_values import loads as loads
+
+if TYPE_CHECKING:
+    from tilelang.schedules.explain import Chain
 
 # ---------------------------------------------------------------- statements
 
@@ -360,10 +364,14 @@ class Kernel(Node):
 
 @node
 class Program(Node):
-    """Kernels in launch order; `buffers` are the global ones: inputs and outputs in the computation's order, then workspace."""
+    """Kernels in launch order; `buffers` are the global ones: inputs and outputs in the computation's order, then workspace.
+
+    chains: the steps that it was built from, with the specs between them, for `explain`; programs are compared without them.
+    """
 
     kernels: tuple[Kernel, ...]
     buffers: tuple[Buffer, ...]
+    chains: tuple[Chain, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
 
 def seq(*stmts: Stmt | None) -> Stmt:

@@ -10,6 +10,7 @@ import tilelang as tl
 from tests.errors._computations import copy, matmul, softmax
 from tests.test_layers import imports, modules
 from tilelang import testing
+from tilelang.lowering.build.frame import Build, Frame
 from tilelang.schedules import check
 from tilelang.schedules.steps import Step
 from tilelang.schedules.walk import walk_steps
@@ -37,7 +38,8 @@ def advanced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Step]]:
 def test_extents_are_those_of_the_specs(case: Case) -> None:
     specs = case.schedule.specs
     for w, before, after in zip(walk_steps(specs[0].extents, case.schedule.steps), specs[:-1], specs[1:], strict=True):
-        assert (w.before, w.after) == (before.extents, after.extents)
+        for found, spec in ((w.before, before), (w.after, after)):
+            assert (found.sizes, found.reduced) == (spec.extents.sizes, spec.extents.reduced)
 
 
 def test_rounds_are_counted_up_and_there_is_at_least_one() -> None:
@@ -99,6 +101,24 @@ def test_earlier_schedules_do_not_change_with_later_ones() -> None:
     one, other = base.split(k=8), base.split(k=16)
     assert [s.specs[-1].axis("k").extent for s in (base, one, other)] == [64, 8, 16]
     assert len(base.specs) == 2
+
+
+def test_explain_of_a_kernel_takes_what_the_lowering_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    reached: list[int] = []
+    reach = Build.reach
+
+    def counted(self: Build, frame: Frame, i: int) -> None:
+        reached.append(i)
+        reach(self, frame, i)
+
+    monkeypatch.setattr(Build, "reach", counted)
+    made = tl.schedule(copy(64, 64)).tile(i=4, j=32).to(tl.block).load("X", tl.shared, steps=tl.move().split(j=8))
+    kernel = tl.compile(made, tl.target("opencl", profile="simulated"))
+    assert reached
+    reached.clear()
+    assert "  split j=8 " in kernel.explain()
+    assert [str(r.spec) for r in kernel.refinements[2].inside][:2] == ["X  i:4 j:32  on block", "X  i:4 j:8  on block"]
+    assert reached == []
 
 
 def test_one_axis_is_cut_so_often_and_no_more_one_call_after_another() -> None:

@@ -29,6 +29,7 @@ from tilelang.core.lazy import cached_property
 from tilelang.errors import TileLangError, collected
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.spec import root_spec
 from tilelang.schedules.steps import Open, Split, Step, Tile, Vectorize
 
 MOST_SIZES = 16  # that are looked at for one hole
@@ -222,7 +223,7 @@ class _Filling:
         except TileLangError as error:
             self.pruning.dropped[error.code] += 1
             return math.inf
-        if not fills_units(made, loops[-1].nest.extents, self.profile):
+        if not fills_units(made, root_spec(loops[-1].nest.task).extents, self.profile):
             self.pruning.dropped["warp-not-filled"] += 1
             return math.inf
         if any(self.pruning.drops(rule, broken) for one in loops for rule, broken in limits(one, self.profile)):

@@ -11,9 +11,10 @@ from tilelang.autoschedule.common.task_accesses import Tile
 from tilelang.autoschedule.common.threads import BLOCK_LEVELS, Threads, threads_at, threads_of, threads_of_level
 from tilelang.instructions.instruction import known
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.steps import Hole, Split, Step, Units
+from tilelang.schedules.steps import Hole, Step, Units
 from tilelang.schedules.steps import Tile as Spread
 from tilelang.schedules.unit_numbering import order_extents
+from tilelang.schedules.walk import Extents, walk_steps
 
 
 def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
@@ -41,22 +42,18 @@ def takes_blocks(threads: Threads) -> bool:
     return True
 
 
-def fills_units(steps: Sequence[Step], extents: Tile, profile: Profile) -> bool:
+def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bool:
     """Whether tiles that are given to parts of a unit, as a warp's threads, are as many as it has; also where nothing tells."""
-    whole, inside = dict(extents), 1
-    for step in steps:
+    inside = 1
+    for w in walk_steps(extents, steps):
+        step = w.step
         if isinstance(step, Units):
             return True  # they go in rounds
-        if not isinstance(step, (Spread, Split)):
-            continue
-        sizes = {a: n for a, n in step.sizes if isinstance(n, int) and a in whole}
-        tiles = math.prod(max(1, -(-whole[a] // n)) for a, n in sizes.items())
-        whole |= sizes
-        if isinstance(step, Split) or step.level in BLOCK_LEVELS:
+        if not isinstance(step, Spread) or step.level in BLOCK_LEVELS:
             continue
         here = threads_of_level(step.level, profile)
-        count = tiles if step.count is None else step.count
-        told = len(sizes) == len(step.sizes) and step.order is None
+        count = math.prod(w.rounds.values()) if step.count is None else step.count
+        told = len(w.rounds) == len(step.sizes) and step.order is None
         if inside > 1 and told and not isinstance(count, Hole) and count * here != inside:
             return False
         inside = here

@@ -19,9 +19,10 @@ from tilelang.core.simplify import interval, simplify
 from tilelang.profiles.profile import Profile, l1, l2
 from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor_kinds
 from tilelang.schedules.schedule import Schedule
-from tilelang.schedules.steps import Do, Fuse, Place, Sizes, Split, Step, Team, Unfuse, Units, Vectorize
+from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.schedules.steps import Tile as Spread
 from tilelang.schedules.task import Task, placed_names, prefix_of, task_of, tasks_of
+from tilelang.schedules.walk import Extents, Walked, refine, walk_steps
 
 WALK = "walk"
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
@@ -246,8 +247,8 @@ class _Reading:
         self.nest = nest if nest is not None else nest_of(task)
         self.spec = self.nest.spec
         self.loops: list[Loop] = []
+        self.left = Extents(self.nest.extents, frozenset(a.name for a in self.nest.reduced))
         self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
-        self.whole = dict(self.nest.extents)  # extents as they were cut
         self.places: list[Placed] = []
         self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
         self.vector: tuple[str, int] | None = None
@@ -265,18 +266,18 @@ class _Reading:
         match step:
             case Fuse() | Unfuse():
                 self.spec = advance(self.spec, step, self.task, self.kinds)
+                self.left = refine(self.left, step)
                 self.nest = nest_of(self.task, self.spec)
                 # What is fused or divided was not cut: whole in every tile above, and the loops there have one round along it.
                 whole = {a.name: a.extent for a in self.nest.axes}
                 self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
                 self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
-                self.whole = dict(self.tiles[-1])
-                self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in self.whole)) for x in self.loops]
-            case Spread(sizes, level, count, order):
-                self.cut(sizes, level, False, count if isinstance(count, int) else None, order)
-            case Split(sizes=sizes, unroll=unroll, peel=peel):
-                self.cut(sizes, WALK, unroll, None, peel=peel)
-            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.whole:
+                self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in whole)) for x in self.loops]
+            case Spread(_, level, count, order):
+                self.cut(step, Loop((), level, False, count if isinstance(count, int) else None, order))
+            case Split(unroll=unroll, peel=peel):
+                self.cut(step, Loop((), WALK, unroll, peel=peel))
+            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.left.sizes:
                 self.vector = (axis, lanes)
             case Do(instruction, binding):
                 self.instruction, self.binding = instruction, binding
@@ -287,18 +288,12 @@ class _Reading:
             case _:
                 pass  # inline: nothing is cut; holes: nothing is known
 
-    def cut(
-        self, sizes: Sizes, level: str, unroll: bool, count: int | None, order: Layout | None = None, peel: bool = False
-    ) -> None:
-        tile, rounds = dict(self.tiles[-1]), []
-        for axis, size in sizes:
-            # A stage may lack this axis if nothing reads the stage; lowering then skips or refuses it.
-            if isinstance(size, int) and axis in tile:
-                rounds.append((axis, -(-tile[axis] // size)))
-                tile[axis] = min(size, tile[axis])
-                self.whole[axis] = size
-        self.loops.append(Loop(tuple(rounds), level, unroll, count, order, peel))
-        self.tiles.append(tile)
+    def cut(self, step: Spread | Split, loop: Loop) -> None:
+        """Adds the loop of a cut. A stage may lack an axis if nothing reads the stage; lowering then skips or refuses it."""
+        w = Walked(len(self.loops), step, self.left, refine(self.left, step))
+        self.left = w.after
+        self.loops.append(dataclasses.replace(loop, rounds=tuple(w.existing.items())))
+        self.tiles.append({a: w.after.most[a] for a in self.tiles[-1]})
 
     def place(self, step: Place) -> None:
         inner = step.steps or ()
@@ -310,25 +305,17 @@ class _Reading:
             next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
             next((s.instruction for s in inner if isinstance(s, Do)), None),
             step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
-            self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.whole),
+            self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.left.sizes),
         ))  # fmt: skip
         if step.verb != "via" and step.memory not in self.caches:
             self.memory_of[key] = step.memory
 
     def stop_bytes(self, inner: tuple[Step, ...]) -> int:
         """What a stop in shared memory holds of the results at once, on their way."""
-        tile = {a.name: self.tiles[-1][a.name] for a in self.nest.spatial}
-        for step in inner:
-            match step:
-                case Fuse(name, axes):
-                    tile[name] = math.prod(tile.pop(a) for a in axes)
-                case Unfuse(axis, parts):
-                    del tile[axis]
-                    tile |= dict(parts)
-                case Split(sizes=sizes):
-                    tile |= {a: min(tile[a], n) for a, n in sizes if isinstance(n, int)}
-                case Place(verb="via", memory="shared"):
-                    return math.prod(tile.values()) * self.nest.writes[0].element_bytes
+        left = Extents({a.name: self.tiles[-1][a.name] for a in self.nest.spatial})
+        for w in walk_steps(left, (s for s in inner if not isinstance(s, Spread))):  # a block's threads have all of it
+            if isinstance(w.step, Place) and (w.step.verb, w.step.memory) == ("via", "shared"):
+                return math.prod(w.before.most.values()) * self.nest.writes[0].element_bytes
         return 0
 
     def placed_access(self, step: Place) -> Access | None:

@@ -41,13 +41,6 @@ def build_program(
     return _Assembly(computation, steps, profile, told).program()
 
 
-def chains(computation: Computation, steps: tuple[Step, ...], profile: Profile) -> tuple[Chain, ...]:
-    """The steps of each kernel and of each step's braces, with the specs between them. Raises Refusal."""
-    assembly = _Assembly(computation, steps, profile)
-    assembly.program()
-    return tuple(assembly.chains)
-
-
 class _Assembly:
     def __init__(
         self, computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None = None
@@ -110,7 +103,7 @@ class _Assembly:
             self._kernel_before(task, head.steps if head is not None else None)
         clusters = plan_clusters(tasks[-1], self.steps, self.profile)
         self._kernels(tasks[-1], clusters.steps, clusters.blocks)
-        return ir.Program(tuple(self.kernels), tuple(self.buffers.values()))
+        return ir.Program(tuple(self.kernels), tuple(self.buffers.values()), tuple(self.chains))
 
     def _global(self, t: Tensor, role: str) -> None:
 

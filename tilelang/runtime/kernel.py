@@ -24,7 +24,6 @@ from tilelang.core.lazy import cached_property
 from tilelang.core.node import Unchanging, fill
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
 from tilelang.lowering import ir
-from tilelang.lowering.build.program import chains
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
@@ -213,8 +212,7 @@ class Kernel(Unchanging):
     @cached_property
     def refinements(self) -> tuple[Refinement, ...]:
         """The steps of the schedule as a tree, each with the spec after it, those in braces beneath the step that they are of."""
-        profile = self.target.profile
-        return refinements(self.schedule, profile, chains(self.computation, self.schedule.steps, profile))
+        return refinements(self.schedule, self.target.profile, self.program.chains)
 
     def explain(self) -> str:
         """The spec after each step of the schedule, and notes on what it may do unexpectedly; then what each kernel uses, what was

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from tilelang.computations.computation import Computation
 from tilelang.core.expr import free, substitute
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor_kinds
+from tilelang.schedules.check import CheckedSteps, axis_extents, resolve_when
 from tilelang.schedules.remarks import remarks
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.spec import Spec, complete, root_spec
 from tilelang.schedules.steps import Do, Place, Step
-from tilelang.schedules.task import Task, placed_names, tasks_of
+from tilelang.schedules.task import placed_names, tasks_of
+from tilelang.schedules.walk import Extents
 
 WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
 
@@ -113,16 +112,15 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     (split i=1) | Y  i:1  on kernel
     """
     computation = schedule.computation
-    steps, kinds = resolve_when(schedule.steps, axis_extents(computation), profile), tensor_kinds(computation)
-    tasks = tasks_of(computation, steps, unfinished=True)
-    task = tasks[-1]
+    steps = resolve_when(schedule.steps, axis_extents(computation), profile)
+    if profile is not None and not chains:  # what only this device can do was checked by nobody yet
+        CheckedSteps(computation, steps).raise_refused()
+    task = tasks_of(computation, steps, unfinished=True)[-1]
     spec = root_spec(task)
-    last = functools.reduce(lambda before, step: advance(before, step, task, kinds), steps, spec)
     found = [Refinement(None, spec)]
-    lowered = _Lowered(chains, {t.name: other for other in tasks for t in other.outputs}, kinds)
-    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, last)):
-        spec = advance(spec, step, task, kinds)
-        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, lowered)))
+    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, spec.extents.after(steps))):
+        spec = spec.after(step)
+        found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, chains)))
     return tuple(found)
 
 
@@ -145,22 +143,14 @@ def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refineme
         yield from flat(r.inside, depth + 1)
 
 
-class _Lowered(NamedTuple):
-    """What the lowering found of the steps in braces, the tasks that are kernels by their tensors' names, and the tensors' kinds."""
-
-    chains: Sequence[Chain]
-    tasks: Mapping[str, Task]
-    kinds: Mapping[str, str]
-
-
-def _inside(step: Step, after: Spec, known: _Lowered) -> tuple[Refinement, ...]:
+def _inside(step: Step, after: Spec, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
     """What was made of the steps in a step's braces: of each part of the way, the spec before its first step and after each.
 
     after: the spec after the step. A load's braces that only shape other accesses, as `vectorize` does in registers, have no spec.
     """
-    if not isinstance(step, Place) or not step.steps or not known.chains:
+    if not isinstance(step, Place) or not step.steps or not chains:
         return ()
-    written, of = step.steps, [c for c in known.chains if step.what is None or step.tensor_name in c.outputs]
+    written, of = step.steps, [c for c in chains if step.what is None or step.tensor_name in c.outputs]
     lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
     first = next((c for c in lowered if c is not None), None)
     if step.what is None:  # results: of all that this spec makes, in one block where no tile goes to blocks
@@ -174,23 +164,20 @@ def _inside(step: Step, after: Spec, known: _Lowered) -> tuple[Refinement, ...]:
     for number, (w, chain) in enumerate(zip(written, lowered, strict=True)):
         if chain is None:
             found += [] if found else [Refinement(None, here)]
-            found.append(Refinement(w, advance(here, w, known.tasks.get(step.tensor_name, _NO_TASK), known.kinds)))
+            found.append(Refinement(w, here.after(w)))
         elif not any(chain is c for c in lowered[:number]):
-            found += _of_chain(chain, written, known)
+            found += _of_chain(chain, written, chains)
         here = found[-1].spec
     return tuple(found)
 
 
-def _of_chain(chain: Chain, written: Sequence[Step], known: _Lowered) -> list[Refinement]:
+def _of_chain(chain: Chain, written: Sequence[Step], chains: Sequence[Chain]) -> list[Refinement]:
     spec = _apart(chain.specs[min(chain.specs)])
     found = [Refinement(None, spec)]
     for number, step in enumerate(chain.steps, 1):
         spec = _apart(chain.specs[number]) if number in chain.specs else spec
-        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, known)))
+        found.append(Refinement(step, spec, not any(step is w for w in written), _inside(step, spec, chains)))
     return found
-
-
-_NO_TASK = Task("", (), (), ())
 
 
 def _apart(spec: Spec) -> Spec:
@@ -203,7 +190,7 @@ def _apart(spec: Spec) -> Spec:
     return spec.replace(axes=tuple(axes))
 
 
-def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
+def _leaf_sizes(steps: tuple[Step, ...], last: Extents) -> dict[str, int]:
     """What a `do` takes of each axis, by the names it binds; all that is left where it leaves them to the match. Empty without one."""
     leaf = steps[-1] if steps else None
     if not isinstance(leaf, Do):
@@ -212,4 +199,4 @@ def _leaf_sizes(steps: tuple[Step, ...], last: Spec) -> dict[str, int]:
 
     shape = use(leaf.instruction).shape
     bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
-    return {a.name: bound.get(a.name, 1 if bound else a.extent) for a in last.axes}
+    return {name: bound.get(name, 1 if bound else extent) for name, extent in last.sizes.items()}

@@ -15,6 +15,7 @@ from tilelang.errors import counted
 from tilelang.profiles.profile import Profile, l1, l2
 from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.schedules.task import Task
+from tilelang.schedules.walk import count_pieces, piece_of
 
 if TYPE_CHECKING:
     from tilelang.schedules.explain import Refinement
@@ -167,10 +168,9 @@ def _chains(found: Refined) -> Iterator[Refined]:
 
 def _rounds(found: Refined, at: int) -> dict[str, int]:
     """How many pieces a cut makes of each axis, where there is more than one."""
-    step, before = found[at].step, found[at - 1].spec
-    left = {a.name: a.extent for a in before.axes}
-    sizes = step.sizes if isinstance(step, (Split, Tile)) else ()
-    return {a: -(-left[a] // n) for a, n in sizes if isinstance(n, int) and n and left[a] > n}
+    step = found[at].step
+    pieces = count_pieces(piece_of(step), found[at - 1].spec.extents.sizes) if step is not None else {}
+    return {a: n for a, n in pieces.items() if n > 1}
 
 
 REMARKS: tuple[Callable[[Seen], Iterator[str]], ...] = (ahead_of_nothing, sums_apart, too_many_accumulators)

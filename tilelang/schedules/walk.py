@@ -71,15 +71,26 @@ def count_pieces(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str
 class Extents:
     """What is left of each axis, by name: the size of the piece. Axes that steps made stand last.
 
-    reduced: the axes of a reduction.
+    reduced: the axes of a reduction. within: how many points of the axes exist at most, where these are fewer; use `most`.
     """
 
     sizes: Mapping[str, int]
     reduced: frozenset[str] = frozenset()
+    within: Mapping[str, int] | None = None
+
+    @property
+    def most(self) -> Mapping[str, int]:
+        """At most so many points of each axis exist: a piece may be larger than what it was cut from.
+
+        >>> Extents({"m": 10}).cut({"m": 16}).most
+        {'m': 10}
+        """
+        return self.sizes if self.within is None else self.within
 
     def cut(self, sizes: Mapping[str, int]) -> Extents:
         """A piece; of axes that are not there, nothing is cut."""
-        return Extents({a: sizes.get(a, n) for a, n in self.sizes.items()}, self.reduced)
+        left, most = {a: sizes.get(a, n) for a, n in self.sizes.items()}, self.most
+        return Extents(left, self.reduced, {a: min(n, most[a]) for a, n in left.items()})
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Extents:
         """The extents with one axis for several."""
@@ -90,8 +101,9 @@ class Extents:
         return self._renamed((axis,), dict(parts))
 
     def _renamed(self, gone: tuple[str, ...], made: Mapping[str, int]) -> Extents:
-        kept = {a: n for a, n in self.sizes.items() if a not in gone}
-        return Extents({**kept, **made}, self.reduced - set(gone) | made.keys() if gone[0] in self.reduced else self.reduced)
+        """Axes that were not cut, so that all of their points exist, by other names."""
+        sizes, within = ({**{a: n for a, n in left.items() if a not in gone}, **made} for left in (self.sizes, self.most))
+        return Extents(sizes, self.reduced - set(gone) | made.keys() if gone[0] in self.reduced else self.reduced, within)
 
     def after(self, steps: Iterable[Step]) -> Extents:
         """What a chain of steps leaves.
@@ -122,6 +134,12 @@ class Walked(NamedTuple):
     def rounds(self) -> dict[str, int]:
         """How many pieces it makes along each axis that it cuts, at least one."""
         return count_pieces(piece_of(self.step), self.before.sizes)
+
+    @property
+    def existing(self) -> dict[str, int]:
+        """How many of them have points that exist."""
+        most = self.before.most
+        return {a: -(-most[a] // n) for a, n in self.piece.items()}
 
     @property
     def loops(self) -> dict[str, int]:
