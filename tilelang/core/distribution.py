@@ -175,7 +175,7 @@ def row_numbers(columns: Sequence[Numbers]) -> Numbers:
     >>> row_numbers([np.array([0, 0, 7]), np.array([3, -2, 3])]).tolist()
     [5, 0, 47]
     """
-    number, numbers = np.zeros_like(columns[0]), 1
+    number, numbers = np.zeros(columns[0].shape, np.int64), 1
     for column in columns:
         low, span = int(column.min(initial=0)), int(column.max(initial=0)) - int(column.min(initial=0)) + 1
         if numbers * span > 1 << 62:  # few of them occur

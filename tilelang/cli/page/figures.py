@@ -16,6 +16,7 @@ import numpy as np
 from tilelang.cli.page.divisions import Division
 from tilelang.cli.page.held import Held
 from tilelang.cli.page.record import Array, Move, Record
+from tilelang.core.distribution import Table
 from tilelang.lowering import ir
 
 LINES, COLUMNS = 128, 256  # the most lines and columns of a picture
@@ -44,8 +45,7 @@ def move_figure(move: Move, threads_of_block: int, levels: Mapping[str, int], re
     buffer = move.buffer
     element, thread, time = move.touched
     cells, first, touches = np.unique(element, return_index=True, return_counts=True)
-    pairs = np.unique(element.astype(np.int64) * (int(thread.max()) + 1) + thread) // (int(thread.max()) + 1)
-    threads = np.unique(pairs, return_counts=True)[1]
+    threads = Table((thread,), (element,)).copies()
     lines = _bank_lines(buffer, move.base, record) if buffer.memory == "shared" else _rows(buffer.shape, cells)
     kept = lines.inside(cells)
     return {
@@ -118,7 +118,6 @@ def layout_figure(held: Held, base: int, record: Record) -> dict[str, Any]:
 def register_figure(held: Held, threads: int, levels: Mapping[str, int], record: Record) -> dict[str, Any]:
     """The picture of a tensor by the threads in whose registers its elements are. levels: as for a move."""
     cells, first = np.unique(held.element, return_index=True)
-    copies = np.unique(np.unique(held.element * threads + held.thread) // threads, return_counts=True)[1]
     lines = _rows(held.shape, cells)
     kept = lines.inside(cells)
     order = np.lexsort((held.place, held.thread))
@@ -134,7 +133,7 @@ def register_figure(held: Held, threads: int, levels: Mapping[str, int], record:
         "cells": _runs(cells[kept]),
         "thread": _short(held.thread[first][kept]),
         "register": _short(held.place[first][kept]),
-        "copies": _short(copies[kept]),
+        "copies": _short(held.table.copies()[kept]),
         "runs": [int(n) for one in zip(thread[shown], place[shown], element[shown], counts, strict=False) for n in one],
         "runs_cut": int(begins.size - shown.size),
         "registers": {"name": held.buffer.name, "shape": list(held.buffer.shape)},

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from tilelang.computations.arguments import inputs
 from tilelang.computations.computation import Computation
+from tilelang.core.distribution import Table
 from tilelang.core.expr import Cast, Const, Expr, Select
 from tilelang.instructions.semantics import MOVE
 from tilelang.lowering import ir
@@ -46,6 +47,11 @@ class Held:
     thread: Array
     place: Array
     element: Array
+
+    @property
+    def table(self) -> Table:
+        """The element by thread and place."""
+        return Table((self.thread, self.place), (self.element,))
 
 
 class Values:

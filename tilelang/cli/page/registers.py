@@ -70,9 +70,7 @@ def picture(c: Contents, held: Held, identity: str, title: Html, level: str | No
     """A picture of a tensor by the units that hold it. level: by which it is coloured at first; None: by the narrowest."""
     kernel = c.kernel.program.kernels[held.kernel]
     levels = c.levels(kernel)
-    copies = int(np.unique(held.element * kernel.threads + held.thread).size)
-    several = copies > np.unique(held.element).size
-    colours = ["register"] * (held.buffer.elements > 1) + ["copies"] * several
+    colours = ["register"] * (held.buffer.elements > 1) + ["copies"] * bool((held.table.copies() > 1).any())
     colours = sorted([*reversed(levels), *colours], key=lambda word: word != level) or ["register"]
     script = _script(c, held, kernel, levels)
     about = f"{held.tensor} in {held.buffer.name}, by {colours[0]}"
@@ -88,7 +86,7 @@ def _script(c: Contents, held: Held, kernel: ir.Kernel, levels: dict[str, int]) 
 
 
 def _facts(held: Held, kernel: ir.Kernel) -> list[tuple[str, Any]]:
-    holders = np.unique(np.unique(held.element * kernel.threads + held.thread) // kernel.threads, return_counts=True)[1]
+    holders = held.table.copies()
     low, high = int(holders.min()), int(holders.max())
     return [
         ("threads that hold elements", f"{np.unique(held.thread).size:,} of {kernel.threads:,}"),
