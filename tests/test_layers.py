@@ -114,6 +114,18 @@ def test_imports_have_no_cycle() -> None:
         visit(name, ())
 
 
+def test_the_naive_reading_and_the_simulator_find_out_for_themselves_who_has_what() -> None:
+    """They check what the compiler makes of distributions, so they must not share its mistakes."""
+    apart = {
+        name: {imported for _, imported, _ in imports(path)}
+        for path, name in modules()
+        if name.startswith(("testing.", "lowering.simulator."))
+    }
+    assert {"testing.naive", "testing.points", "lowering.simulator.threads"} <= set(apart)
+    known = ("core.distribution", "lowering.build.distribution", "schedules.unit_numbering", "instructions.fragment")
+    assert not [(name, i) for name, found in apart.items() for i in found if i.startswith(known)]
+
+
 def test_only_options_reads_the_environment() -> None:
     found = []
     for path, name in modules():

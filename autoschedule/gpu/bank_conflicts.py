@@ -16,18 +16,22 @@ from tilelang.core.simplify import interval, simplify
 Spread = tuple[tuple[str, int, int], ...]  # an axis, lanes along it, and from one to the next; the last varies fastest
 
 
-def coordinates(spread: Spread, lanes: int) -> dict[str, list[int]]:
+@functools.lru_cache(maxsize=4096)
+def coordinates(spread: Spread, lanes: int) -> Mapping[str, list[int]]:
     """Where each lane begins along every axis.
 
     >>> coordinates((("m", 2, 4), ("n", 4, 1)), 8)
     {'m': [0, 0, 0, 0, 4, 4, 4, 4], 'n': [0, 1, 2, 3, 0, 1, 2, 3]}
     """
-    found: dict[str, list[int]] = {}
-    below = 1
+    from tilelang.core.distribution import Distribution  # which imports NumPy
+
+    lane, below, found = Var("lane", INDEX), 1, dict[str, Expr]()
     for axis, count, apart in reversed(spread):
-        found[axis] = [a + lane // below % count * apart for lane, a in enumerate(found.get(axis, [0] * lanes))]
+        found[axis] = found.get(axis, index(0)) + lane // below % count * apart
         below *= count
-    return dict(reversed(found.items()))
+    grid = Distribution(((lane, lanes),), tuple(reversed(found.values()))).grid()
+    assert grid is not None, "only the lane decides where it begins"
+    return {axis: begins.tolist() for axis, begins in zip(reversed(found), grid[0], strict=True)}
 
 
 def phases(byte_addresses: Sequence[int], access_bytes: int, banks: int, bank_bytes: int) -> int:
