@@ -13,8 +13,6 @@ one. They are answered by enumeration: its table has a row for every point.
     (0, (1, 0))
     >>> rows.table().holders((1, 0))
     [2]
-    >>> rows.then((thread, slot), (thread * 4 + slot,)).table().coordinates[0].tolist()
-    [0, 1, 2, 3, 4, 5, 6, 7]
 """
 
 from __future__ import annotations
@@ -27,9 +25,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.core.expr import INDEX, Expr, Var, substitute
+from tilelang.core.expr import INDEX, Expr, Var
 from tilelang.core.layout import evaluate
-from tilelang.core.simplify import interval, simplify
+from tilelang.core.simplify import interval
 
 MOST_POINTS = 1 << 22  # of all parts together, that are enumerated
 Numbers = npt.NDArray[np.int64]
@@ -49,13 +47,8 @@ class Distribution:
         """How many values each part takes."""
         return tuple(n for _, n in self.parts)
 
-    def then(self, variables: Sequence[Expr], expressions: Sequence[Expr]) -> Distribution:
-        """What the coordinates lead to, in the place of variables: the composition of two maps."""
-        named = dict(zip(variables, self.coordinates, strict=True))
-        return dataclasses.replace(self, coordinates=tuple(simplify(substitute(e, named)) for e in expressions))
-
     def tiled(self, tile: Sequence[int], counts: Sequence[int]) -> Distribution:
-        """The same in each of a number of tiles along every dimension. Their numbers are further parts."""
+        """The composition with tiles: the same in each of a number of them along every dimension. Their numbers are further parts."""
         more = tuple((Var(f"?tile{d}", INDEX), n) for d, n in enumerate(counts))
         moved = tuple(c + v * n for c, (v, _), n in zip(self.coordinates, more, tile, strict=True))
         return Distribution((*self.parts, *more), moved, self.where)
