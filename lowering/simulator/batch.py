@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 
 
 class Mask:
-    """Which threads of the batch are active; `lanes` (threads, lanes), where given, says which of their lanes are."""
+    """The active threads of a batch. If `lanes` (threads, lanes) is given, it narrows them to single lanes."""
 
     __slots__ = ("flags", "full", "lanes", "threads")
 
@@ -27,7 +27,7 @@ class Mask:
         self.full = lanes is None and self.threads.size == flags.size
 
     def narrow(self, condition: Value) -> Mask:
-        """The active threads, and the lanes of them, in which a condition holds."""
+        """The active threads and lanes for which a condition holds."""
         if condition.ndim == 2 and condition.shape[1] > 1:
             lanes = condition & (self.flags[:, None] if self.lanes is None else self.lanes)
             return Mask(lanes.any(axis=1), lanes)
@@ -38,7 +38,7 @@ class Mask:
 
     @property
     def by_thread(self) -> Mask:
-        """The same threads, whatever their lanes."""
+        """The same threads with all their lanes."""
         return self if self.lanes is None else Mask(self.flags)
 
     def lane(self, number: int) -> Mask:
@@ -47,7 +47,8 @@ class Mask:
 
 
 class Batch:
-    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered through the batch; arrays run over them."""
+    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered across the batch and are the first axis of
+    arrays."""
 
     def __init__(self, kernel: ir.Kernel, first: int, blocks: int, warp: int) -> None:
         self.kernel, self.first, self.blocks = kernel, first, blocks
@@ -60,21 +61,21 @@ class Batch:
         self.lane = self.thread % warp
         self.warp = self.local_block * -(-kernel.threads // warp) + self.thread // warp
         self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
-        # Roles run beside each other, in the blocks of one cluster at a time.
+        # Roles run concurrently; one cluster of blocks at a time.
         self.clocks = Clocks(self.threads) if kernel.roles else None
         self.all = Mask(np.ones(self.threads, bool))
 
     def block_index(self, block: Any) -> tuple[Any, Any, Any]:
-        """(x, y, z) of a block's number in the launch, or of an array of them."""
+        """(x, y, z) of a block's number in the launch, or of an array of such numbers."""
         x, y, _ = self.kernel.grid
         return block % x, block // x % y, block // (x * y)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Touch:
-    """The elements that an access really touches: thread of the batch, lane and element of the buffer for each.
+    """The elements that an access actually touches: thread of the batch, lane and element of the buffer for each.
 
-    `whole`: every lane of every thread of the batch, in order.
+    `whole`: the access covers every lane of every thread of the batch, in order.
     """
 
     thread: Array
@@ -85,7 +86,7 @@ class Touch:
 
 
 def blocks_together(kernel: ir.Kernel) -> int:
-    """How many blocks of a kernel to run at once: some thousand threads, and memory within reason; of several roles, one cluster."""
+    """Number of blocks to run at once: a few thousand threads within a memory limit. With roles, one cluster."""
     if kernel.roles:
         return kernel.cluster
     private = sum(b.elements * b.dtype.bytes for b in kernel.registers) * kernel.threads

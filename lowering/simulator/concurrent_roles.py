@@ -1,9 +1,9 @@
-"""Runs the roles of a block beside each other: one goes on until it awaits a phase, or has arrived somewhere, then any other may.
+"""Runs the roles of a block concurrently. A role yields when it waits for a barrier phase or has arrived at one.
 
-Each role is a generator over its statements. Which of those that can go on is next, and when a copy that signals a barrier lands, is
-decided as for asynchronous copies: roles in their order and copies at once ("early"), roles in the other order and copies when nothing
-else can happen ("late"), or both by lot. What no order of events may show, the clocks of `clocks` do. Where nothing can happen any more
-and a role has not ended, that is a deadlock.
+Each role is a generator over its statements. The scheduler picks the next role that can run and decides when a copy that signals
+a barrier completes, as for asynchronous copies: roles in order and copies immediately ("early"), roles in reverse order and
+copies only when nothing else can run ("late"), or both at random. Races that no single order of events exposes are found by the
+vector clocks of `vector_clocks`. If a role has not ended and nothing can run, the block is deadlocked.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ Ready = Callable[[], bool]
 
 @dataclasses.dataclass(slots=True)
 class Phase:
-    """One barrier: the parity of its current phase, what it still waits for, and what is known of those who came."""
+    """One barrier: the parity of its current phase, the arrivals and bytes still missing, and the clocks of those that have
+    arrived."""
 
     arrivals: int
-    maker: int  # the thread that made it, and the step in which it did
+    maker: int  # the thread that initialised it; `initialised` is its step at that time
     initialised: int
     known: Array
     parity: int = 0
     missing: int = 0
     bytes: int = 0
-    ended: Array | None = None  # what was known of the last phase when it ended
+    ended: Array | None = None  # the joined clocks of the last phase at its end
 
     def count(self, arrivals: int, bytes: int, known: Array) -> None:
-        """Arrivals and bytes that have come; where nothing is missing any more, the phase ends."""
+        """Counts arrivals and bytes; when none are missing, the phase ends."""
         self.missing -= arrivals
         self.bytes -= bytes
         self.known = np.maximum(self.known, known)
@@ -48,7 +49,7 @@ class Phase:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Flight:
-    """A copy under way that will signal a barrier. told: what the device knew when it was told."""
+    """A copy in progress that will signal a barrier. told: the issuing thread's clock at the issue."""
 
     target: Part
     source: Part
@@ -56,11 +57,11 @@ class Flight:
     marks: Marks | None
     phase: Phase
     told: Array
-    block: int  # in whose memory it lands
+    block: int  # the block that receives the data
 
 
 class Phases:
-    """The barriers with phases of a block, and the copies that signal them."""
+    """The phase barriers of a block and the copies that signal them."""
 
     def __init__(self, memory: Memory) -> None:
         clocks = memory.batch.clocks
@@ -69,7 +70,8 @@ class Phases:
         self._all: dict[tuple[int, str, int], Phase] = {}
         self.flights: list[Flight] = []
         self.running = dict.fromkeys(range(memory.batch.blocks), 0)  # roles of each block that have not ended
-        self.meetings, self._come, self._brought = 0, 0, np.zeros(self.clocks.agents, np.int32)  # of all blocks of a cluster
+        # cluster barriers, across all blocks of a cluster
+        self.meetings, self._come, self._brought = 0, 0, np.zeros(self.clocks.agents, np.int32)
         self.met = self._brought
 
     def initialise(self, stmt: ir.InitPhases, thread: int) -> None:
@@ -79,7 +81,7 @@ class Phases:
             self._all[block, stmt.phases.name, number] = Phase(stmt.arrivals, thread, step, nothing, missing=stmt.arrivals)
 
     def at(self, buffer: ir.Buffer, number: int, threads: Array, site: Site, block: int) -> Phase | None:
-        """A barrier of a block as some threads find it; None, with a finding, where they cannot know that it has begun."""
+        """The barrier that some threads use. Reports a finding, and returns None if it was never initialised."""
         found = self._all.get((block, buffer.name, number))
         self.check_running(block, threads, site)
         if found is None:
@@ -90,12 +92,12 @@ class Phases:
         return found
 
     def check_running(self, block: int, threads: Array, site: Site) -> None:
-        """Reports what is done in the memory of a block that has ended."""
+        """Reports an access to the memory of a block that has ended."""
         if not self.running[block]:
             self._memory.report_threads("block-has-ended", threads[:1], site, f"block {block} of its cluster has ended before")
 
     def gather(self, threads: Array) -> int:
-        """Threads come to where all of a cluster meet; the number of the meeting."""
+        """Threads arrive at a cluster barrier; returns the number of that barrier."""
         number = self.meetings
         self._brought = np.maximum(self._brought, self.clocks.told(threads))
         self._come += threads.size
@@ -104,20 +106,20 @@ class Phases:
         return number
 
     def arrive(self, phase: Phase, groups: Array, bytes: int) -> None:
-        """One arrival by each row of threads, each of which announces bytes."""
+        """One arrival per row of threads, each announcing `bytes` to come."""
         for threads in groups:
             phase.bytes += bytes
             phase.count(1, 0, self.clocks.told(threads))
 
     def learn(self, phase: Phase, threads: Array) -> None:
-        """Threads have awaited a phase: they know what its arrivals and copies knew."""
+        """Threads have waited for a phase: their clocks join those of its arrivals and copies."""
         if phase.ended is not None:
             self.clocks.learn(threads, phase.ended)
 
     def send(
         self, target: Part, source: Part, values: Callable[[], Array], marks: Marks | None, phase: Phase, block: int
     ) -> None:
-        """A copy to the memory of a block begins, told by one thread; it lands later."""
+        """One thread issues a copy to the memory of a block; it completes later."""
         self._memory.observe_read(source.buffer, source.touch, source.site, counted=False)
         told = self.clocks.begun(int(target.touch.thread[0]))
         incoming, _ = self._memory.storage[target.buffer.name].shadow.expect_copies()
@@ -129,7 +131,7 @@ class Phases:
         self.flights.append(Flight(target, source, values, marks, phase, told, block))
 
     def land(self, flight: Flight) -> None:
-        """A copy writes what it brings, and its bytes count at its barrier."""
+        """A copy writes its data and counts its bytes at its barrier."""
         self.flights.remove(flight)
         target, thread = flight.target, int(flight.target.touch.thread[0])
         self.check_running(flight.block, flight.target.touch.thread, target.site)
@@ -147,10 +149,10 @@ class Phases:
 def run_beside(
     roles: list[tuple[Iterator[Ready], Callable[[], None]]], phases: Phases, choose: Callable[[int], int], late: bool
 ) -> None:
-    """Runs generators, each of which gives, wherever another one may go on, whether it can itself, until they end.
+    """Runs generators to their end. Each yields, wherever another may run, a function that tells whether it can itself continue.
 
-    roles: with what reports that one of them can never go on. choose: one of so many that can. late: copies land only when no role
-    can go on.
+    roles: each with a function that reports that it can never continue. choose: picks one of n that can. late: copies complete
+    only when no role can continue.
     """
     waiting: dict[int, Ready] = dict.fromkeys(range(len(roles)), lambda: True)
     while waiting:

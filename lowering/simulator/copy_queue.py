@@ -1,8 +1,9 @@
-"""Asynchronous copies that have been issued and not yet awaited, as the simulator keeps them.
+"""The simulator's queue of asynchronous copies that have been issued but not yet waited for.
 
-A copy may land at any moment between its issue and its wait. `early` ones land at once, `late` ones at the wait, reading their
-source only then; both mark their target as incoming and their source as outgoing, so that whoever touches either too soon is
-reported whatever the values are. For races a copy counts as an access at its issue and again at its wait.
+A copy may complete at any moment between its issue and its wait. An `early` copy completes at once; a `late` one completes at the
+wait and reads its source only then. Both mark the target as incoming and the source as outgoing in between, so that touching
+either too soon is reported whatever the values are. The race detector sees a copy twice: as an access at the issue and at the
+wait.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ Array = npt.NDArray[Any]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """The elements of one buffer that a copy reads or writes, and the access that they are. by_proxy: it is made through a proxy."""
+    """One side of a copy: the elements of one buffer and the access. by_proxy: the access goes through a proxy."""
 
     buffer: ir.Buffer
     touch: Touch
@@ -33,7 +34,7 @@ class Part:
     by_proxy: bool = False
 
     def chosen(self, which: Array) -> Part:
-        """Some of the elements."""
+        """A subset of the elements."""
         t = self.touch
         touch = Touch(t.thread[which], t.lane[which], t.element[which], t.address[which], False)
         return dataclasses.replace(self, touch=touch)
@@ -41,19 +42,20 @@ class Part:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Flight:
-    """Copies of one statement; `values` gives what the target's elements become, from memory as it is when it is called."""
+    """Copies of one statement. `values()` computes the target's new elements from the memory at the time of the call."""
 
     target: Part
     source: Part
     values: Callable[[], Array]
-    target_group: Array  # per element: the group of its thread that the copy belongs to
+    target_group: Array  # per element: the commit group of its thread that the copy belongs to
     source_group: Array
     landed: bool
-    marks: Marks | None = None  # per element of the target, where some are undefined
+    marks: Marks | None = None  # per element of the target; None if all are defined
 
 
 class CopyQueue:
-    """The copies under way of the threads of one batch, or their instructions of one family. `early` decides when a copy lands."""
+    """The pending copies of a batch's threads, or their asynchronous instructions of one family. `early()`: complete the next at
+    once?"""
 
     def __init__(self, memory: Memory, early: Callable[[], bool]) -> None:
         self._memory, self._early = memory, early
@@ -61,7 +63,8 @@ class CopyQueue:
         self._flights: list[_Flight] = []
 
     def copy(self, target: Part, source: Part, lanes: int) -> None:
-        """Starts a copy of the elements of `source` to those of `target` with the same thread and lane; others become zero."""
+        """Starts a copy of elements of `source` to those of `target` with the same thread and lane; targets without a source
+        become zero."""
         places = np.full((self._memory.batch.threads, lanes), -1, np.int64)
         places[source.touch.thread, source.touch.lane] = source.touch.address
         addresses = places[target.touch.thread, target.touch.lane]
@@ -80,7 +83,7 @@ class CopyQueue:
         self.issue(target, source, values, marks)
 
     def issue(self, target: Part, source: Part, values: Callable[[], Array], marks: Marks | None, counted: bool = True) -> None:
-        """Starts a move of what `values` computes from `source`, one value and one mark for each element of `target`."""
+        """Starts a move whose `values` are computed from `source`: one value and one mark per element of `target`."""
         memory = self._memory
         memory.observe_read(source.buffer, source.touch, source.site, counted)
         memory.observe_write(target.buffer, target.touch, target.site, counted)
@@ -90,7 +93,8 @@ class CopyQueue:
         self._fly(target, source, values, early, marks)
 
     def hold(self, target: Part, sources: Sequence[Part], values: Array, marks: Marks | None) -> None:
-        """An instruction has given `values`; until the wait nothing else touches what it writes, or writes what it reads."""
+        """Records an instruction that has computed `values`: until the wait, its target must not be touched nor its sources
+        written."""
         into = self._memory.storage[target.buffer.name]
         into.data[target.touch.address] = values.astype(into.data.dtype)
         into.set_written(target.touch.address)
@@ -102,7 +106,7 @@ class CopyQueue:
     def _fly(self, target: Part, source: Part, values: Callable[[], Array], early: bool, marks: Marks | None) -> None:
         memory = self._memory
         if not target.touch.element.size and not source.touch.element.size:
-            return  # a box that lies outside its tensor
+            return  # a box that is entirely outside its tensor
         groups = self._closed[target.touch.thread], self._closed[source.touch.thread]
         into, out_of = memory.storage[target.buffer.name], memory.storage[source.buffer.name]
         incoming, _ = into.shadow.expect_copies()
@@ -112,7 +116,7 @@ class CopyQueue:
         self._flights.append(_Flight(target, source, values, *groups, early, marks))
 
     def commit(self, mask: Mask) -> None:
-        """Closes the current group of the active threads."""
+        """Closes the current commit group of the active threads."""
         self._closed[mask.threads] += 1
 
     def wait(self, pending: int, mask: Mask) -> None:
@@ -122,7 +126,7 @@ class CopyQueue:
         self._flights = [rest for rest in rests if rest is not None]
 
     def _complete(self, flight: _Flight, finished: Array) -> _Flight | None:
-        """Ends the copies whose group is finished; what remains of the flight."""
+        """Completes the copies whose group is finished; returns the rest, or None."""
         memory = self._memory
         done = flight.target_group < finished[flight.target.touch.thread]
         source_done = flight.source_group < finished[flight.source.touch.thread]
@@ -156,7 +160,7 @@ class CopyQueue:
         )
 
     def finish(self) -> None:
-        """The kernel ends: reports the copies that nobody waited for."""
+        """The kernel ends: reports copies that were never waited for."""
         for flight in self._flights:
             threads = np.unique(flight.target.touch.thread)
             text = "the kernel ends before a wait for this copy"

@@ -1,10 +1,11 @@
-"""Values with undefined elements: what operations make of them, and where undefined data came from.
+"""Tracks undefined values: how operations propagate them, and which access they came from.
 
-Almost all values in a simulation are defined, and those are plain NumPy arrays. A value that was read from memory before anything was
-written there is a `Partly`. It carries a mark for each element: 0 where the element is defined, else a number that tells which access
-read which element. Operations propagate marks element by element: a result is undefined where any operand is, even if it is multiplied
-by 0, and a selection takes the marks of the side that it chooses, so a lane that is selected away does no harm. Marks become a finding
-where they reach a store to global memory, a condition, an index or a count (`Memory.report_undefined`).
+Almost all values in a simulation are defined; those are plain NumPy arrays. A value read from memory that was never written is a
+`Partly`. It carries a mark per element: 0 if the element is defined, otherwise a number that encodes the access and the element
+read.
+Operations propagate marks elementwise: a result is undefined if any operand is, even when multiplied by 0. A selection takes the
+marks of the chosen side only, so an undefined lane that is not selected is harmless. A mark becomes a finding when it reaches a
+store to global memory, a condition, an index or a count (`Memory.report_undefined`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ ELEMENT_BITS = 32
 
 
 class Partly:
-    """A value with undefined elements. `marks` has as many dimensions as `value`, and broadcasts with it."""
+    """A value with undefined elements. `marks` has the rank of `value` and broadcasts with it."""
 
     __slots__ = ("marks", "value")
 
@@ -43,34 +44,34 @@ def plain(value: Known) -> Any:
 
 
 def marks(value: Known) -> Any:
-    """The marks of a value; a 0 where all of it is defined."""
+    """The marks of a value; 0 if all of it is defined."""
     return value.marks if type(value) is Partly else np.int64(0)
 
 
 def partly(value: Any, marks: Any) -> Known:
-    """A value with marks, if any of them is set."""
+    """Attaches marks to a value, if any of them is set."""
     return Partly(value, marks) if np.any(marks) else value
 
 
 def binary(op: str, left: Known, right: Known) -> Known:
-    """`scalar_semantics.binary`; undefined where either operand is."""
+    """`scalar_semantics.binary`; undefined if either operand is."""
     if type(left) is Partly or type(right) is Partly:
         return _lifted(functools.partial(scalar.binary, op), left, right)
     return scalar.binary(op, left, right)
 
 
 def unary(op: str, operand: Known) -> Known:
-    """`scalar_semantics.unary`; undefined where the operand is."""
+    """`scalar_semantics.unary`; undefined if the operand is."""
     return _lifted(functools.partial(scalar.unary, op), operand) if type(operand) is Partly else scalar.unary(op, operand)
 
 
 def call(name: str, argument: Known) -> Known:
-    """`scalar_semantics.call`; undefined where the argument is."""
+    """`scalar_semantics.call`; undefined if the argument is."""
     return _lifted(functools.partial(scalar.call, name), argument) if type(argument) is Partly else scalar.call(name, argument)
 
 
 def cast(values: Known, source: DType, target: DType) -> Known:
-    """`scalar_semantics.cast`; undefined where the values are."""
+    """`scalar_semantics.cast`; undefined if the values are."""
     if type(values) is Partly:
         return _lifted(lambda plain: scalar.cast(plain, source, target), values)
     return scalar.cast(values, source, target)
@@ -82,7 +83,7 @@ def _lifted(operation: Callable[..., Any], *values: Known) -> Known:
 
 
 def select(condition: Known, then: Known, otherwise: Known) -> Known:
-    """`then` where the condition holds, else `otherwise`; undefined where the condition or the chosen side is."""
+    """`then` where the condition holds, else `otherwise`; undefined if the condition or the chosen side is."""
     chosen = scalar.select(plain(condition), plain(then), plain(otherwise))
     if type(then) is not Partly and type(otherwise) is not Partly and type(condition) is not Partly:
         return chosen
@@ -91,7 +92,7 @@ def select(condition: Known, then: Known, otherwise: Known) -> Known:
 
 
 def rearranged(values: Sequence[Known], arrange: Callable[[Sequence[Any]], Any]) -> Known:
-    """What `arrange` makes of the elements of some values, with their marks."""
+    """Applies `arrange` to values and to their marks alike."""
     if not any(type(v) is Partly for v in values):
         return arrange(values)
     data = [plain(v) for v in values]
@@ -99,11 +100,11 @@ def rearranged(values: Sequence[Known], arrange: Callable[[Sequence[Any]], Any])
 
 
 def read(site: int, elements: Array) -> Marks:
-    """Marks of elements that an access reads though nothing defined is there."""
+    """Marks for elements that an access reads before anything defined was written to them."""
     found: Marks = (np.int64(site) << ELEMENT_BITS) + elements + 1
     return found
 
 
 def origin(mark: int) -> tuple[int, int]:
-    """The number of the access that read an undefined element, and the element."""
+    """The access and the element that a mark encodes."""
     return mark >> ELEMENT_BITS, (mark & ((1 << ELEMENT_BITS) - 1)) - 1

@@ -1,8 +1,8 @@
-"""What a simulated run has to say: findings, and counts of memory transactions and bank conflicts.
+"""Results of a simulated run: findings, and counts of memory transactions and bank conflicts.
 
-A finding is one fault of one element, with the threads that cause it. Few are kept (the first twenty, at most four of one kind at
-one statement), all are counted, and two runs of one program give the same ones. Counts belong to an access: one load, store or
-copy of one statement.
+A finding is one fault at one element, with the threads that cause it. Every finding is counted but only the first few are kept
+(twenty in all, at most four of one kind per statement). Two runs of one program give the same findings. Counts are per access:
+one load, store or copy of one statement.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ KEPT, KEPT_PER_SITE = 20, 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """One fault: `threads` of `block` and `element` of `buffer` ("" and () where no element is concerned)."""
+    """One fault of `threads` of `block` at `element` of `buffer` ("" and () if no element is concerned)."""
 
     kind: str
     buffer: str
@@ -46,7 +46,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Site:
-    """One access of one statement; `text` is the statement or load as people read it, `access` load, store or copy."""
+    """One access of one statement. `text` is the readable form of the statement or load; `access` is load, store or copy."""
 
     number: int
     kernel: str
@@ -62,7 +62,8 @@ class Site:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccessCount:
-    """What one access cost. requests: times a warp issued it. total: global transactions, or extra phases by bank conflicts."""
+    """The cost of one access. requests: warps that issued it. total: global transactions, or bank-conflict replays in shared
+    memory."""
 
     kernel: str
     buffer: str
@@ -74,7 +75,7 @@ class AccessCount:
 
 
 class Findings:
-    """Collects findings; `counts` has every one by kind, `kept` the first few."""
+    """Collects findings. `counts` counts all by kind; `kept` has the first few."""
 
     def __init__(self) -> None:
         self.kept: list[Finding] = []
@@ -82,7 +83,7 @@ class Findings:
         self._per_site: dict[tuple[str, int], int] = {}
 
     def room(self, kind: str, site: int, number: int) -> int:
-        """Counts `number` faults of one kind at one site; how many of them are still to be described with `add`."""
+        """Counts `number` faults of one kind at one site; returns how many of them the caller should describe with `add`."""
         self.counts[kind] = self.counts.get(kind, 0) + number
         described = self._per_site.get((kind, site), 0)
         free = max(0, min(number, KEPT_PER_SITE - described, KEPT - len(self.kept)))
@@ -90,7 +91,7 @@ class Findings:
         return free
 
     def add(self, finding: Finding) -> None:
-        """Keeps one finding that `room` allowed."""
+        """Keeps a finding that `room` allowed."""
         self.kept.append(finding)
 
 
@@ -108,15 +109,15 @@ class Counter:
         sums[1] += total
 
     def result(self) -> tuple[AccessCount, ...]:
-        """One count per access, in the order of first execution."""
+        """One count per access, in order of first execution."""
         return tuple(
             AccessCount(s.kernel, s.buffer, s.access, s.text, s.span, *self._sums[number]) for number, s in self._sites.items()
         )
 
 
 class Recorder:
-    """The findings and counts of a run, with the sites that they name. watch: called with each access; costs: whether transactions and
-    bank conflicts are counted."""
+    """Collects the findings, counts and sites of a run. watch: called for each access. costs: count transactions and bank
+    conflicts."""
 
     def __init__(self, watch: Callable[[Any], None] | None = None, costs: bool = True) -> None:
         self.watch, self.costs = watch, costs
@@ -124,7 +125,7 @@ class Recorder:
         self.transactions = Counter()
         self.conflicts = Counter()
         self.sites: list[Site] = []
-        self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns seen before, within a launch
+        self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns already seen in this launch
 
     def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None, statement: Any = None) -> Site:
         """A new site."""
@@ -140,7 +141,7 @@ def _distinct(keys: Array) -> Array:
 
 
 def count_transactions(byte_addresses: Array, warps: Array, transaction_bytes: int) -> tuple[int, int]:
-    """(warps that take part, aligned pieces of `transaction_bytes` that they touch, counted per warp)."""
+    """(warps that take part, aligned segments of `transaction_bytes` that they touch, counted per warp)."""
     if byte_addresses.size == 0:
         return 0, 0
     pieces = byte_addresses // transaction_bytes
@@ -149,7 +150,7 @@ def count_transactions(byte_addresses: Array, warps: Array, transaction_bytes: i
 
 
 def count_conflicts(words: Array, groups: Array, banks: int, ideal: int) -> int:
-    """Extra phases: per group of threads served together, the most words wanted of one bank, beyond `ideal`."""
+    """Bank-conflict replays: per group of threads served together, the most words requested from one bank, less `ideal`."""
     if words.size == 0:
         return 0
     width = int(words.max()) + 1
@@ -161,7 +162,7 @@ def count_conflicts(words: Array, groups: Array, banks: int, ideal: int) -> int:
 
 
 def summary(counts: dict[str, int], kept: Iterable[Finding]) -> str:
-    """The findings as text, a line each, and how many there are of every kind."""
+    """The findings as text, one per line, and the number of each kind."""
     lines = [str(finding) for finding in kept]
     lines += [f"{number} x {kind}" for kind, number in sorted(counts.items())]
     return "\n".join(lines) if lines else "nothing found"

@@ -1,11 +1,11 @@
-"""How the simulator runs an Instruction statement: by groups of consecutive threads, through the instruction's own `simulate`.
+"""Simulates an Instruction statement: groups of consecutive threads call the instruction's own `simulate`.
 
-The convention between the two. An operand's slots lie, from the first element that a thread names, one after another in the
-row-major order of the buffer. `semantics.fragment(name)` says how many slots each of its lanes has; where it is None the operand is
-a dense region named by the group's first thread, whose coordinates are added to the last indices. `semantics.simulate` gets, for
-every name in `semantics.reads`, an array (groups, lanes, slots) or (groups, *dims) of the buffer's type, and gives the same form
-for `semantics.writes`; what it gives is rounded to the buffer's type. A move that completes with an in-order group goes through the
-queue of asynchronous copies; every other instruction completes at once here.
+Calling convention: an operand's slots are consecutive in the row-major order of its buffer, starting at the element that a thread
+names. `semantics.fragment(name)` gives the number of slots per lane. If it is None, the operand is a dense region named by the
+group's first thread, and the region's coordinates are added to the last indices. `semantics.simulate` gets an array
+(groups, lanes, slots) or (groups, *dims) of the buffer's type for each name in `semantics.reads`, and returns the same form for
+`semantics.writes`, which is rounded to the buffer's type. A move that completes with an in-order group goes through the queue of
+asynchronous copies; every other instruction completes immediately here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tilelang.lowering.simulator.scalar_semantics import Value
 
 Array = npt.NDArray[Any]
 SiteOf = Callable[[Any, str, str], Site]  # key, buffer, access
-Send = Callable[[Part, Part, Callable[[], Array], Marks | None], None]  # what a copy writes and reads, the values, their marks
+Send = Callable[[Part, Part, Callable[[], Array], Marks | None], None]  # target, source, the values, their marks
 
 
 def execute(
@@ -41,10 +41,10 @@ def execute(
     site_of: SiteOf,
     send: Send | None = None,
 ) -> None:
-    """Runs the instruction in every group that is active as a whole; a group that is active in part is reported.
+    """Runs the instruction in every group whose threads are all active; reports groups that are partly active.
 
-    first: by operand name, the indices of its first element as each thread sees them; of an operand in `stmt.regions`, those of all
-    its elements: (threads, elements). send: begins a copy that signals a barrier.
+    first: per operand, the indices of its first element as each thread sees them. For an operand in `stmt.regions`, the indices
+    of all its elements, (threads, elements). send: starts a copy that signals a barrier.
     """
     semantics = stmt.semantics
     whole = _whole_groups(mask, stmt.width, memory.batch)
@@ -95,7 +95,7 @@ def execute(
 
 
 def _undefined(stmt: ir.Instruction, reads: Mapping[str, _Operand], target: _Operand, memory: Memory) -> Marks | None:
-    """Marks of what the instruction gives, for each element of its target; None where all of it is defined."""
+    """Marks of the result, per element of the target; None if all of it is defined."""
     marks = {name: memory.undefined(*operand.access) for name, operand in reads.items()}
     if all(found is None for found in marks.values()):
         return None
@@ -107,7 +107,8 @@ def _undefined(stmt: ir.Instruction, reads: Mapping[str, _Operand], target: _Ope
 def _simulate(
     stmt: ir.Instruction, gathered: dict[str, Array], whole: Mask, memory: Memory, site_of: SiteOf
 ) -> tuple[Array, Array]:
-    """The written operand of every group, and which groups gave one; the others' operands were refused and reported."""
+    """The written operand of every group, and the groups that computed one; operands of other groups were rejected and
+    reported."""
     groups, name = whole.threads.size // stmt.width, stmt.semantics.writes
     try:
         result = np.asarray(stmt.semantics.simulate(gathered)[name])
@@ -131,9 +132,9 @@ def _simulate(
 
 
 class _Operand:
-    """Where the elements of one operand lie: `form` is (groups, lanes, slots) or (groups, *dims), flattened in `position`s.
+    """The elements of one operand. `form` is (groups, lanes, slots) or (groups, *dims).
 
-    `part` has the elements that are in bounds; `position` says, for each of them, which element of the operand it is.
+    `part` holds the elements that are in bounds, and `position` their flat index in `form`.
     """
 
     def __init__(
@@ -187,32 +188,32 @@ class _Operand:
         return self.part.buffer, self.part.touch, self.part.site
 
     def values(self) -> Array:
-        """The operand as it is stored now; where it lies out of bounds, what the instruction gives there, or 0."""
+        """The operand's current values; out-of-bounds elements get the instruction's fill value, or 0."""
         out = np.full(math.prod(self.form), self.outside or 0, self._data.dtype)
         out[self.position] = self._data[self.part.touch.address]
         return out.reshape(self.form)
 
     def form_of(self, marks: Marks | None) -> Marks:
-        """Marks of the elements of `part` in the operand's form; what lies out of bounds has none."""
+        """Marks of the elements of `part`, in the operand's form; out-of-bounds elements have none."""
         out = np.zeros(math.prod(self.form), np.int64)
         if marks is not None:
             out[self.position] = marks
         return out.reshape(self.form)
 
     def drop_what_is_not_written(self, target: _Operand) -> None:
-        """Of a region that is moved, elements are read only where what they are moved to exists."""
+        """For a move of a region: drops source elements whose target element does not exist."""
         if target.outside is not None and target.form == self.form:
             kept = np.isin(self.position, target.position)
             self.position, self.part = self.position[kept], self.part.chosen(kept)
 
     def flat(self, values: Array) -> Array:
-        """A value for each element of `part`, in the buffer's type, from an array of the operand's form."""
+        """Takes the elements of `part` from an array of the operand's form, in the buffer's type."""
         found: Array = np.broadcast_to(values, self.form).reshape(-1)[self.position].astype(self._data.dtype)
         return found
 
 
 def _after(buffer: ir.Buffer, first: Sequence[Value], slot: int) -> list[Value]:
-    """The indices of the element `slot` places after the first in row-major order; out of bounds stays out of bounds."""
+    """Indices of the element `slot` positions after the first in row-major order; an out-of-bounds start stays out of bounds."""
     if slot == 0 or len(buffer.shape) < 2:
         return [*first[:-1], first[-1] + np.int64(slot)] if buffer.shape else list(first)
     flat: Any = np.int64(slot)
@@ -231,7 +232,7 @@ def _beside(first: Sequence[Value], point: tuple[int, ...]) -> list[Value]:
 
 
 def _whole_groups(mask: Mask, width: int, batch: Batch) -> Mask:
-    """The active threads whose group of `width` threads of a block is active as a whole."""
+    """The active threads whose group (`width` consecutive threads of a block) is entirely active."""
     if width == 1:
         return mask
     per_block = batch.kernel.threads

@@ -1,20 +1,21 @@
-"""How long the contents of shared and register buffers last: until the next iteration of the loop that remakes them.
+"""Lifetimes of shared and register buffers: their contents last until the next iteration of the loop that recomputes them.
 
-Kernel IR declares buffers for a whole kernel. A buffer whose accesses all lie inside one loop is local to an iteration of it: each
-iteration must write what it reads. An accumulator is initialised in front of its loop and a ring is filled there, so the innermost
-loop around all of their accesses is another one, and they keep their contents. So does an accumulator that one iteration initialises
-and the others update: its accesses stand in both branches of a condition on the loop's variable. So does a buffer whose store stays
-behind its iteration: it is read under the condition that the iteration is not the first. And so does a buffer written at indices that
-depend on the loop's variable: each iteration then writes other elements, which a later one may read.
+Kernel IR declares buffers for a whole kernel. A buffer whose accesses are all inside one loop is local to an iteration: each
+iteration must write what it reads. Contents survive an iteration in these cases:
 
-A slot of a ring of n is filled again n rounds later. The readers go through the slots in the loops whose variables choose the slot
-they read, one slot an iteration or fewer, and a filling begins only when the readers have left the one before it in its slot. So
-what is read was written at most n iterations ago, and what is older is undefined.
+- An accumulator initialised before its loop, or a circular buffer filled there: a loop further out encloses all accesses.
+- An accumulator that one iteration initialises and the others update: both branches of an `if` on the loop variable access it.
+- A buffer whose store is delayed to the next iteration: it is read under the condition that the iteration is not the first.
+- A buffer written at indices that depend on the loop variable: each iteration writes other elements, which a later one may read.
 
-refills.py tells of buffers that are filled several times, among them rings in registers.
+A slot of a circular buffer of n slots is refilled n iterations later. Readers advance by at most one slot per iteration of the
+loops whose variables choose the slot, and a slot is refilled only after the readers have left its previous contents. So a value
+read was written at most n iterations ago, and anything older is undefined.
 
-The rules need no statement in the IR, so they hold after every pass; `unroll` only makes them weaker, because the copies of a body
-have a common parent, and a slot that is a number says nothing of the loop.
+refills.py handles buffers that are filled several times, including circular buffers in registers.
+
+The rules need no statement in the IR, so they hold after every pass. `unroll` only weakens them: the copies of a body have a
+common parent, and a constant slot does not identify the loop.
 """
 
 from __future__ import annotations
@@ -32,13 +33,15 @@ from tilelang.lowering.simulator.memory_model import Memory
 from tilelang.lowering.simulator.refills import Refills, refills
 from tilelang.lowering.simulator.shadow_memory import Array
 
-Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with the number of times that a loop had been entered before
+Loops = tuple[tuple[int, ir.For], ...]  # outermost first, each with a serial number of its entry
 
 
 @dataclasses.dataclass(frozen=True)
 class Lifetimes:
-    """By the id of a loop: the buffers that are local to its iterations, and the rings that its iterations turn. refills: where
-    buffers are filled anew."""
+    """What loop iterations do to buffers, by the id of the loop.
+
+    local: buffers that are local to an iteration. rings: circular buffers that an iteration advances. refills: see refills.py.
+    """
 
     local: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     rings: Mapping[int, tuple[str, ...]] = dataclasses.field(default_factory=dict)
@@ -53,7 +56,7 @@ class Lifetimes:
             memory.storage[name].turn(np.repeat(blocks, memory.batch.kernel.threads))
 
     def refill(self, parent: ir.Stmt, number: int, memory: Memory, mask: Mask) -> None:
-        """The active threads begin a child of a Seq or If."""
+        """The active threads start a child of a Seq or If."""
         for name in self.refills.get(id(parent), {}).get(number, ()):
             _forget_filling(memory, name, mask)
 
@@ -64,8 +67,8 @@ def lifetimes(kernel: ir.Kernel) -> Lifetimes:
 
 
 def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
-    """The buffers that are local to an iteration of each loop, by the id of the loop."""
-    around: dict[str, Loops] = {}  # the loops that contain every access
+    """The buffers that are local to an iteration of each loop, by id of the loop."""
+    around: dict[str, Loops] = {}  # the loops that enclose every access
     values: dict[Var, Expr] = {}
     entered = 0
 
@@ -76,7 +79,7 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
         for buffer, _ in ir.touched(stmt):
             if buffer.memory != "global" and buffer.role != "phases":
                 known = around.get(buffer.name, loops)
-                # One statement may stand in several places, so an occurrence is told by when it was entered.
+                # A statement object may occur several times; the entry number distinguishes the occurrences.
                 common = sum(1 for a, b in zip(known, loops, strict=False) if a[0] == b[0])
                 around[buffer.name] = known[: min(common, _remade(stmt, buffer, loops, values))]
         if isinstance(stmt, ir.If):
@@ -93,13 +96,13 @@ def local_buffers(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
 
 
 def _remade(stmt: ir.Stmt, buffer: ir.Buffer, loops: Loops, values: Mapping[Var, Expr]) -> int:
-    """How many of the loops around a statement write the same elements of a buffer in each iteration, outermost first."""
+    """How many of the enclosing loops, from the outermost, write the same elements of the buffer in each iteration."""
     chosen = {v for b, indices in _written(stmt) if b is buffer for i in indices for v in free(substitute(i, values))}
     return next((depth for depth, (_, loop) in enumerate(loops) if loop.var in chosen), len(loops))
 
 
 def _written(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...]]]:
-    """What one statement writes, each with the indices at which it begins."""
+    """The buffers that a statement writes, each with the first indices."""
     match stmt:
         case ir.Store(buffer=buffer, indices=indices) | ir.Copy(target=buffer, target_indices=indices):
             yield buffer, indices
@@ -108,7 +111,7 @@ def _written(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...]]]:
 
 
 def _carried(branch: ir.If, loops: Loops) -> Iterator[tuple[str, int]]:
-    """The buffers that one iteration hands on to another, as a condition on a loop's variable tells, with the depth of the loop."""
+    """Buffers that carry values between iterations, judged by a condition on a loop variable, with the depth of the loop."""
     deciding = [depth for depth, (_, loop) in enumerate(loops) if loop.var in free(branch.condition)]
     if deciding and branch.otherwise is not None:
         yield from ((name, deciding[0]) for name in _touched(branch.then) & _touched(branch.otherwise))
@@ -119,11 +122,11 @@ def _carried(branch: ir.If, loops: Loops) -> Iterator[tuple[str, int]]:
 
 
 def turned_rings(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
-    """The rings in shared memory that the iterations of each loop turn as their readers see them, by the id of the loop.
+    """The circular buffers in shared memory that an iteration of each loop advances for its readers, by id of the loop.
 
-    A ring that several roles read, or whose slots no loop outside the threads chooses, is not among them.
+    Excluded are those that several roles read, and those whose slot is not chosen by a loop outside the threads.
     """
-    turning: dict[str, set[Loops]] = {}  # the loops down to the one that turns the ring
+    turning: dict[str, set[Loops]] = {}  # the loops down to the one that advances the buffer
     readers: dict[str, set[str]] = {}
     values: dict[Var, Expr] = {}
     entered = 0
@@ -155,12 +158,12 @@ def turned_rings(body: ir.Stmt) -> dict[int, tuple[str, ...]]:
         for name, paths in turning.items()
         if len(readers[name]) == 1
         for path in paths
-        if not any(path[:depth] in paths for depth in range(len(path)))  # of nested ones the outermost
+        if not any(path[:depth] in paths for depth in range(len(path)))  # the outermost of nested ones
     )
 
 
 def _slots_read(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Expr]]:
-    """The rings in shared memory that one statement reads, each with the slot."""
+    """The circular buffers in shared memory that a statement reads, each with the slot."""
     found = [(load.buffer, load.indices) for e in ir.expressions(stmt) for load in ir.loads(e)]
     match stmt:
         case ir.Copy(source=source, source_indices=indices):
@@ -171,7 +174,7 @@ def _slots_read(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Expr]]:
 
 
 def _steps(slot: Expr) -> frozenset[Var]:
-    """The variables that may choose another slot whenever they change; a variable that is divided first does not."""
+    """Variables that may select another slot with every change; a variable that is divided first does not."""
     if isinstance(slot, Var):
         return frozenset((slot,))
     if isinstance(slot, Binary) and slot.op == "//":
@@ -191,16 +194,16 @@ def _touched(stmt: ir.Stmt) -> set[str]:
 
 
 def _forget(memory: Memory, name: str, mask: Mask) -> None:
-    """An iteration begins to which a buffer is local: what an earlier one left there for the active threads is undefined."""
+    """A new iteration begins: what the previous one left in a local buffer for the active threads becomes undefined."""
     storage = memory.storage[name]
     if memory.batch.clocks is None:
-        storage.forget()  # inactive threads are not inside the loop, so they hold nothing either
+        storage.forget()  # inactive threads are not in the loop, so they hold nothing either
     else:
         _clear(memory, name, mask.threads)
 
 
 def _forget_filling(memory: Memory, name: str, mask: Mask) -> None:
-    """The active threads fill a buffer anew; what others hold, or threads of a block in part, stays."""
+    """The active threads refill a buffer. The contents of other threads, or of partly active blocks, remain."""
     storage, batch = memory.storage[name], memory.batch
     if mask.full:
         storage.forget()

@@ -1,9 +1,10 @@
-"""The memory of the blocks that the simulator runs together: where elements lie, and what is wrong with touching them.
+"""The memory of the blocks that are simulated together: addresses, and checks of every access.
 
-`Memory` resolves an access (indices, lanes, count, active threads) to elements, reports those out of bounds and leaves them alone, and
-does the rest element by element through `shadow_memory`. Shared memory is raw bytes per block, so that buffers which the pass
-`allocate_shared` laid over one another really share them: what one of them wrote is garbage to the other, and their accesses race.
-Buffers without an offset lie one after another.
+`Memory` resolves an access (indices, lanes, count, active threads) to elements. It reports and skips out-of-bounds ones, and
+checks the rest elementwise through `shadow_memory`. Shared memory is raw bytes per block, so buffers that the pass
+`allocate_shared` overlaps
+really alias: data written through one is garbage to the other, and their accesses race. Buffers without an offset are
+consecutive.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from tilelang.lowering.simulator.vector_clocks import ClockedRaces
 Array = npt.NDArray[Any]
 
 
-PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # how many access patterns are remembered, and of what size
-WIDE_BYTES = 16  # of the reads that wide_read_lanes is about
+PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # number of access patterns that are cached, and their maximum size
+WIDE_BYTES = 16  # size of the reads that wide_read_lanes describes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
-    """The numbers of a device that counts depend on."""
+    """Device parameters that the counts depend on."""
 
     warp: int
     banks: int
@@ -44,10 +45,10 @@ class Device:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Watched:
-    """One execution of one access by the threads of a batch, as `simulate.run` tells a watcher of it.
+    """One execution of one access by the threads of a batch, as passed to the watcher of `simulate.run`.
 
-    requests, cost: as the report counts them; none of what the device does by itself. `memory` is what the batch sees, before a write
-    and at a read.
+    requests, cost: as in the report; 0 for copies that the device makes on its own. `memory` is the state before a write or at a
+    read.
     """
 
     memory: Memory
@@ -60,7 +61,7 @@ class Watched:
 
 
 class Memory:
-    """All buffers of a kernel as one batch sees them; `shadows` are those of the global buffers, kept through the launch."""
+    """All buffers of a kernel as one batch sees them. `shadows` are those of the global buffers and last for the whole launch."""
 
     def __init__(
         self, batch: Batch, globals_: dict[str, Array], shadows: dict[str, Shadow], device: Device, recorder: Recorder
@@ -113,7 +114,7 @@ class Memory:
         self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site,
         across: bool = False,
     ) -> Touch:  # fmt: skip
-        """The existing, in-bounds elements of an access by the active threads; reports the others."""
+        """The elements of an access by the active threads that exist and are in bounds; reports the others."""
         threads = mask.threads
         start: Any = np.int64(0)
         chosen = [value[threads] if value.ndim else value for value in indices]
@@ -151,8 +152,10 @@ class Memory:
     def locate_region(
         self, buffer: ir.Buffer, coordinates: Sequence[Array], threads: Array, site: Site, told: bool
     ) -> tuple[Touch, Array]:
-        """The existing elements of the regions that some threads name, and which of all they are. coordinates: for each dimension of
-        the buffer, (threads, points). told: whether those outside are reported."""
+        """The existing elements of the regions that threads name, and their positions among all.
+
+        coordinates: (threads, points) for each dimension of the buffer. told: report elements that are out of bounds.
+        """
         shape = (threads.size, max(c.shape[1] for c in coordinates))
         element, good = np.zeros(shape, np.int64), np.ones(shape, bool)
         for c, extent in zip(coordinates, buffer.shape, strict=True):
@@ -180,7 +183,7 @@ class Memory:
             self._add("out-of-bounds", buffer.name, tuple(index), (thread,), site, text)
 
     def _add(self, kind: str, buffer: str, element: tuple[int, ...], threads: tuple[int, ...], site: Site, text: str) -> None:
-        """One finding; `threads` are numbered through the batch, the first one is the culprit."""
+        """Adds one finding. `threads` are numbered in the batch; the first one is at fault."""
         inside = tuple(int(self.batch.thread[t]) for t in threads)
         block = self.batch.block_index(int(self.batch.block[threads[0]]))
         message = f"thread {inside[0]} of block {block}, {text}"
@@ -200,8 +203,8 @@ class Memory:
     # ------------------------------------------------------------ reading and writing
 
     def undefined(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Marks | None:
-        """Marks of the elements that an access reads; None where all are defined. Those that are still being copied to are a fault of
-        their own."""
+        """Marks of the elements that an access reads; None if all are defined. Reports elements that are still being copied
+        to."""
         storage = self.storage[buffer.name]
         unwritten = storage.unwritten(touch.address, touch.thread)
         if unwritten is not None and (incoming := storage.shadow.incoming) is not None:
@@ -213,7 +216,7 @@ class Memory:
         return marks
 
     def report_undefined(self, marks: Marks, threads: Array, text: str) -> None:
-        """One finding for each mark that is set: undefined data have reached where they do harm. text: what the threads do with it."""
+        """One finding per mark that is set, for undefined data used where it matters. text: what the threads do with it."""
         for number in np.unique(marks[marks > 0] >> definedness.ELEMENT_BITS):
             site, mine = self.recorder.sites[number], np.flatnonzero((marks > 0) & (marks >> definedness.ELEMENT_BITS == number))
             buffer = self.buffers[site.buffer]
@@ -223,7 +226,7 @@ class Memory:
                 self._add("uninitialised-read", buffer.name, element, (int(threads[p]),), site, told)
 
     def observe_read(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True) -> None:
-        """Everything about a read but the value and its marks. counted: whether threads make it, whose cost for the memory is known."""
+        """Performs all checks of a read, without its value and marks. counted: threads make it, so its memory cost is counted."""
         storage = self.storage[buffer.name]
         incoming = storage.shadow.incoming
         if incoming is not None:
@@ -234,7 +237,7 @@ class Memory:
         self._count(buffer, touch, site, writes=False, counted=counted)
 
     def observe_proxy(self, buffer: ir.Buffer, touch: Touch, site: Site) -> None:
-        """An access through a proxy finds what threads wrote only where each of them has met a fence since."""
+        """Checks an access through a proxy: every thread that wrote the data must have executed a fence since."""
         storage = self.storage[buffer.name]
         unpublished = storage.shadow.unpublished
         if unpublished is not None and (hidden := np.flatnonzero(unpublished[storage.granules(touch.address)].any(axis=1))).size:
@@ -242,13 +245,13 @@ class Memory:
             self.report("missing-fence", buffer, touch, hidden, site, text)
 
     def publish(self, mask: Mask) -> None:
-        """The active threads meet a fence: proxies find what they have written to shared memory."""
+        """The active threads execute a fence: proxies now see what they have written to shared memory."""
         for shadow in {self.storage[b.name].shadow for b in self.batch.kernel.shared}:
             if shadow.unpublished is not None:
                 shadow.unpublished[np.concatenate(([False], mask.flags))[shadow.unpublished]] = 0
 
     def write(self, buffer: ir.Buffer, touch: Touch, values: Array, site: Site, marks: Marks | None = None) -> None:
-        """Writes the elements touched (`values` one each, rounded to the buffer's type) with all checks."""
+        """Writes the elements touched (one of `values` each, rounded to the buffer's type) with all checks."""
         storage = self.storage[buffer.name]
         self.observe_write(buffer, touch, site)
         storage.data[touch.address] = values.astype(storage.data.dtype)
@@ -256,7 +259,7 @@ class Memory:
         self.set_undefined(buffer, touch, marks, site)
 
     def set_undefined(self, buffer: ir.Buffer, touch: Touch, marks: Marks | None, site: Site) -> None:
-        """What has been written to the elements with a mark is undefined, which is a finding in global memory."""
+        """Marks written elements as undefined, which is a finding if they are in global memory."""
         if marks is None or not marks.any():
             return
         if buffer.memory == "global":
@@ -265,7 +268,8 @@ class Memory:
             self.storage[buffer.name].set_undefined(touch.address, marks)
 
     def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
-        """Everything about a write but the value. counted: as for a read; later: the device makes it."""
+        """Performs all checks of a write, without its value. counted: as for a read. later: the device makes it
+        asynchronously."""
         storage = self.storage[buffer.name]
         storage.date(touch.address, touch.thread)
         shadow = storage.shadow
@@ -281,7 +285,7 @@ class Memory:
         self._count(buffer, touch, site, writes=True, counted=counted)
 
     def observe(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, later: bool = False) -> None:
-        """Whether an access races. later: the device makes it, for the thread that told it to."""
+        """Reports races of an access. later: the device makes it asynchronously for the thread that issued it."""
         storage = self.storage[buffer.name]
         races = storage.shadow.races
         if races is None or touch.element.size == 0:
@@ -321,14 +325,14 @@ class Memory:
             self.findings.add(Finding("data-race", buffer.name, element, both, block, site.span, message))
 
     def _block_of(self, other: int) -> int:
-        """The block of a thread of the launch, or of an agent of the clocks, which are numbered through the batch."""
+        """The block of a thread of the launch, or of a clock's agent (agents are numbered across the batch)."""
         clocks, threads = self.batch.clocks, self.batch.kernel.threads
         if clocks is None:
             return other // threads
         return other // clocks.agents + other % clocks.agents % clocks.threads // threads
 
     def _count(self, buffer: ir.Buffer, touch: Touch, site: Site, *, writes: bool, counted: bool) -> None:
-        """Adds what an access costs the memory, and tells who watches of it."""
+        """Adds the memory cost of an access and notifies the watcher."""
         if buffer.memory == "register" or not touch.element.size:
             return
         counted = counted and self.recorder.costs
@@ -339,9 +343,9 @@ class Memory:
             self.recorder.watch(Watched(self, buffer, touch, site, writes, requests, cost))
 
     def cost(self, buffer: ir.Buffer, touch: Touch, *, writes: bool) -> tuple[int, int]:
-        """The warps that issue an access, and its transactions (global) or extra phases by bank conflicts (shared).
+        """The warps that issue an access, and its transactions (global) or bank-conflict replays (shared).
 
-        Patterns that come again, shifted, are looked up.
+        Costs are cached by pattern: a shifted repetition is looked up.
         """
         first = int(touch.address.min()) * buffer.dtype.bytes
         period = self.device.transaction_bytes if buffer.memory == "global" else self.device.banks * self.device.bank_bytes
@@ -366,8 +370,8 @@ class Memory:
         return np.unique(self.batch.warp[touch.thread]).size, count_conflicts(word, group, self.device.banks, ideal)
 
     def words(self, buffer: ir.Buffer, touch: Touch, offset: Array, *, writes: bool) -> tuple[Array, Array, int]:
-        """The words of shared memory that an access at these bytes wants, the group of threads served together that wants each, and
-        how many of one bank a group may want without waiting."""
+        """The shared-memory words that an access requests, for each word the group of threads served together that requests it,
+        and the number of words per bank that a group may request without a replay."""
         device, warp, lane = self.device, self.batch.warp[touch.thread], self.batch.lane[touch.thread]
         words = max(1, (int(touch.lane.max()) + 1) * buffer.dtype.bytes // device.bank_bytes)
         served = max(1, device.banks // words)  # threads whose accesses are served together
@@ -384,7 +388,7 @@ class Memory:
     # ------------------------------------------------------------ values of loads and stores
 
     def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Known:
-        """What a Load gives: an array over threads, or over (threads, lanes); 0 for threads that do not touch it."""
+        """The value of a Load: an array over threads, or over (threads, lanes); 0 for threads that do not execute it."""
         fast = self._register_rows(load.buffer, indices, load.lanes, mask) if count is None else None
         if fast is not None:
             storage, rows = fast
@@ -399,7 +403,7 @@ class Memory:
         return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, 0))
 
     def _by_lane(self, values: Array, touch: Touch, lanes: int, fill: Any) -> Array:
-        """Values of the elements touched as an array over threads, or over (threads, lanes)."""
+        """Scatters the values of the touched elements to an array over threads, or over (threads, lanes)."""
         if not touch.whole:
             out = np.full((self.batch.threads, lanes), fill, values.dtype)
             out[touch.thread, touch.lane] = values
@@ -407,7 +411,7 @@ class Memory:
         return values.reshape(-1) if lanes == 1 else values.reshape(-1, lanes)
 
     def store(self, store: ir.Store, indices: Sequence[Value], value: Known, count: Value | None, mask: Mask, site: Site) -> None:
-        """Does a Store; `value` has been evaluated."""
+        """Executes a Store whose `value` has been evaluated."""
         lanes = ir.lanes(store.value)
         partly = type(value) is definedness.Partly
         fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None and not partly else None
@@ -421,7 +425,7 @@ class Memory:
         self.write(store.buffer, touch, pick(definedness.plain(value), touch), site, marks)
 
     def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
-        """The short way: all threads touch the same elements of their registers, in bounds."""
+        """Fast path: all threads touch the same elements of their registers, in bounds."""
         if buffer.memory != "register" or not mask.full or any(v.ndim for v in indices):
             return None
         element = 0
@@ -434,7 +438,7 @@ class Memory:
 
 
 def pick(value: Value, touch: Touch) -> Array:
-    """The values that belong to the elements of an access: value[thread, lane], broadcast."""
+    """The values for the elements of an access: value[thread, lane], broadcast."""
     if value.ndim == 0:
         return np.broadcast_to(value, touch.thread.shape)
     if value.ndim == 1:

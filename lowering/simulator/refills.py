@@ -1,13 +1,13 @@
-"""Where a buffer is filled anew: what an earlier filling left there is undefined from then on.
+"""Finds where a buffer is refilled: the contents of its previous filling are undefined from then on.
 
-A stage, the slot of a ring in registers, or the memory through which partial results go may be filled several times in an iteration, or
-at the end of one for the next. Consecutive statements that write a buffer and do not read it are one filling. A filling is whole if it
-writes every element that any statement of the kernel writes, whatever guards it contains. Where a whole filling begins, the buffer
-becomes undefined, so that an element which the filling leaves out is not read as the filling before left it.
+A stage, a slot of a circular buffer in registers, or a buffer for partial results may be filled several times in an iteration, or
+at the end of one for the next. A filling is a run of consecutive statements that write a buffer and do not read it. It is
+complete if it writes every element that any statement of the kernel writes, whatever guards it contains. Where a complete filling
+begins, the buffer becomes undefined, so that an element which this filling omits cannot be read with its previous value.
 
-As in lifetimes.py the rules need no statement in the IR. Where a condition on the loop around decides whether a filling begins, it
-begins inside the condition. The rules do not apply to a buffer that a loop around the filling indexes, nor to rings in shared
-memory, whose slots lifetimes.py dates.
+As in lifetimes.py the rules need no statement in the IR. If a condition on an enclosing loop decides whether a filling happens,
+the filling begins inside the condition. The rules do not apply to a buffer indexed by a loop around the filling, nor to circular
+buffers in shared memory, whose slots lifetimes.py tracks.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from tilelang.core.layout import evaluate
 from tilelang.core.simplify import conjuncts, interval
 from tilelang.lowering import ir
 
-MOST_PLACES = 1 << 18  # that one statement writes; nothing is said of buffers that are written in larger ones
+MOST_PLACES = 1 << 18  # per statement; buffers with larger writes are not checked
 
-Refills = Mapping[int, Mapping[int, tuple[str, ...]]]  # by the id of a Seq or If, and the number of a child: the buffers
+Refills = Mapping[int, Mapping[int, tuple[str, ...]]]  # by id of a Seq or If and the number of a child: the buffers
 Places = npt.NDArray[np.int64]
-Bound = Mapping[Var, int]  # the loops around a statement, with the most rounds of each
+Bound = Mapping[Var, int]  # the enclosing loops, each with its maximum trip count
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Write:
-    """A statement that writes; of those around it the loops, and the conditions on the thread alone, as far as they are known."""
+    """A statement that writes, with its enclosing loops and the enclosing conditions that depend on the thread alone, as far as
+    known."""
 
     stmt: ir.Stmt
     loops: Bound = dataclasses.field(default_factory=dict)
@@ -42,21 +43,21 @@ class _Write:
 
 @dataclasses.dataclass(slots=True)
 class _Filling:
-    """Statements of one parent, from its child `first` on, that write a buffer; nothing between them reads it."""
+    """Consecutive children of one statement, from child `first` on, that write a buffer with no read in between."""
 
     parent: int
     first: int
-    writes: list[_Write]  # with what is around each inside the filling
+    writes: list[_Write]  # each with its loops and conditions inside the filling
 
 
 def refills(kernel: ir.Kernel) -> Refills:
-    """The fillings of a kernel that make a buffer anew."""
+    """The complete fillings of a kernel."""
     found = _Fillings(kernel)
     found.visit(kernel.body, {}, frozenset())
     result: dict[int, dict[int, tuple[str, ...]]] = {}
     for name, fillings in found.all.items():
         if len(fillings) < 2:
-            continue  # nothing but what was before the loop around it, which lifetimes.py tells
+            continue  # nothing older than the loop around it, which lifetimes.py handles
         written = found.written(name)
         if written is None:
             continue
@@ -69,7 +70,7 @@ def refills(kernel: ir.Kernel) -> Refills:
 
 
 class _Fillings:
-    """The fillings of each buffer in the shared memory or the registers of a kernel, and all that writes it."""
+    """The fillings of each shared or register buffer of a kernel, and all its writes."""
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.kernel = kernel
@@ -81,7 +82,8 @@ class _Fillings:
     # ------------------------------------------------------------ fillings
 
     def visit(self, stmt: ir.Stmt, around: Bound, inside: frozenset[str]) -> None:
-        """Finds the fillings in a statement. around: the loops that it stands in; inside: buffers of whose filling it is a part."""
+        """Finds the fillings in a statement. around: the enclosing loops. inside: buffers whose filling the statement belongs
+        to."""
         match stmt:
             case ir.Seq(body):
                 self._in_a_row(stmt, body, around, inside)
@@ -106,7 +108,7 @@ class _Fillings:
                 if _is_conditional(child, frozenset()):
                     filled = filled & opened.keys()
                 elif filled and any(w.threads for w in _writing(child, _Write(child))):
-                    filled = filled & (opened.keys() | self._shared)  # each thread has registers of its own
+                    filled = filled & (opened.keys() | self._shared)  # each thread has its own registers
                 for name in filled:
                     if name not in opened:
                         opened[name] = _Filling(id(parent), number, [])
@@ -115,7 +117,7 @@ class _Fillings:
                 self.visit(child, around, inside | filled)
 
     def _touched(self, stmt: ir.Stmt) -> tuple[frozenset[str], frozenset[str]]:
-        """The buffers that a statement and those inside it read and write."""
+        """The buffers that a statement and its children read and write."""
         known = self._known.get(id(stmt))
         if known is None:
             parts = [self._touched(part) for part in ir.parts(stmt)]
@@ -128,12 +130,13 @@ class _Fillings:
     # ------------------------------------------------------------ elements
 
     def written(self, name: str) -> Places | None:
-        """The elements of a buffer that anything writes; None where that is not known, or where a ring's slots are dated."""
+        """All elements of a buffer that are ever written; None if unknown, or if it is a circular buffer whose slots are
+        tracked."""
         buffer = next(b for b in self.kernel.buffers if b.name == name)
         return None if buffer.ring > 1 and buffer.memory == "shared" else self.places(self._writes[name])
 
     def places(self, writes: Sequence[_Write]) -> Places | None:
-        """The elements that statements write; None where one of them does not say."""
+        """The elements that the statements write; None if that is unknown for one of them."""
         found = [self._elements(w) for w in writes]
         known = [f for f in found if f is not None]
         return np.unique(np.concatenate(known)) if len(known) == len(found) else None
@@ -157,7 +160,7 @@ class _Fillings:
         return elements[(elements >= 0) & (elements < buffer.elements)]
 
     def _of_threads(self, points: dict[Var, Places], conditions: Sequence[Expr]) -> dict[Var, Places]:
-        """The points at threads for which some conditions hold."""
+        """The points of the threads for which the conditions hold."""
         for condition in conditions:
             (thread,) = free(condition)
             if thread in points:
@@ -173,8 +176,8 @@ _GEOMETRY = frozenset((ir.THREAD.name, *(v.name for v in ir.BLOCK)))
 
 
 def _is_conditional(stmt: ir.Stmt, inside: frozenset[Var]) -> bool:
-    """Whether data or a loop around a statement decide whether a part of it is done as a whole. inside: the loops within it, the
-    conditions on which are about single elements."""
+    """Whether data or an enclosing loop decides whether part of a statement executes at all. inside: the loops within the
+    statement; conditions on those concern single elements."""
     if isinstance(stmt, ir.For):
         inside = inside | {stmt.var}
     if isinstance(stmt, ir.If):
@@ -190,7 +193,7 @@ def _most(loop: ir.For) -> int:
 
 
 def _writing(stmt: ir.Stmt, around: _Write) -> Iterator[_Write]:
-    """The statements inside one that write, each with what is around it."""
+    """The writing statements inside one, each with its enclosing loops and conditions."""
     match stmt:
         case ir.For(var=var):
             around = dataclasses.replace(around, loops={**around.loops, var: _most(stmt)})
@@ -206,7 +209,7 @@ def _writing(stmt: ir.Stmt, around: _Write) -> Iterator[_Write]:
 
 
 def _target(stmt: ir.Stmt) -> tuple[ir.Buffer, tuple[Expr, ...], int | None]:
-    """What a statement writes: the buffer, the first element, and how many from there on; None: not consecutive ones."""
+    """The written buffer, the first element, and the number of consecutive elements (None: not consecutive)."""
     match stmt:
         case ir.Store(buffer=buffer, indices=indices, value=value):
             return buffer, indices, ir.lanes(value)

@@ -1,4 +1,4 @@
-"""The threads of a block whose roles run beside each other: what they do at barriers with phases, and at barriers of one role."""
+"""The threads of a block with concurrent roles: their behaviour at phase barriers and at barriers of one role."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Order = str | int  # as for `simulate.run`
 
 
 class RoleThreads(Threads):
-    """All threads of a block: they prepare what the roles need, then each role goes its way."""
+    """All threads of a block: they execute the common setup, then each role runs on its own."""
 
     def __init__(
         self, memory: Memory, sites: dict[tuple[int, object], Site], early: Callable[[], bool], order: Order,
@@ -32,10 +32,10 @@ class RoleThreads(Threads):
     ) -> None:  # fmt: skip
         super().__init__(memory, sites, early)
         self.order, self.phases = order, phases or Phases(memory)
-        self._mine = self.batch.all  # the threads that meet at a barrier
+        self._mine = self.batch.all  # the threads that synchronize at a barrier
 
     def _barrier(self, stmt: ir.Barrier, mask: Mask) -> None:
-        """A barrier of the threads of a role, or of the block before its roles begin."""
+        """A barrier among the threads of a role, or of the block before its roles begin."""
         if mask.threads.size < self._mine.threads.size:
             missing = self._mine.threads[~mask.flags[self._mine.threads]][:1]
             text = f"does not reach this barrier, which thread {mask.threads[0]} does"
@@ -44,11 +44,11 @@ class RoleThreads(Threads):
             self.phases.clocks.meet(mask.threads[self.batch.local_block[mask.threads] == block])
 
     def _cluster_barrier(self, stmt: ir.ClusterBarrier, mask: Mask) -> None:
-        """A meeting of all threads of a cluster before their roles begin."""
+        """A barrier of all threads of a cluster, before their roles begin."""
         self.phases.clocks.meet(mask.threads)
 
     def signalling(self, stmt: ir.Instruction, mask: Mask) -> instruction_groups.Send | None:
-        """What begins the copy of an instruction that signals a barrier."""
+        """A function that starts the copy of an instruction that signals a barrier."""
         if stmt.signal is None:
             return None
         blocks = range(self.batch.blocks) if stmt.in_cluster else [self._block(mask)]
@@ -66,7 +66,7 @@ class RoleThreads(Threads):
         return int(self.batch.local_block[mask.threads[0]])
 
     def _in_block(self, part: Part, block: int) -> Part:
-        """The same place in the shared memory of another block."""
+        """The same location in the shared memory of another block."""
         there = np.full_like(part.touch.thread, block * self.batch.kernel.threads)
         address = self.memory.storage[part.buffer.name].addresses(there, part.touch.element)
         return dataclasses.replace(part, touch=dataclasses.replace(part.touch, address=address))
@@ -78,7 +78,7 @@ class RoleThreads(Threads):
         def choose(count: int) -> int:
             return coin.randrange(count) if coin is not None else count - 1
 
-        in_order = made if self.order == "late" else made[::-1]  # the last that can go on goes first
+        in_order = made if self.order == "late" else made[::-1]  # the last one that can run goes first
         run_beside([(r.whole(), r.report_stuck) for r in in_order], self.phases, choose, self.order == "late")
         for role in made:
             role.finish()
@@ -91,7 +91,7 @@ class RoleThreads(Threads):
             self.phases.initialise(stmt, int(thread))
 
     def _phase(self, buffer: ir.Buffer, number: Expr, mask: Mask, block: int | None = None) -> Phase | None:
-        """The barrier that the active threads name, of a block; what they name apart is an error of the compiler's own."""
+        """The phase barrier that the active threads name. Different barriers for different threads are a compiler bug."""
         values = np.unique(np.broadcast_to(self.defined(number, mask), mask.flags.shape)[mask.threads])
         assert values.size == 1, f"{buffer.name}[{number}] is named outside a role, or by threads apart"
         site = self._site("phases", buffer.name, "barrier")
@@ -111,14 +111,14 @@ class RoleThreads(Threads):
                 self.phases.arrive(phase, together[active.all(axis=1)], stmt.bytes)
 
     def _await(self, stmt: ir.Await, mask: Mask) -> None:
-        """The phase has ended, or else the threads would not have come here."""
+        """The scheduler resumed the threads, so the phase has ended."""
         phase = self._phase(stmt.phases, stmt.index, mask)
         if phase is not None:
             self.phases.learn(phase, mask.threads)
 
 
 class _OneRole(RoleThreads):
-    """The threads of one role of a block, which run until they must await something."""
+    """The threads of one role of a block, which run until they have to wait."""
 
     def __init__(self, whole: RoleThreads, role: ir.Role, block: int) -> None:
         super().__init__(whole.memory, whole._sites, whole._early, whole.order, whole.phases)
@@ -132,12 +132,12 @@ class _OneRole(RoleThreads):
         self._pausing = {id(s) for s in ir.statements(role.body) if _pauses(s)}
 
     def whole(self) -> Iterator[Ready]:
-        """All that the role does."""
+        """The whole body of the role."""
         yield from self.steps(self.role.body, self.mine)
         self.phases.running[self.block] -= 1
 
     def steps(self, stmt: ir.Stmt, mask: Mask) -> Iterator[Ready]:
-        """Runs a statement; where others may go on, gives whether these threads can."""
+        """Runs a statement; yields, wherever others may run, a function that tells whether these threads can continue."""
         if id(stmt) not in self._pausing or not mask.threads.size:
             self.execute(stmt, mask)
             return
@@ -167,7 +167,7 @@ class _OneRole(RoleThreads):
                 yield lambda: True
 
     def report_stuck(self) -> None:
-        """These threads can never go on."""
+        """Reports that these threads can never continue."""
         site = self._site("await", "", "barrier")
         text = f"the {self.role.name} waits here for ever: no other role can go on, and no copy is under way"
         self.memory.report_threads("deadlock", self.mine.threads[:1], site, text)

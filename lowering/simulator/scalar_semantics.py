@@ -1,9 +1,9 @@
-"""What the scalar operators of kernel expressions do, in NumPy and in a device's real types.
+"""Semantics of the scalar operators of kernel expressions, in NumPy with a device's types.
 
-The simulator's arithmetic, apart from the reference's (numeric.py) on purpose: a slip in one table is found by the other. Values are
-NumPy arrays or scalars of the type that pointwise work is done in (`compute_numpy`): floats of 8 and 16 bits are computed in float32
-and rounded where they are stored or cast. Integers wrap in their type, `//` and `%` round towards minus infinity, `min` and `max` hand
-NaN on. Callers silence NumPy's floating-point warnings: idle threads compute garbage.
+The simulator's arithmetic is deliberately separate from the reference's (numeric.py), so that each table reveals a mistake in the
+other. Values are NumPy arrays or scalars of the type that pointwise operations compute in (`compute_numpy`): floats of 8 and 16
+bits are computed in float32 and rounded when stored or cast. Integers wrap, `//` and `%` round towards minus infinity, `min` and
+`max` propagate NaN. Callers silence NumPy's floating-point warnings, because idle threads compute garbage.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Value = Any  # a NumPy scalar, or an array over threads or over (threads, lanes)
 
 
 def compute_numpy(t: DType) -> np.dtype[Any]:
-    """The NumPy type in which values of the nominal type t are held."""
+    """The NumPy type that holds values of the nominal type t."""
     return dt.compute_type(t).numpy
 
 
 def constant(expr: Const) -> Value:
-    """A literal as a NumPy scalar, rounded to its type; integers outside their type wrap."""
+    """A literal as a NumPy scalar, rounded to its type; integers out of range wrap."""
     target = compute_numpy(expr.type)
     if expr.type.is_integer:
         return np.array(int(expr.value) & (2**64 - 1), dtype=np.uint64).astype(target)[()]
@@ -36,26 +36,27 @@ def constant(expr: Const) -> Value:
 
 
 def zero(t: DType) -> Value:
-    """What a value that no thread needs is."""
+    """The placeholder for a value that no thread needs."""
     return np.zeros((), compute_numpy(t))[()]
 
 
 def cast(values: Value, source: DType, target: DType) -> Value:
-    """Conversion from one nominal type to another: floats to integers truncate, ending at the least and the greatest (NaN gives 0), to
-    bool is `!= 0`, floats of 8 and 16 bits round."""
+    """Conversion between nominal types. Floats to integers truncate and saturate (NaN gives 0), to bool is `!= 0`, and floats of
+    8 and 16 bits round."""
     if target.kind == "bool":
         return values != 0
     if source.is_float and target.is_integer:
         limits = np.iinfo(target.numpy)
         exact = np.nan_to_num(np.trunc(np.asarray(values, np.float64)), nan=0.0, posinf=np.inf, neginf=-np.inf)
-        high = np.nextafter(2.0 ** (target.bits - (target.kind == "int")), 0.0)  # the greatest float64 below the first one beyond
+        # the greatest float64 below the first one out of range
+        high = np.nextafter(2.0 ** (target.bits - (target.kind == "int")), 0.0)
         inside = np.clip(exact, float(limits.min), high).astype(target.numpy)
         return np.where(exact > high, limits.max, inside).astype(target.numpy)[()]
     return np.asarray(values).astype(target.numpy).astype(compute_numpy(target))[()]
 
 
 def _integer_power(base: Value, exponent: Value) -> Value:
-    """Wrapping integer powers; a negative exponent gives the truncated quotient 1 / base**-exponent (0 for a base of 0)."""
+    """Wrapping integer power; a negative exponent gives the truncated quotient 1 / base**-exponent (0 for a base of 0)."""
     positive = np.power(base, np.maximum(exponent, 0))
     odd = (exponent & 1).astype(bool)
     inverse = np.where(base == 1, 1, np.where(base == -1, np.where(odd, -1, 1), 0)).astype(positive.dtype)
@@ -63,7 +64,7 @@ def _integer_power(base: Value, exponent: Value) -> Value:
 
 
 def _power(a: Value, b: Value) -> Value:
-    """As C's `pow`. NumPy may take the square root for 0.5, which gives NaN for -infinity and keeps the sign of zero."""
+    """As C's `pow`. NumPy may use a square root for 0.5, which gives NaN for -infinity and keeps the sign of zero."""
     if a.dtype.kind in "iu":
         return _integer_power(a, b)
     return np.where(np.equal(b, 0.5) & ((a == 0) | np.isinf(a)), np.abs(a), np.power(a, b))
@@ -103,20 +104,20 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
 
 
 def align(*values: Value) -> tuple[Value, ...]:
-    """Values over threads beside values over (threads, lanes) get a lane dimension of one, so that they broadcast."""
+    """Gives values over threads a lane dimension of one where others are over (threads, lanes), so that all broadcast."""
     if any(v.ndim == 2 for v in values):
         return tuple(v[:, None] if v.ndim == 1 else v for v in values)
     return values
 
 
 def binary(op: str, left: Value, right: Value) -> Value:
-    """`left op right` element by element."""
+    """`left op right`, elementwise."""
     left, right = align(left, right)
     return BINARY[op](left, right)
 
 
 def unary(op: str, operand: Value) -> Value:
-    """`-x`, `not x` or `~x` element by element."""
+    """`-x`, `not x` or `~x`, elementwise."""
     return _UNARY[op](operand)
 
 
@@ -132,12 +133,12 @@ def select(condition: Value, then: Value, otherwise: Value) -> Value:
 
 
 def widen(values: npt.NDArray[Any], t: DType) -> npt.NDArray[Any]:
-    """Stored elements of type t as values to compute with."""
+    """Stored elements of type t, converted to the type to compute in."""
     return values.astype(compute_numpy(t)) if compute_numpy(t) != values.dtype else values
 
 
 def all_inside(indices: Sequence[Value], shape: tuple[int, ...], lanes: int) -> bool:
-    """Whether all lanes of an access lie inside the buffer."""
+    """Whether all lanes of an access are inside the buffer."""
     for dimension, (value, extent) in enumerate(zip(indices, shape, strict=True)):
         highest = extent - lanes if dimension == len(shape) - 1 else extent - 1
         if value.ndim == 0:

@@ -1,9 +1,9 @@
-"""What the simulator remembers about every element beside its value: who wrote it, who read it, and what is still to come.
+"""Shadow memory: for every element, its last writer, its readers, and pending asynchronous accesses.
 
 A shadow covers one address space (a global buffer, the shared memory of the blocks that run together, one register buffer) in
-granules. Two accesses of one granule race when different threads make them, one writes, and no barrier of their block that orders
-this memory lies between; threads of different blocks are never ordered. Barriers are not walked over: every block counts its
-barriers (its epoch), and an access carries the epoch it was made in.
+granules. Two accesses of one granule race if different threads make them, one is a write, and no barrier of their block that
+orders this memory separates them. Threads of different blocks are never ordered. Each block counts its barriers (its epoch), and
+an access records the epoch in which it was made, so that no barrier visits the shadow.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ UNDEFINED = -1
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Access:
-    """One access of many threads to many granules, element by element. `thread` counts through all blocks of the launch."""
+    """One access of many threads to many granules, elementwise. `thread` is numbered across all blocks of the launch."""
 
     granule: Array
     thread: Array
@@ -30,7 +30,7 @@ class Access:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Conflict:
-    """Which of an access's elements race, and with whom: the other thread, its site, and whether it wrote."""
+    """The elements of an access that race, each with the other thread, that thread's site, and whether it wrote."""
 
     position: Array
     other: Array
@@ -39,9 +39,9 @@ class Conflict:
 
 
 class Races:
-    """The last writer of each granule, and enough of its readers to convict any later writer.
+    """The last writer of each granule, and enough readers to detect a race with any later writer.
 
-    Of the readers it keeps two different threads of the block and epoch that read last, and one reader of another block.
+    Kept readers: two different threads of the block and epoch that read last, and one reader of another block.
     """
 
     def __init__(self, granules: int, threads_per_block: int) -> None:
@@ -56,14 +56,14 @@ class Races:
         self._read_site = np.zeros(granules, np.int32)
 
     def _unordered(self, other: Array, other_epoch: Array, access: Access, block: Array) -> Array:
-        """Whether an earlier access by `other` is by another thread and not separated by a barrier."""
+        """Whether the earlier access by `other` is by another thread and not separated by a barrier."""
         unordered: Array = (
             (other >= 0) & (other != access.thread) & ((other // self._threads != block) | (other_epoch == access.epoch))
         )
         return unordered
 
     def read(self, access: Access) -> Conflict | None:
-        """Records reads; the conflicts with earlier writes."""
+        """Records reads; returns conflicts with earlier writes."""
         granule, thread = access.granule, access.thread
         block = thread // self._threads
         writer = self._writer[granule]
@@ -91,7 +91,7 @@ class Races:
         return conflict
 
     def write(self, access: Access) -> Conflict | None:
-        """Records writes; the conflicts with earlier writes and reads, and of two threads within this access."""
+        """Records writes; returns conflicts with earlier writes and reads, and between two threads of this access."""
         granule, thread = access.granule, access.thread
         block = thread // self._threads
         writer, reader = self._writer[granule], self._reader[granule]
@@ -120,7 +120,7 @@ class Races:
 
 
 class WatchesRaces(Protocol):
-    """Records accesses, and gives those that race with earlier ones."""
+    """Records accesses and returns those that race with earlier ones."""
 
     def read(self, access: Access) -> Conflict | None: ...
 
@@ -128,18 +128,19 @@ class WatchesRaces(Protocol):
 
 
 class Shadow:
-    """One address space. `owner` is, per granule, the number of the buffer that wrote it last; 0: nobody did; UNDEFINED: what was
-    written is undefined itself, and `origins`, where there is such data, has the mark of each.
+    """One address space.
 
-    `incoming`, where asynchronous copies are under way, is 1 + the number of the copy that will write a granule; `outgoing` counts
-    the copies that may still read it. `unpublished`, where instructions go through a proxy, is 1 + the thread that wrote a granule last
-    and has met no fence since.
+    owner: per granule, the number of the buffer that last wrote it; 0 if never written; UNDEFINED if undefined data was written,
+    whose mark is in `origins`.
+    incoming: 1 + the number of the asynchronous copy that will write a granule. outgoing: how many copies may still read it. Both
+    exist only once copies are used.
+    unpublished: for kernels with proxies, 1 + the thread that last wrote a granule and has not executed a fence since.
     """
 
     def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
         self.granules = granules
         self.owner = np.zeros(granules, np.int32)
-        self.numbers = 1 << 16  # the last number given to a buffer that was forgotten; those of declarations are smaller
+        self.numbers = 1 << 16  # the last number given to a forgotten buffer; declared buffers have smaller ones
         self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
         self.origins: Array | None = None
         self.incoming: Array | None = None
@@ -147,7 +148,7 @@ class Shadow:
         self.unpublished: Array | None = None
 
     def expect_copies(self) -> tuple[Array, Array]:
-        """Makes room for `incoming` and `outgoing`."""
+        """Allocates `incoming` and `outgoing`."""
         if self.incoming is None or self.outgoing is None:
             self.incoming = np.zeros(self.granules, np.int32)
             self.outgoing = np.zeros(self.granules, np.int32)
@@ -157,9 +158,9 @@ class Shadow:
 class Storage:
     """The elements of one buffer as the threads that run together see them.
 
-    Element e of thread t lies at `data[base[t] + e * step]`; each element covers `per_element` granules of the shadow, whose
-    numbering follows `data`. `number` is what the shadow's owner becomes when this buffer is written. An element of a ring
-    becomes undefined after `slots` iterations.
+    Element e of thread t is `data[base[t] + e * step]`; it covers `per_element` granules of the shadow, which are numbered like
+    `data`. A write through this buffer sets the shadow's owner to `number`. An element of a circular buffer becomes undefined
+    after `slots` iterations.
     """
 
     def __init__(
@@ -167,8 +168,8 @@ class Storage:
     ) -> None:
         self.data, self.base, self.step, self.shadow = data, base, step, shadow
         self.number, self.per_element, self.slots = number, per_element, slots
-        self._rounds = np.zeros(base.size if slots else 0, np.int32)  # that have begun, for each thread
-        self._made = np.zeros(data.size if slots else 0, np.int32)  # the round in which each element was written
+        self._rounds = np.zeros(base.size if slots else 0, np.int32)  # iterations begun, per thread
+        self._made = np.zeros(data.size if slots else 0, np.int32)  # the iteration in which each element was written
 
     def addresses(self, threads: Array, elements: Array) -> Array:
         addresses: Array = self.base[threads] + elements * self.step
@@ -181,21 +182,21 @@ class Storage:
         return (addresses * self.per_element)[:, None] + np.arange(self.per_element)
 
     def forget(self) -> None:
-        """Nothing that was written is defined any more: what counts as written has a new number."""
+        """Makes all contents undefined by changing the buffer's number."""
         self.shadow.numbers += 1
         self.number = self.shadow.numbers
 
     def turn(self, threads: Array) -> None:
-        """The readers of a ring begin another round. threads: flags."""
+        """The readers of a circular buffer begin another iteration. threads: flags."""
         self._rounds[threads] += 1
 
     def date(self, addresses: Array, threads: Array) -> None:
-        """These elements are written now, or by copies that begin now."""
+        """Records that these elements are written now, or by copies issued now."""
         if self.slots:
             self._made[addresses] = self._rounds[threads]
 
     def unwritten(self, addresses: Array, threads: Array) -> Array | None:
-        """Which of these elements hold nothing, for the thread that reads each, that this buffer wrote; None: all are written."""
+        """The elements that, for the reading thread, hold nothing written by this buffer; None if all were written."""
         written = self.shadow.owner[addresses] == self.number if self.per_element == 1 else None
         if written is None:
             written = (self.shadow.owner[self.granules(addresses)] == self.number).all(axis=1)
@@ -204,7 +205,7 @@ class Storage:
         return None if written.all() else np.flatnonzero(~written)
 
     def marks(self, addresses: Array, fresh: Array) -> Array:
-        """The marks of elements that hold nothing defined: of those that undefined data were written to, theirs, else `fresh` ones."""
+        """The marks of undefined elements: that of the undefined data written there, if any, else one of `fresh`."""
         if self.shadow.origins is None:
             return fresh
         granules = self.granules(addresses)
@@ -212,7 +213,7 @@ class Storage:
         return np.where(found, found, fresh)
 
     def set_undefined(self, addresses: Array, marks: Array) -> None:
-        """What has been written to some of these elements, those that have a mark, is undefined."""
+        """Marks written elements as undefined where a mark is set."""
         if self.shadow.origins is None:
             self.shadow.origins = np.zeros(self.shadow.granules, np.int64)
         granules = self.granules(addresses[marks > 0])
@@ -220,7 +221,7 @@ class Storage:
         self.shadow.origins[granules] = marks[marks > 0, None]
 
     def set_written(self, addresses: Array, threads: Array | None = None) -> None:
-        """These elements have been written, by some threads or (None) through a proxy."""
+        """Records that these elements have been written, by `threads` or (None) through a proxy."""
         granules = addresses if self.per_element == 1 else self.granules(addresses).reshape(-1)
         self.shadow.owner[granules] = self.number
         if self.shadow.unpublished is not None:
@@ -228,7 +229,7 @@ class Storage:
 
 
 def poison(elements: int, type: np.dtype[Any]) -> Array:
-    """Memory as it is before anybody wrote it: NaN, or a value nobody expects."""
+    """Memory that was never written: NaN, or an unlikely value."""
     if type.kind == "b":
         return np.ones(elements, bool)
     if type.kind in "iu":

@@ -1,11 +1,12 @@
-"""Runs kernel IR for every thread of every block in NumPy, with a device's types, and reports what a device would not.
+"""Simulates kernel IR in NumPy for every thread of every block, with a device's types, and reports faults that a device would
+hide.
 
-It needs no device and no particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. Threads of the blocks of a
-batch run in lockstep; a value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes). Control flow
-is masks, per lane where a condition has lanes: nobody touches memory in a branch that is not taken, except that a load of several
-lanes, of which one is taken, must have all of them in bounds.
+It needs neither a device nor a particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. The threads of a
+batch of blocks run in lockstep. A value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes).
+Control flow uses masks, per lane if a condition has lanes: no memory is touched in a branch that is not taken, except that a load
+of several lanes must be in bounds for all of them if one is taken.
 
-What it reports: findings.KINDS. The report of a correct program is empty, whatever the order of asynchronous copies.
+findings.KINDS lists the faults. A correct program has none, in whatever order its asynchronous copies complete.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ from tilelang.lowering.simulator.vector_clocks import ClockedRaces, Clocks
 from tilelang.profiles.profile import Profile
 
 Array = npt.NDArray[Any]
-MOST_EXECUTIONS = 2_000_000  # statements, each for one batch of blocks, that are run where nothing else is said
+MOST_EXECUTIONS = 2_000_000  # default limit: statements, counted once per batch of blocks
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a run gave. `counts` has all findings by kind, `findings` the first few of them.
+    """The result of a run. `counts` counts all findings by kind; `findings` has the first few.
 
     transactions: per global access, the warps that issued it and the transactions they caused. conflicts: per shared access, the
-    warps that issued it and the extra phases by bank conflicts.
+    warps that issued it and the bank-conflict replays.
     """
 
     outputs: dict[str, Array]
@@ -67,12 +68,13 @@ def run(
     watch: Callable[[Watched], None] | None = None,
     costs: bool = True,
 ) -> Report:
-    """Runs the kernels of a program in order over the input arrays (by buffer name).
+    """Runs the kernels of a program in order on the input arrays (by buffer name).
 
-    order: when asynchronous copies land: all "early" (at their issue), all "late" (at their wait), or each by a coin of this seed.
-    watch: is given each access to global and shared memory, one statement and one batch of blocks at a time; it may end the run by
-    an exception of its own. costs: whether transactions and bank conflicts are counted.
-    Raises ComputationError where an input is missing or has another shape than its buffer.
+    order: when asynchronous copies complete: all "early" (at the issue), all "late" (at the wait), or each at random with this
+    seed.
+    watch: called for each access to global and shared memory, per statement and batch of blocks; it may raise an exception of its
+    own to end the run. costs: count transactions and bank conflicts.
+    Raises ComputationError if an input is missing or its shape differs from the buffer's.
     """
     if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
         raise ComputationError(
@@ -98,7 +100,7 @@ def run(
 
 
 def device_numbers(profile: Profile) -> dict[str, Any]:
-    """What `run` takes from a device's profile, by argument."""
+    """The arguments of `run` that a device's profile determines."""
     shared, memory = profile.memory("shared"), profile.memory("global")
     return {
         "warp": max(1, profile.warp_size),
@@ -110,9 +112,9 @@ def device_numbers(profile: Profile) -> dict[str, Any]:
 
 
 def executions(program: ir.Program, watched: int | None = None) -> int:
-    """At most how many statements `run` executes, each for one batch of blocks, as far as the ends of loops are known.
+    """Upper bound on the statements that `run` executes, each counted once per batch of blocks, where loop bounds are known.
 
-    watched: loops that touch global or shared memory count this many rounds at most, for a watcher that ends the run.
+    watched: loops that touch global or shared memory count at most this many iterations, for a watcher that ends the run.
     """
     return sum(_executed(k.body, watched) * -(-math.prod(k.grid) // blocks_together(k)) for k in program.kernels)
 
@@ -128,7 +130,7 @@ def _executed(stmt: ir.Stmt, watched: int | None) -> int:
 def check_work(
     program: ir.Program, limit: float | None = None, watched: int | None = None, mend: str = "smaller sizes: --size NAME=VALUE"
 ) -> None:
-    """Refuses programs for which `run` executes more statements than the limit, before anything runs. watched: as for `executions`."""
+    """Raises an error before running if `run` would execute more statements than the limit. watched: as for `executions`."""
     count, most = executions(program, watched), MOST_EXECUTIONS if limit is None else limit
     if count > most:
         message = f"{count:,} statements would be simulated, each for some thousand threads, but at most {most:,} are allowed"
@@ -140,7 +142,7 @@ def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:
         return poison(buffer.elements, buffer.dtype.numpy)
     if buffer.name not in arrays:
         raise ComputationError("arguments", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
-    array = np.atleast_1d(arrays[buffer.name])  # a tensor without axes is a buffer of one element
+    array = np.atleast_1d(arrays[buffer.name])  # a tensor of rank 0 is a buffer of one element
     if array.shape != buffer.shape:
         raise ComputationError(
             "argument", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"
@@ -166,7 +168,7 @@ def _launch(
     written, lasting = _written(kernel), lifetimes(kernel)
     shadows: dict[str, Shadow] = {}
     for b in kernel.arguments:
-        # A buffer that this kernel only reads cannot race.
+        # A buffer that is only read cannot race.
         races = b.name in written and kernel.threads * math.prod(kernel.grid) > 1
         shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=races)
         shadows[b.name].owner = owners[b.name]

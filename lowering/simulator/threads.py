@@ -1,4 +1,4 @@
-"""The threads of the blocks of a batch, executing kernel IR in lockstep under masks, with a device's types."""
+"""Executes kernel IR for the threads of a batch of blocks, in lockstep under masks, with a device's types."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ class Threads:
         self._early = early
         self.lifetimes = Lifetimes()
         self.queues: dict[str, CopyQueue] = {}
-        self._mine = self.batch.all  # the threads that meet at a barrier
+        self._mine = self.batch.all  # the threads that synchronize at a barrier
         self._sites = sites
         self._statement: ir.Stmt = memory.batch.kernel.body
         self._vars: dict[str, Known] = {"thread": self.batch.thread}
         for var, number in zip(ir.BLOCK, self.batch.block_index(self.batch.block), strict=True):
             self._vars[var.name] = number
-        self._fixed: dict[Expr, Value] = {}  # values that the numbers of thread and block fix
+        self._fixed: dict[Expr, Value] = {}  # values that depend only on the thread and block indices
 
     # ------------------------------------------------------------ expressions
 
     def evaluate(self, expr: Expr, mask: Mask) -> Known:
-        """The value of an expression in the active threads; in the others it is anything."""
+        """The value of an expression in the active threads; unspecified in the others."""
         value = self._fixed.get(expr)
         if value is not None:
             return value
@@ -57,7 +57,7 @@ class Threads:
         return value
 
     def defined(self, expr: Expr, mask: Mask, use: str = "an index") -> Value:
-        """The value of an expression that must be defined, as conditions, indices and counts must; 0 where it is not, and reported."""
+        """An expression that must be defined (a condition, index or count); reports undefined elements, which become 0."""
         value = self.evaluate(expr, mask)
         if type(value) is not Partly:
             return value
@@ -118,7 +118,7 @@ class Threads:
         count = None if expr.count is None else self.defined(expr.count, by_thread, "a count")
         site = self._site(expr, expr.buffer.name, "load")
         if mask.lanes is not None and expr.lanes > 1:
-            # One access of the device: a lane whose value nobody takes is brought with the others, and must exist.
+            # The device makes one access: lanes whose value is not used are loaded too, and must exist.
             self.memory.locate(expr.buffer, indices, expr.lanes, count, by_thread.narrow(~mask.lanes), site)
         return self.memory.load(expr, indices, count, mask, site)
 
@@ -129,7 +129,7 @@ class Threads:
         return Partly(ramp, base.marks.reshape(-1, 1)) if type(base) is Partly else ramp
 
     def _before_line(self, expr: ir.BeforeLine, mask: Mask) -> Value:
-        """As if every array began 16 bytes past a line, where NumPy's large ones do."""
+        """Assumes that every array starts 16 bytes past a cache line, as NumPy's large ones do."""
         return scalar.constant(index(max(0, expr.line_bytes - 16) // expr.buffer.dtype.bytes))
 
     def _pack(self, expr: ir.Pack, mask: Mask) -> Known:
@@ -146,7 +146,7 @@ class Threads:
         return definedness.rearranged(pair, chosen)
 
     def _site(self, key: Any, buffer: str, access: str) -> Site:
-        """The access that `key` (an expression, or a role) makes in the statement being executed."""
+        """The access that `key` (an expression or a role) makes in the current statement."""
         stmt = self._statement
         site = self._sites.get((id(stmt), key))
         if site is None:
@@ -173,7 +173,7 @@ class Threads:
             self.execute(child, mask)
 
     def _rounds(self, stmt: ir.For, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
-        """The body of a loop once for each round, with the threads that run it."""
+        """The loop body once per iteration, with the threads that run it."""
         extent = self.defined(stmt.extent, mask, "the extent of a loop")
         rounds = int(extent[mask.threads].max() if extent.ndim else extent)
         uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
@@ -185,7 +185,7 @@ class Threads:
             yield stmt.body, inside
 
     def _branches(self, stmt: ir.If, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
-        """The branches of a condition, each with the threads that run it."""
+        """The branches of an `if`, each with the threads that take it."""
         condition = self.defined(stmt.condition, mask, "a condition")
         then = mask.narrow(condition)
         if id(stmt) in self.lifetimes.refills and then.threads.size:
@@ -208,7 +208,7 @@ class Threads:
     def _store(self, stmt: ir.Store, mask: Mask) -> None:
         match stmt.value:
             case Select(condition, then, ir.Load(stmt.buffer, stmt.indices, count=None)) if _is_merge(stmt, then):
-                # Some lanes of a vector register are kept: written by a store under a mask, they are not read.
+                # A masked store keeps some lanes of a vector register; those are not read.
                 mask = mask.narrow(self.defined(condition, mask, "a condition"))
                 stmt = stmt.replace(value=then)
                 if not mask.threads.size:
@@ -250,7 +250,8 @@ class Threads:
         self.queue("").copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)
 
     def _check_neighbours(self, written: Touch, lanes: int, together: int, site: Site) -> None:
-        """Reports threads that do not write behind those with which they issue a copy, as its instruction wants."""
+        """Reports threads whose writes do not directly follow those of the threads with which they issue a copy, as it
+        requires."""
         batch, first = self.memory.batch, written.lane == 0
         thread = written.thread[first]
         begin = written.element[first] - batch.thread[thread] % together * lanes
@@ -262,11 +263,11 @@ class Threads:
             self.memory.report_threads("instruction-operand", wrong, site, "does not write behind its neighbours")
 
     def queue(self, name: str) -> CopyQueue:
-        """The copies of these threads, or their instructions of one family, in groups."""
+        """The copies of these threads, or their instructions of one family, in commit groups."""
         return self.queues.setdefault(name, CopyQueue(self.memory, self._early))
 
     def finish(self) -> None:
-        """The threads have ended: reports what nobody waited for."""
+        """The threads have ended: reports copies that were never waited for."""
         for queue in self.queues.values():
             queue.finish()
 
@@ -291,7 +292,7 @@ class Threads:
         instruction_groups.execute(stmt, first, mask, self.memory, queue, self._site, self.signalling(stmt, mask))
 
     def signalling(self, stmt: ir.Instruction, mask: Mask) -> instruction_groups.Send | None:
-        """What begins the copy of an instruction that signals a barrier."""
+        """A function that starts the copy of an instruction that signals a barrier."""
         return None
 
     def _region(self, indices: Sequence[Expr], over: Sequence[Var], stmt: ir.Instruction, name: str, mask: Mask) -> list[Array]:
@@ -304,12 +305,12 @@ class Threads:
 
 
 def _is_merge(stmt: ir.Store, then: Expr) -> bool:
-    """Whether a store into registers keeps what stands in the lanes where its condition does not hold."""
+    """Whether a store to registers keeps the old value in lanes where its condition does not hold."""
     return stmt.buffer.memory == "register" and ir.lanes(then) == ir.lanes(stmt.value)
 
 
 def _leading(mask: Mask, count: Value, lanes: int) -> Mask:
-    """The mask without the lanes from `count` on, whose values nobody stores."""
+    """The mask without lanes `count` and above, whose values are not stored."""
     exists: Value = np.arange(lanes) < count.reshape(-1, 1)
     return mask.narrow(np.broadcast_to(exists, (mask.flags.size, lanes)))
 
@@ -318,7 +319,7 @@ _GEOMETRY_ALONE: dict[Expr, bool] = {}
 
 
 def _depends_on_geometry_alone(expr: Expr) -> bool:
-    """Whether a value is fixed by the numbers of thread and block."""
+    """Whether a value depends only on the thread and block indices."""
     found = _GEOMETRY_ALONE.get(expr)
     if found is None:
         found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in expr.walk())

@@ -1,9 +1,9 @@
-"""Who knows what has happened: vector clocks of the threads of a block whose roles run beside each other.
+"""Race detection with vector clocks, for blocks whose roles run concurrently.
 
-Between roles no barrier orders everything, so whether one access comes after another follows from what the threads know: a thread that
-arrives at a barrier with phases hands on what it knows, and who awaits the phase knows it from then on. What a thread lets the device
-do later is an agent of its own, which knows what the thread knew when it began; nobody knows of its end but through the barrier that
-it signals. `ClockedRaces` stands in for `shadow_memory.Races` in such kernels.
+Between roles no barrier orders everything, so the order of two accesses follows from what threads know of each other. A thread
+that arrives at a phase barrier publishes its clock, and a thread that waits for the phase joins it. Each thread's asynchronous
+operations have an agent of their own, which starts with the thread's clock at the issue; other threads learn of its end only
+through the barrier that it signals. `ClockedRaces` replaces `shadow_memory.Races` in such kernels.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from tilelang.lowering.simulator.shadow_memory import Access, Array, Conflict
 
 
 class Clocks:
-    """The agents of one block: threads 0 .. threads-1, then, in the same order, what each of them lets the device do.
+    """The clocks of one block. Agents are its threads 0 .. threads-1, then in the same order each thread's asynchronous
+    operations.
 
-    knows[a, b]: up to which of its steps agent a knows agent b; an agent's own entry is the step that it is at.
+    knows[a, b]: the latest step of agent b that agent a knows of; an agent's own entry is its current step.
     """
 
     def __init__(self, threads: int) -> None:
@@ -25,12 +26,12 @@ class Clocks:
         self.knows = np.eye(self.agents, dtype=np.int32)
 
     def meet(self, threads: Array) -> None:
-        """A barrier of these threads: each knows what all of them did before."""
+        """A barrier of these threads: each learns all that the others did before."""
         self.knows[threads] = self.knows[threads].max(axis=0)
         self.knows[threads, threads] += 1
 
     def told(self, threads: Array) -> Array:
-        """What these threads know together; what they do from here on is not part of it."""
+        """The joined clocks of these threads, which then begin a new step."""
         known: Array = self.knows[threads].max(axis=0)
         self.knows[threads, threads] += 1
         return known
@@ -39,13 +40,14 @@ class Clocks:
         self.knows[threads] = np.maximum(self.knows[threads], known)
 
     def begun(self, thread: int) -> Array:
-        """What the device knows of what it is told to do by a thread now."""
+        """The clock with which an asynchronous operation of the thread starts; the thread begins a new step."""
         known: Array = self.knows[thread].copy()
         self.knows[thread, thread] += 1
         return known
 
     def done(self, thread: int, known: Array) -> Array:
-        """The device does now what a thread told it, knowing what it knew then; what whoever is told of its end knows."""
+        """An asynchronous operation, issued with clock `known`, takes effect now; returns the clock that its completion
+        publishes."""
         agent = self.threads + thread
         step = self.knows[agent, agent] + 1
         self.knows[agent] = known
@@ -55,9 +57,10 @@ class Clocks:
 
 
 class ClockedRaces:
-    """The last writer of each granule, and of every warp of agents the last reader since. `clocks` are those of the running block.
+    """For each granule, the last writer, and the last reader of every warp of agents since. `clocks` are those of the running
+    block.
 
-    Agents are numbered through all blocks of the launch; those of different blocks know nothing of each other.
+    Agents are numbered across all blocks of the launch; those of different blocks know nothing of each other.
     """
 
     def __init__(self, granules: int, clocks: Clocks, warp: int) -> None:
@@ -69,7 +72,7 @@ class ClockedRaces:
         self._read_step, self._read_site = np.zeros((2, granules, groups), np.int32)
 
     def _unknown(self, other: Array, step: npt.NDArray[np.int32], access: Access) -> Array:
-        """Whether an earlier access by `other` is not known to who makes this one."""
+        """Whether an earlier access by `other` is unknown to the thread that makes this one."""
         shape = (-1,) + (1,) * (other.ndim - 1)
         agents = self.clocks.agents
         mine = (access.thread % agents).reshape(shape)
@@ -79,7 +82,7 @@ class ClockedRaces:
         return unknown
 
     def read(self, access: Access) -> Conflict | None:
-        """Records reads; the conflicts with earlier writes."""
+        """Records reads; returns conflicts with earlier writes."""
         granule = access.granule
         writer = self._writer[granule]
         bad = self._unknown(writer, self._write_step[granule], access)
@@ -90,7 +93,7 @@ class ClockedRaces:
         return Conflict(at, writer[at], self._write_site[granule[at]], np.ones(at.size, bool)) if at.size else None
 
     def write(self, access: Access) -> Conflict | None:
-        """Records writes; the conflicts with earlier writes and reads, and of two threads within this access."""
+        """Records writes; returns conflicts with earlier writes and reads, and between two threads of this access."""
         granule = access.granule
         writer, readers = self._writer[granule], self._reader[granule]
         wrote = self._unknown(writer, self._write_step[granule], access)
