@@ -1,4 +1,4 @@
-"""What instructions name by descriptors: buffers in shared memory, and maps of tensors, which a launch passes after its buffers."""
+"""Operands that instructions name by descriptors: shared buffers, and tensor maps, which a launch passes after its buffers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import dataclasses
 from tilelang.lowering import ir
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 
-ALIGNMENT_BYTES = 1024  # of what a descriptor names in shared memory: eight rows of the widest swizzle
+ALIGNMENT_BYTES = 1024  # alignment of a shared buffer that a descriptor names: eight rows of the widest swizzle
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BoxMap:
-    """A tensor in global memory, and the boxes of it that one instruction moves: their extents, and the swizzle of their rows in
-    shared memory (0: none)."""
+    """A tensor map: a tensor in global memory and the boxes of it that one instruction moves."""
 
     buffer: ir.Buffer
+    # the extents of a box
     box: tuple[int, ...]
+    # swizzle of the rows in shared memory (0: none)
     swizzle_bytes: int
 
 
@@ -27,7 +28,7 @@ def described(body: ir.Stmt) -> set[str]:
 
 
 def box_map(stmt: ir.Instruction) -> BoxMap | None:
-    """The map that an instruction needs; None: none."""
+    """The map that an instruction needs, or None."""
     swizzle = max((region.swizzle_bytes for region in stmt.regions), default=0)
     for name, buffer, _ in stmt.operands:
         if buffer.memory == "global" and stmt.region(name) is not None:
@@ -36,15 +37,15 @@ def box_map(stmt: ir.Instruction) -> BoxMap | None:
 
 
 def box_maps(kernel: ir.Kernel) -> tuple[BoxMap, ...]:
-    """The maps of a kernel, in the order of its arguments behind the buffers."""
+    """The maps of a kernel, in the order of its arguments after the buffers."""
     found = (box_map(s) for s in ir.statements(kernel.body) if isinstance(s, ir.Instruction))
     return tuple(dict.fromkeys(map for map in found if map is not None))
 
 
 def tensor_maps(kernel: ir.Kernel) -> tuple[tuple[str, TensorMap], ...]:
-    """What a launch passes behind a kernel's buffers: maps, each with the name of the tensor's buffer.
+    """The tensor maps that a launch passes after a kernel's buffers, each with the name of the tensor's buffer.
 
-    A grid without blocks needs none.
+    An empty grid needs none.
     """
     found = []
     for map in box_maps(kernel) if 0 not in kernel.grid else ():

@@ -1,11 +1,11 @@
-"""Which conditions guard a statement, and why the others do not: rules 8 and 9 of the language in one function.
+"""Decides which conditions guard a statement, and why the others do not: rules 8 and 9 of the language in one function.
 
-A point exists if all its conditions hold. A statement may also run at a point that does not exist if that makes no difference: every
-element it reads is inside its buffer, and either nobody reads the result or the operands were filled with values that leave the result
-unchanged. `settle` drops a condition only with such a proof, over all points that become reachable, including those of the conditions
-dropped before it.
+A point exists if all its conditions hold. A statement may also run at a point that does not exist if that has no effect: every
+element it reads is inside its buffer, and either its result is never read or the operands hold fill values that leave the result
+unchanged. `settle` drops a condition only with such a proof, over all points that become reachable, including those of the
+conditions dropped before it.
 
-Values in, values out: nothing here knows the builder. All questions are asked of `sets`.
+These are pure functions of expressions, independent of the builder. All proofs come from `sets`.
 """
 
 from __future__ import annotations
@@ -22,44 +22,43 @@ from tilelang.lowering.sets import example, implied, impossible
 
 @dataclasses.dataclass(frozen=True)
 class Access:
-    """An element that a statement reads at a point, as `what` in its values.
+    """An element that a statement reads at a point."""
 
-    there: the conditions under which it is inside its buffer and was written. under: the conditions within the values without which it
-    is not read. fill: what the buffer holds where one of `real` does not hold; None: unknown. own: the conditions without which the
-    buffer holds another element in its place.
-    """
-
+    # the element as an operand of the statement's value
     what: Expr
+    # the conditions under which it is inside its buffer and was written
     there: tuple[Expr, ...] = ()
+    # the conditions inside the value under which it is read at all
     under: tuple[Expr, ...] = ()
+    # what the buffer holds where a condition of `real` fails; None: unknown
     fill: Const | None = None
     real: tuple[Expr, ...] = ()
+    # the conditions under which the buffer holds this element and not another in its place
     own: tuple[Expr, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What a statement does with its values.
+    """What a statement does with its values."""
 
-    stored: the conditions under which anybody reads its result. For an update of a state by `value`, identity is the value that leaves
-    the state unchanged; None: every value changes it.
-    """
-
+    # the conditions under which its result is read
     stored: tuple[Expr, ...] = ()
+    # for an accumulator update: the value that is combined into it
     value: Expr | None = None
+    # the value that leaves the accumulator unchanged; None if every value changes it
     identity: Const | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Settled:
-    """The conditions that guard a statement, and those that do not, each with the reason."""
+    """The conditions that guard a statement, and those that need not, each with the reason."""
 
     kept: tuple[tuple[Expr, str], ...]
     dropped: tuple[tuple[Expr, str], ...]
 
     @property
     def conditions(self) -> list[Expr]:
-        """Those that guard it."""
+        """The conditions that guard it."""
         return [c for c, _ in self.kept]
 
 
@@ -70,9 +69,9 @@ FOLDED = "where it fails, the fill values of the operands leave the result uncha
 
 def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequence[Access], effect: Effect,
            stay: Mapping[Expr, str] | None = None) -> Settled:  # fmt: skip
-    """Which of the conditions of a statement guard it. context: what holds at all its points, whether they exist or not.
+    """Decides which conditions of a statement guard it. context: what holds at all its points, whether they exist or not.
 
-    stay: conditions that are worth their test, each with the reason. They are dropped only if they hold anyway.
+    stay: conditions worth testing, each with the reason. They are dropped only if they always hold.
 
     >>> from tilelang.core.expr import INDEX, Var
     >>> i = Var("i", INDEX, 0, 15)
@@ -95,8 +94,8 @@ def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequen
 
 
 def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Effect) -> tuple[bool, str]:
-    """Whether a statement may run at points that do not exist as well, and why. beyond: sets of points that make up all of them, those
-    beyond the condition in question first."""
+    """Whether a statement may also run at points that do not exist, and why. beyond: sets of points that together cover these,
+    beginning with those where the condition in question fails."""
     reason = IMPLIED
     for n, points in enumerate(beyond):
         if impossible(points):
@@ -114,7 +113,7 @@ def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Ef
 
 
 def _could_fold(accesses: Sequence[Access], effect: Effect) -> bool:
-    """Whether a statement changes nothing where all its operands that may be filled are."""
+    """Whether a statement changes nothing if every operand that can be filled holds its fill value."""
     return _folds({a.what: const(a.fill.value, a.what.dtype) for a in accesses if a.fill is not None}, effect)
 
 
@@ -126,12 +125,12 @@ def _folds(filled: dict[Expr, Expr], effect: Effect) -> bool:
 
 
 def leaves_as_it_was(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
-    """Whether a statement changes nothing at some points, by what its operands were filled with."""
+    """Whether the fill values of its operands make a statement change nothing at some points."""
     return _folds(fills(accesses, points), effect)
 
 
 def fills(accesses: Sequence[Access], points: Sequence[Expr]) -> dict[Expr, Expr]:
-    """What accesses find that find their fill at all of some points."""
+    """The accesses that read their fill value at all of some points."""
     found: dict[Expr, Expr] = {}
     real: set[Expr] = set()
     for access in accesses:
@@ -144,13 +143,13 @@ def fills(accesses: Sequence[Access], points: Sequence[Expr]) -> dict[Expr, Expr
 
 
 def counterexample(condition: Expr, settled: Settled, context: Sequence[Expr]) -> dict[str, int] | None:
-    """Values of the variables at a point at which only this condition keeps a statement from running."""
+    """A point, as values of the variables, at which only this condition keeps a statement from running."""
     others = [c for c in settled.conditions if c is not condition]
     return example([*context, *others, Unary("not", condition)])
 
 
 def explained(settled: Settled, context: Sequence[Expr], name: str, span: Span | None) -> str:
-    """What was decided about the guards of a statement, a line for each condition, with a point that needs those that stay."""
+    """The decisions about the guards of a statement, one line per condition, with a point that needs each guard kept."""
     lines = [name if span is None else f"{name} at {span}"]
     for condition, why in settled.kept:
         point = counterexample(condition, settled, context) or {}
@@ -161,7 +160,7 @@ def explained(settled: Settled, context: Sequence[Expr], name: str, span: Span |
 
 
 def fold(e: Expr) -> Expr:
-    """The expression with operations on literals carried out; products by an exact zero only where both sides are literals."""
+    """Constant folding; a product with an exact zero is folded only if both sides are literals."""
     x = e.map_children(lambda c: fold(c) if isinstance(c, Expr) else c)
     match x:
         case Binary("+", Const(a, t), Const(b)):

@@ -1,13 +1,13 @@
-"""Kernel IR: what every pass reads and writes, what the simulator runs and the emitters print.
+"""Kernel IR: the representation that passes transform, the simulator runs and emitters print.
 
 A program is a list of kernels over shared global buffers. A kernel is a tree of statements run by every thread of every block.
-Scalars and index arithmetic are tilelang.core.expr nodes; this module adds what touches memory, and vectors.
+Scalars and index arithmetic are tilelang.core.expr nodes; this module adds memory accesses and vectors.
 
-Memory. Every buffer is dense and row-major over `shape`; an index tuple has one expression per dimension. Layouts (order, padding,
-swizzle, rings) are already in the shape and the indices. `global` buffers are arguments or workspace; `shared` ones exist once per
-block; `register` ones once per thread.
+Memory. Every buffer is dense and row-major over `shape`; an index tuple has one expression per dimension. Layouts (order,
+padding, swizzle, circular buffers) are already part of the shape and the indices. `global` buffers are arguments or workspace;
+`shared` ones exist once per block; `register` ones once per thread.
 
-Buffers and the expressions that touch them are in ir_values.py. Before the pass `vectorize`, vectors appear only as
+Buffers and the expressions that access them are in ir_values.py. Before the pass `vectorize`, vectors appear only as
 `For(kind="vector")`; after it, only as lanes.
 """
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Stmt(Node):
-    """A statement. `span` is the schedule step it comes from (None: implied)."""
+    """A statement. `span` is the schedule step that it comes from (None: implied)."""
 
     __slots__ = ()
 
@@ -55,9 +55,9 @@ class Seq(Stmt):
 class For(Stmt):
     """`body` for var = 0 .. extent-1. kind: serial, do, unroll, vector, threads.
 
-    An unroll, vector or threads loop has a constant extent; a do loop has one round at least, and its test stands behind the round. The
-    rounds of a threads loop, each for one thread of what was a block, touch nothing that another one writes but registers, which
-    each writes before it reads them.
+    An unroll, vector or threads loop has a constant extent. A do loop tests its condition at the end, so it runs at least once. A
+    threads loop runs each thread of a former block in one iteration: iterations share nothing that one of them writes, except
+    registers, which each iteration writes before reading.
     """
 
     var: Var
@@ -79,7 +79,7 @@ class If(Stmt):
 
 @node
 class Let(Stmt):
-    """A constant scalar name, visible in the rest of the Seq it stands in. alike: the same in all threads that run in lockstep."""
+    """A constant scalar name, visible in the rest of the enclosing Seq. alike: uniform across threads that run in lockstep."""
 
     var: Var
     value: Expr
@@ -89,29 +89,34 @@ class Let(Stmt):
 
 @node
 class Store(Stmt):
-    """buffer[indices .. +lanes] = value. `streaming`: not read again soon. `count`: only the first lanes exist. `across`: lanes that
-    do not fit a row go on in the next one. `behind`: until the pass of that name, how many rounds later it may run."""
+    """buffer[indices .. +lanes] = value."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
+    # only this many leading lanes exist
     count: Expr | None = None
+    # the elements are not read again soon
     streaming: bool = False
     span: Span | None = None
+    # lanes past the end of a row continue in the next row
     across: bool = False
+    # until the pass `delay_stores`: by how many iterations the store may be delayed
     behind: int = 0
 
     @property
     def kept_from(self) -> Expr | None:
-        """The lane from which on what stands there is kept; None: no lane, or nobody reads them, as of a temporary register."""
+        """The first lane whose old value is kept; None if all are written, or if the others are never read, as in a temporary
+        register."""
         return None if self.buffer.role == "temporary" else self.count
 
 
 @node
 class Barrier(Stmt):
-    """All threads of the block meet; shared memory (and global, where `memory` says so) written before is seen after.
+    """Synchronizes all threads of the block, or inside a role the threads of that role.
 
-    `reasons` holds, for each conflict that needs it, a text naming the two accesses. In a role, its threads meet, and no others.
+    Earlier writes to shared memory (and to global memory if `memory` lists it) become visible. `reasons` names, for each conflict
+    that needs the barrier, the two accesses.
     """
 
     memory: tuple[str, ...]
@@ -121,7 +126,7 @@ class Barrier(Stmt):
 
 @node
 class Prefetch(Stmt):
-    """Bring the cache line of an element of a global buffer nearer; no effect on values. Indices may lie outside."""
+    """Prefetches the cache line of an element of a global buffer; no effect on values. Indices may be out of bounds."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -130,25 +135,25 @@ class Prefetch(Stmt):
 
 @node
 class Copy(Stmt):
-    """An asynchronous copy of `lanes` elements by one thread, in the current group; lands no later than the group's Wait.
-
-    `count`: only the first lanes exist in the source; the others are written as zero. `by`: the instruction that makes it, where a
-    schedule names one. `across`: lanes past the end of a row continue in the next row, in source and target.
-    """
+    """An asynchronous copy of `lanes` elements by one thread, in its current commit group; it completes no later than the group's
+    Wait."""
 
     target: Buffer
     target_indices: tuple[Expr, ...]
     source: Buffer
     source_indices: tuple[Expr, ...]
     lanes: int
+    # only this many leading lanes exist in the source; the others are written as zero
     count: Expr | None = None
     span: Span | None = None
+    # the instruction that makes the copy, if the schedule names one
     by: Any = None
+    # lanes past the end of a row continue in the next row, in source and target
     across: bool = False
 
 
 def at_once(copy: Copy) -> Store:
-    """An asynchronous copy as a store, which lands as early as it may; elements that do not exist become 0, as in the copy."""
+    """An asynchronous copy as a store, which is its earliest legal completion. Elements that do not exist become 0 in both."""
     type = copy.source.dtype
     if copy.count is None or copy.lanes > 1:
         fill = None if copy.count is None else const(0, type)
@@ -160,7 +165,7 @@ def at_once(copy: Copy) -> Store:
 
 @node
 class Commit(Stmt):
-    """Closes the current group of what this thread has begun in a queue: of its copies, or of a family of instructions."""
+    """Closes this thread's current commit group in a queue: of its copies, or of a family of instructions."""
 
     span: Span | None = None
     queue: str = ""
@@ -168,7 +173,7 @@ class Commit(Stmt):
 
 @node
 class Wait(Stmt):
-    """Until at most `pending` of this thread's latest groups of a queue are unfinished."""
+    """Waits until at most `pending` of this thread's latest commit groups in a queue are unfinished."""
 
     pending: int
     span: Span | None = None
@@ -177,7 +182,7 @@ class Wait(Stmt):
 
 @node
 class Fence(Stmt):
-    """What this thread wrote to a memory before is seen by what is begun in a queue after: by itself, if the memory is register."""
+    """Makes this thread's earlier writes to a memory visible to later operations of a queue (for registers, only its own)."""
 
     queue: str
     memory: str
@@ -186,37 +191,33 @@ class Fence(Stmt):
 
 @node
 class Region(Node):
-    """Of an operand that no lanes hold: the variables that run over its dimensions in its indices.
-
-    swizzle_bytes: how wide the rows are whose chunks are exchanged, as a descriptor says it (0: none are).
-    """
+    """The region that an operand outside the lanes covers: `variables` run over its dimensions in its indices."""
 
     operand: str
     variables: tuple[Var, ...]
+    # width of the swizzled rows, as the descriptor states it (0: not swizzled)
     swizzle_bytes: int = 0
 
 
 @node
 class Instruction(Stmt):
-    """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone).
+    """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone)."""
 
-    `semantics` is the instruction (instructions/instruction.py); `operands` pairs its operand names with (buffer, indices of the first
-    element) as each thread sees them. regions: of operands that no lanes hold; without one, the coordinates count from the last indices
-    on. signal: the barrier with phases that gets the bytes of
-    what the instruction brings, where it completes by them. in_cluster: it brings the same to this place in every block of the cluster,
-    and signals the barrier there.
-    """
-
+    # the instruction (instructions/instruction.py)
     semantics: Any
+    # (operand name, buffer, indices of the first element as each thread sees them)
     operands: tuple[tuple[str, Buffer, tuple[Expr, ...]], ...]
     width: int = 1
     span: Span | None = None
+    # regions of operands outside the lanes; an operand without one adds its coordinates to the last indices
     regions: tuple[Region, ...] = ()
+    # for instructions that complete by bytes: the phase barrier that counts them
     signal: tuple[Buffer, Expr] | None = None
+    # the copy goes to this place in every block of the cluster, and signals the barrier there
     in_cluster: bool = False
 
     def region(self, operand: str) -> Region | None:
-        """The region of an operand; None where it has none."""
+        """The region of an operand, or None."""
         return next((r for r in self.regions if r.operand == operand), None)
 
     def children(self) -> Iterator[Node]:
@@ -237,22 +238,20 @@ class Instruction(Stmt):
 
 @node
 class Role(Stmt):
-    """What some threads of a block do: threads first .. first+threads-1 run `body`, in which `thread` counts them from 0.
-
-    registers: how many of 32 bits each of them has from here on; None: as many as the kernel was given.
-    """
+    """A warp-specialized role: threads first .. first+threads-1 run `body`, in which `thread` counts them from 0."""
 
     name: str
     first: int
     threads: int
     body: Stmt
+    # 32-bit registers per thread from here on; None: as many as the kernel was given
     registers: int | None = None
     span: Span | None = None
 
 
 @node
 class Roles(Stmt):
-    """All roles of a block, which run beside each other; the last statement of a kernel."""
+    """All roles of a block, which run concurrently; the last statement of a kernel."""
 
     body: tuple[Role, ...]
     span: Span | None = None
@@ -260,8 +259,8 @@ class Roles(Stmt):
 
 @node
 class InitPhases(Stmt):
-    """Every barrier of `phases` begins its first phase, of parity 0; each phase ends after `arrivals` arrivals, and the bytes that
-    were announced with them. By one thread; the others see it after the next Barrier."""
+    """One thread starts the first phase, of parity 0, of every barrier of `phases`. Each phase ends after `arrivals` arrivals and
+    the bytes announced with them. Other threads see the barriers after the next Barrier."""
 
     phases: Buffer
     arrivals: int
@@ -270,23 +269,24 @@ class InitPhases(Stmt):
 
 @node
 class Arrive(Stmt):
-    """One arrival at a barrier in its current phase, by each `together` neighbouring threads when all of them are here.
+    """One arrival at a barrier's current phase by each group of `together` neighbouring threads, once all of them are here.
 
-    bytes: how many more, brought by instructions that signal this barrier, the phase waits for. What these threads did before is seen
-    by who awaits the phase. in_cluster: at this barrier of every block of the cluster.
+    What these threads did before is visible to threads that wait for the phase.
     """
 
     phases: Buffer
     index: Expr
     together: int = 1
+    # bytes, brought by instructions that signal this barrier, that the phase additionally waits for
     bytes: int = 0
     span: Span | None = None
+    # arrive at this barrier of every block of the cluster
     in_cluster: bool = False
 
 
 @node
 class Await(Stmt):
-    """Until the phase of this parity of a barrier has ended; before its first phase ends, that of parity 1 counts as ended."""
+    """Waits until a barrier's phase of this parity has ended. Before the first phase ends, that of parity 1 counts as ended."""
 
     phases: Buffer
     index: Expr
@@ -296,25 +296,23 @@ class Await(Stmt):
 
 @node
 class ClusterBarrier(Stmt):
-    """All threads of all blocks of a cluster meet, whatever roles they have; what any of them did before is seen after."""
+    """Synchronizes all threads of all blocks of a cluster, in every role; makes their earlier writes visible."""
 
     span: Span | None = None
 
 
 # ---------------------------------------------------------------- kernels
 
-BLOCK = tuple(Var(f"block_{d}", dt.int64, 0, None) for d in "xyz")  # the block's number along each grid dimension, x fastest
-THREAD = Var("thread", dt.int64, 0, None)  # the thread's number in its block; kernels use a Var of this name with its range
+BLOCK = tuple(Var(f"block_{d}", dt.int64, 0, None) for d in "xyz")  # the block's index along each grid dimension, x fastest
+THREAD = Var("thread", dt.int64, 0, None)  # the thread's index in its block; kernels use a Var of this name with its range
 
 
 @node
 class Kernel(Node):
     """One launch: `grid` blocks (x fastest) of `threads` threads running `body`.
 
-    grid[d] is the extent of Var `block_x|y|z`; thread numbers are the Var named `thread`. `buffers` lists every buffer used, in a
-    fixed order, arguments first. index_bits: width of index arithmetic (32 or 64). fast_math: functions for which the licence to be
-    less exact is given (`exp` by fast_exp). notes: what the schedule left to the device, and
-    what came of it. cluster: how many neighbours along x make a cluster of blocks; the grid has whole ones.
+    grid[d] is the extent of Var `block_x|y|z`; the thread index is the Var named `thread`. `buffers` lists every buffer used, in
+    a fixed order, arguments first.
     """
 
     name: str
@@ -322,10 +320,14 @@ class Kernel(Node):
     threads: int
     buffers: tuple[Buffer, ...]
     body: Stmt
+    # width of index arithmetic (32 or 64)
     index_bits: int = 32
-    contract: bool = True  # a*b+c may be one rounding
+    contract: bool = True  # a*b+c may be rounded once
+    # functions that may be less exact (`exp` by the licence fast_exp)
     fast_math: tuple[str, ...] = ()
+    # hints that the schedule left to the device, and their outcome
     notes: tuple[str, ...] = ()
+    # blocks along x that form a cluster; the grid is a multiple of it
     cluster: int = 1
 
     @property
@@ -342,17 +344,17 @@ class Kernel(Node):
 
     @property
     def roles(self) -> tuple[Role, ...]:
-        """The roles of its threads; none where all do the same."""
+        """The roles of the block; empty if all threads do the same."""
         last = self.body.body[-1] if isinstance(self.body, Seq) and self.body.body else self.body
         return last.body if isinstance(last, Roles) else ()
 
     @property
     def alone(self) -> tuple[Kernel, ...]:
-        """Each role as a kernel of its own, whose threads are the role's."""
+        """Each role as a kernel of its own with the role's threads; empty without roles."""
         return tuple(self.replace(threads=role.threads, body=role.body) for role in self.roles)
 
     def with_roles(self, bodies: Iterable[Stmt]) -> Kernel:
-        """The kernel with other bodies for its roles."""
+        """The kernel with new bodies for its roles."""
         roles = tuple(role.replace(body=body) for role, body in zip(self.roles, bodies, strict=True))
         *before, last = flattened(self.body)
         return self.replace(body=seq(*before, last.replace(body=roles)))
@@ -375,15 +377,15 @@ class Program(Node):
 
 
 def seq(*stmts: Stmt | None) -> Stmt:
-    """Statements in order as one, flattened."""
+    """The statements in order as one, flattened."""
     flat = flattened(*stmts)
     return flat[0] if len(flat) == 1 else Seq(flat)
 
 
 def joined(*stmts: Stmt | None) -> Stmt:
-    """As `seq`, with neighbours under the same condition under one; of conditions that no statement can change.
+    """Like `seq`, but merges neighbours under the same condition. No statement may change the conditions.
 
-    Lets at the end, which nothing follows, are dropped: alone they would be names of the sequence around.
+    Trailing Lets are dropped: alone they would become names of the enclosing sequence.
     """
     out: list[Stmt] = []
     for s in flattened(*stmts):
@@ -400,7 +402,7 @@ def joined(*stmts: Stmt | None) -> Stmt:
 
 
 def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
-    """Statements in order, nested sequences opened (a sequence with a Let stays whole), Nones dropped."""
+    """The statements in order, with nested sequences opened (except those with a Let) and Nones dropped."""
     flat: list[Stmt] = []
     for s in stmts:
         if isinstance(s, Seq) and not any(isinstance(x, Let) for x in s.body):
@@ -411,9 +413,9 @@ def flattened(*stmts: Stmt | None) -> tuple[Stmt, ...]:
 
 
 def opened(stmt: Stmt) -> Stmt:
-    """The statement with nested sequences flattened, also those with a Let.
+    """The statement with nested sequences flattened, including those with a Let.
 
-    The names of Lets must be unique: each is visible until the end of the sequence around it.
+    The names of Lets must be unique, since each is visible until the end of the enclosing sequence.
     """
     inside = stmt.map_children(lambda child: opened(child) if isinstance(child, Stmt) else child)
     if not isinstance(inside, Seq):
@@ -422,9 +424,9 @@ def opened(stmt: Stmt) -> Stmt:
 
 
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements directly inside one, in order."""
+    """The direct children of a statement, in order."""
     match stmt:
-        case Store():  # of which there are the most
+        case Store():  # the most frequent kind
             return ()
         case Seq(body):
             return body
@@ -441,7 +443,7 @@ def parts(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def statements(stmt: Stmt) -> Iterator[Stmt]:
-    """This statement and every one inside it, in order."""
+    """This statement and all inside it, in order."""
     stack = [stmt]
     while stack:
         current = stack.pop()
@@ -452,12 +454,12 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
 
 
 def expressions(stmt: Stmt) -> list[Expr]:
-    """The expressions that stand directly in one statement."""
+    """The expressions of one statement, without those of its children."""
     return [child for child in stmt.children() if isinstance(child, Expr)]
 
 
 def touched(stmt: Stmt) -> Iterator[tuple[Buffer, bool]]:
-    """The buffers that one statement (not those inside it) touches, reads before writes, with whether it writes."""
+    """The buffers that one statement (without its children) touches, reads before writes, with whether it writes."""
     for e in expressions(stmt):
         for load in loads(e):
             yield load.buffer, False
@@ -483,9 +485,9 @@ S = TypeVar("S", bound=Stmt)
 
 
 def map_expressions(stmt: S, function: Callable[[Expr], Expr]) -> S:
-    """The statement tree with `function` applied to every expression that stands directly in a statement.
+    """Applies `function` to every expression of a statement tree.
 
-    A vector that becomes a scalar (0 times anything is 0) is still stored in all its lanes.
+    A vector that becomes a scalar (0 times anything is 0) is still stored to all its lanes.
     """
     made = stmt.map_children(
         lambda c: function(c) if isinstance(c, Expr) else map_expressions(c, function) if isinstance(c, Stmt) else c

@@ -1,8 +1,8 @@
-"""Buffers, and the expressions that touch them: the leaves of the kernel IR, which ir.py hands on.
+"""Buffers, and the expressions that access them: the leaves of the kernel IR, re-exported by ir.py.
 
-Vectors. A value may have several lanes (`lanes(expr)`). A scalar beside a vector is broadcast. `Load`/`Store` of n lanes touch n
-consecutive elements of the last dimension (`stride` 1), or, with `across`, of the whole buffer: they go on in the next row. `count`,
-where given, is how many leading lanes exist: the others are not touched, and a load gives `fill` for them.
+Vectors. A value may have several lanes (`lanes(expr)`); a scalar operand is broadcast. `Load`/`Store` of n lanes access n
+consecutive elements of the last dimension (`stride` 1) or, with `across`, of the whole buffer: they continue in the next row.
+`count`, if given, is the number of leading lanes that exist: the others are not accessed, and a load yields `fill` for them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Buffer(Node):
         0  # registers: `scalar_replacement` keeps the last dimension in vectors of this many lanes; 0: a plain private array
     )
     offset: int | None = None  # shared: bytes from the start of the block's shared memory, set by `allocate_shared`
-    ring: int = 0  # the first dimension is a circular buffer of this many slots; 0: it is not
+    ring: int = 0  # slots of the circular buffer along the first dimension; 0: not circular
 
     @property
     def elements(self) -> int:
@@ -49,7 +49,7 @@ class Buffer(Node):
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """Elements between neighbours along each dimension."""
+        """Distance in elements between neighbours along each dimension."""
         return _strides(self.shape)
 
 
@@ -67,7 +67,7 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 @interned
 class Load(Expr):
-    """`lanes` elements of a buffer from `indices` on along the last dimension; `across`: and on in the next row."""
+    """`lanes` elements of a buffer from `indices` on along the last dimension; `across`: continuing in the next row."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -104,7 +104,7 @@ class Ramp(Expr):
 
 @interned
 class BeforeLine(Expr):
-    """How many elements of a global buffer lie before the first line of so many bytes that begins in it."""
+    """The number of elements of a global buffer before its first address that is a multiple of `line_bytes`."""
 
     buffer: Buffer
     line_bytes: int
@@ -119,7 +119,7 @@ class BeforeLine(Expr):
 
 @interned
 class Pack(Expr):
-    """A vector put together from scalars."""
+    """A vector built from scalars."""
 
     items: tuple[Expr, ...]
 
@@ -133,7 +133,7 @@ class Pack(Expr):
 
 @interned
 class Shuffle(Expr):
-    """A vector of lanes of two vectors with as many: numbers below that are lanes of the first one, the others of the second."""
+    """Selects lanes from two vectors of n lanes: numbers below n select from the first, the others from the second."""
 
     first: Expr
     second: Expr
@@ -151,7 +151,7 @@ _LANES: dict[Expr, int] = {}
 
 
 def lanes(expr: Expr) -> int:
-    """How many lanes a value has; 1 is a scalar."""
+    """The number of lanes of a value; 1 is a scalar."""
     found = _LANES.get(expr)
     if found is None:
         match expr:
@@ -176,7 +176,7 @@ def lanes(expr: Expr) -> int:
 
 
 def flat(buffer: Buffer, indices: tuple[Expr, ...]) -> Expr:
-    """The number of an element in its buffer, in row-major order."""
+    """The row-major index of an element in its buffer."""
     total: Expr = index(0)
     for i, stride in zip(indices, buffer.strides, strict=True):
         total = total + i * stride
@@ -187,7 +187,7 @@ _LOADS: dict[Expr, tuple[Load, ...]] = {}
 
 
 def loads(expr: Expr) -> tuple[Load, ...]:
-    """Every distinct memory read in an expression, outer ones first."""
+    """Every distinct load in an expression, outer ones first."""
     found = _LOADS.get(expr)
     if found is None:
         inner = [part for child in expr.children() if isinstance(child, Expr) and (part := loads(child))]

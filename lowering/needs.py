@@ -1,12 +1,13 @@
-"""Which elements of a tensor its readers can reach: what a stage or a move must hold.
+"""Computes the region of a tensor that its readers access: what a stage or a move must hold.
 
-A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor reach lie in a
-box: per dimension where it begins, an expression of the variables around, and how many elements it has, a number. `conditions` says
-which elements of that box none of them reaches.
+A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor access
+lie in
+a box: for each dimension a start, an expression of the enclosing variables, and a constant extent. `conditions` excludes the
+elements of the box that no reading accesses.
 
-A dimension whose index is a sum of the readings' own variables, once their ranges are known, is exact by arithmetic on intervals.
-What is left (quotients that are not aligned, clamps) is asked of `sets`; where there is no answer, the box of the intervals is taken,
-which has more elements. Values in, values out: nothing here knows the builder.
+A dimension whose index is a sum of the readings' own variables, with known ranges, is computed exactly by interval arithmetic.
+The rest (unaligned quotients, clamps) is decided by `sets`; if it has no answer, the larger box from the intervals is used. These
+are pure functions, independent of the builder.
 """
 
 from __future__ import annotations
@@ -21,31 +22,31 @@ from tilelang.core.simplify import Linear, from_linear, interval, linear, simpli
 from tilelang.lowering.sets import extremes
 from tilelang.schedules.spec import Bound
 
-Range = tuple[Expr, int]  # begins at, how many
+Range = tuple[Expr, int]  # start, extent
 
 
 class NotABox(Exception):
-    """An index that runs over scattered values."""
+    """An index whose values are scattered."""
 
 
 class Apart(Exception):
-    """Readings that have no box in common: their boxes begin at a distance from each other that is not a number."""
+    """Readings without a common box: the distance between their starts is not a constant."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reading:
-    """One read, with its index in each dimension over the variables of `ranges`.
-
-    ranges: where the piece of each variable begins, and its length; bounds: which points of a piece exist.
-    """
+    """One read: its index in each dimension, over the variables of `ranges`."""
 
     indices: tuple[Expr, ...]
+    # per variable, the start and length of its piece (the subrange that is read)
     ranges: Mapping[Expr, Range]
+    # per variable, the bounds within which points of the piece exist
     bounds: Mapping[Expr, tuple[Bound, ...]]
 
     @cached_property
     def box(self) -> tuple[Range, ...]:
-        """The least box with all that the points of the piece reach, existing or not; through quotients and clamps those that exist.
+        """The smallest box that covers all points of the piece, existing or not; through quotients and clamps, only those that
+        exist.
 
         Raises NotABox.
 
@@ -58,7 +59,7 @@ class Reading:
 
     @cached_property
     def _inner(self) -> dict[Expr, Expr]:
-        """Each variable, counted from where its piece begins."""
+        """Each variable, relative to the start of its piece."""
         return {v: Var(f"{v} inside", INDEX, 0, max(0, n - 1)) for v, (_, n) in self.ranges.items()}
 
     @cached_property
@@ -66,7 +67,7 @@ class Reading:
         return {self._inner[v]: n for v, (_, n) in self.ranges.items()}
 
     def _sums(self, named: Collection[Expr]) -> tuple[Linear, ...]:
-        """The indices as sums: of what is fixed around, of variables counted from where their pieces begin, and of what mixes them."""
+        """The indices as sums of enclosing variables, variables relative to the start of their piece, and atoms that mix both."""
         points = {v: begin + (self._inner[v] if v in named else 0) for v, (begin, _) in self.ranges.items()}
         return tuple(linear(substitute(i, points)) for i in self.indices)
 
@@ -76,7 +77,7 @@ class Reading:
 
     @cached_property
     def _bounded(self) -> tuple[Linear, ...]:
-        """With a name for the point of a piece that has one, if it may not exist."""
+        """The indices, with a variable also for each piece of a single point that may not exist."""
         alone = [v for v, (_, n) in self.ranges.items() if n == 1 and any(not b.known for b in self.bounds.get(v, ()))]
         return self._sums([*alone, *(v for v, (_, n) in self.ranges.items() if n != 1)]) if alone else self._forms
 
@@ -85,7 +86,7 @@ class Reading:
         return {self._inner[v]: found for v, found in self.bounds.items() if v in self._inner}
 
     def _exists(self, atoms: Iterable[Expr]) -> list[Expr]:
-        """The conditions under which points exist, as far as the variables in some atoms are concerned."""
+        """The conditions under which points exist, restricted to the variables of some atoms."""
         own = sorted({v for atom in atoms for v in free(atom) if v in self._sizes}, key=str)
         return [b.replace(known=False).holds(v) for v in own for b in self._bounds.get(v, ())]
 
@@ -103,7 +104,7 @@ class Reading:
         for atom, c in terms:
             n = self._sizes.get(atom)
             if n is None and any(isinstance(e, Read) for e in atom.walk()):
-                raise NotABox  # where it begins is known when the element is read
+                raise NotABox  # its start is known only when the element is read
             if n is None:
                 begin = begin + (self._begin(atom) if self._mixes(atom) else atom) * c
             elif atom in shared:
@@ -116,18 +117,18 @@ class Reading:
         return simplify(begin), extent
 
     def _reach(self, asked: Sequence[tuple[Expr, int]], begin: Expr) -> tuple[int, int]:
-        """The least and greatest value of a sum over the points that exist, from a value of the variables around."""
+        """The least and greatest value of a sum over the points that exist, relative to `begin`."""
         slack = [self._slack(atom, c) for atom, c in asked]
         low, high = sum(a for a, _ in slack), sum(b for _, b in slack)
         if len(asked) == 1 and isinstance(atom := asked[0][0], Binary) and atom.op == "%":
-            return low, high  # what of the remainders points reach may depend on which of them exist: readers want all of them
+            return low, high  # the values of a remainder may depend on which points exist; readers want all of them
         exact = extremes(from_linear(_sum(asked)) - begin, self._exists(a for a, _ in asked))
         least, most = low if exact[0] is None else max(low, exact[0]), high if exact[1] is None else min(high, exact[1])
-        # Of several registers a reader may choose one by an index; which it reads of a single one must be known when it is compiled.
+        # With several registers a reader may index them; with a single one, the compiler must know which it is.
         return (least, most) if least != most else (low, high)
 
     def _begin(self, atom: Expr) -> Expr:
-        """What an atom is counted from: its value where the piece begins, as if it was not clamped; 0 for a remainder."""
+        """The origin of an atom: its value at the start of the piece, ignoring clamps; 0 for a remainder."""
         match atom:
             case Binary("//", inner, Const(value=c)):
                 return simplify(self._begin_of(inner) // int(c))
@@ -143,7 +144,7 @@ class Reading:
         return from_linear(_add(_sum(parts), constant))
 
     def _slack(self, atom: Expr, factor: int) -> tuple[int, int]:
-        """By how much a multiple of an atom can differ from where it is counted from, as intervals tell."""
+        """The range of a multiple of an atom relative to its origin, by intervals."""
         low, high = self._slack_of(atom)
         return (low * factor, high * factor) if factor > 0 else (high * factor, low * factor)
 
@@ -172,7 +173,7 @@ class Reading:
     # ------------------------------------------------------------ where it ends
 
     def ends(self, d: int, greatest: bool) -> list[Expr]:
-        """What the greatest, or least, index in a dimension over points that exist is not beyond: a value for each choice of bounds.
+        """Upper (`greatest`) or lower limits of the index in a dimension over points that exist, one for each choice of bounds.
 
         Raises NotABox.
         """
@@ -180,14 +181,15 @@ class Reading:
 
     @cached_property
     def some(self) -> dict[tuple[Expr, int], None]:
-        """(e, limit) of each condition e < limit, on the variables around, without which no point exists: those that no end tells."""
+        """(e, limit) for each condition e < limit on enclosing variables that all points need and that no limit of `ends`
+        expresses."""
         told = {v for terms, _ in self._bounded for atom, _ in terms for v in free(atom)}
         bounds = ((b, self._sizes[v]) for v, found in self._bounds.items() if v not in told for b in found if not b.known)
         forms = (linear(index(0) - b.offset - (n - 1) if b.lower else b.offset) + (b,) for b, n in bounds)
         return {(from_linear((t, 0)), (1 - b.limit if b.lower else b.limit) - c): None for t, c, b in forms}
 
     def beyond(self, d: int, end: Expr, own: Sequence[Expr], greatest: bool, ask: bool) -> int | None:
-        """How far it goes beyond an end, as one of its own ends tells; ask: or else isl. None: not known."""
+        """How far the index exceeds a limit, derived from one of its own limits or, with `ask`, by isl. None: unknown."""
         gaps = [int(gap.value) for e in own if isinstance(gap := simplify(e - end), Const)]
         if gaps or not ask:
             return (min if greatest else max)(gaps, default=None)
@@ -195,7 +197,7 @@ class Reading:
         return extremes(from_linear(form) - end, self._exists(atom for atom, _ in form[0]))[greatest]
 
     def within(self, d: int, low: Expr, extent: int) -> bool:
-        """Whether all that is reached in a dimension surely lies in a range that begins at a number."""
+        """Whether all indices in a dimension provably lie in a range with a constant start."""
         ends = [[interval(x - low)[greatest] for x in self.ends(d, greatest)] for greatest in (False, True)]
         return any(x is not None and x >= 0 for x in ends[0]) and any(x is not None and x < extent for x in ends[1])
 
@@ -221,7 +223,7 @@ class Reading:
                 return [begin % int(c) + x - begin for x in self._ends(linear(inner), greatest)]
             case Binary("min" | "max" as op, inner, Const() as clamp):
                 ends = self._ends(linear(inner), greatest)
-                if greatest == (op == "min"):  # both are ends
+                if greatest == (op == "min"):  # both are limits
                     return [*ends, clamp]
                 exist = self._exists((atom,))
                 return [x if extremes(atom - x, exist)[greatest] == 0 else Binary(op, x, clamp) for x in ends]
@@ -231,7 +233,7 @@ class Reading:
         return self._ends(linear(substitute(atom, single)), greatest)
 
     def _carries(self, inner: Expr, begin: Expr, divisor: int) -> bool:
-        """Whether a quotient may change between points of the piece that exist: a cut may be wider than what it cuts."""
+        """Whether a quotient may change between existing points of the piece, because the piece may straddle a multiple."""
         exist = self._exists((inner,))
         low, high = self._slack_in(inner)
         if high - low >= divisor and not exist:
@@ -240,13 +242,13 @@ class Reading:
 
 
 def box(readings: Sequence[Reading], shape: Sequence[int]) -> list[Range]:
-    """The least box with what all readings reach, in a tensor of a shape. Raises NotABox, and Apart where they have none in common."""
+    """The smallest box that covers all readings of a tensor of a shape. Raises NotABox, and Apart if they have no common box."""
     return [_around(readings, d, n) for d, n in enumerate(shape)]
 
 
 def _around(readings: Sequence[Reading], d: int, whole: int) -> Range:
-    """A dimension of the box of all readings: theirs are at constant distances, or one that begins at a number has all of them, or
-    their distances are so small that all lie in less than the whole dimension."""
+    """One dimension of the box of all readings. It exists if the readings have constant distances, if one with a constant start
+    contains all others, or if their distances are so small that together they cover less than the whole dimension."""
     low, extent = readings[0].box[d]
     for reading in readings[1:]:
         other, n = reading.box[d]
@@ -265,15 +267,16 @@ def _around(readings: Sequence[Reading], d: int, whole: int) -> Range:
 
 
 def _distance(low: Expr, other: Expr) -> tuple[int | None, int | None]:
-    """By how much one beginning can be beyond another, from least to most."""
+    """The least and greatest distance from one start to another."""
     gap = simplify(other - low)
     return (int(gap.value), int(gap.value)) if isinstance(gap, Const) else extremes(gap, ())
 
 
 def conditions(readings: Sequence[Reading], region: Sequence[Range]) -> list[tuple[Bound, ...]]:
-    """Which elements of a region no point reads, dimension by dimension, counted from where the region begins.
+    """Bounds that exclude elements of a region which no point reads, per dimension, relative to the region's start.
 
-    A bound holds for all readings, so only what ends alike for all of them, but for constants, is one. It has no key yet.
+    A bound must hold for all readings, so only limits that are equal for all of them up to a constant become bounds. They have no
+    key yet.
     """
     out = list[list[Bound]]()
     for d, (low, extent) in enumerate(region):
@@ -286,7 +289,7 @@ def conditions(readings: Sequence[Reading], region: Sequence[Range]) -> list[tup
         out.append([b for b in bounds if not b.is_certain(extent)])
     if region:
         d = min(range(len(region)), key=lambda d: region[d][1])
-        extent = region[d][1]  # of the elements in a row none is needed, or all are
+        extent = region[d][1]  # either no element of a row is needed, or all are
         some = [x for x in readings[0].some if all(x in r.some for r in readings)]
         rows = (Bound("", simplify((e - limit) * extent), 0) for e, limit in some)
         out[d] += [b for b in rows if not b.is_certain(extent)]
@@ -294,10 +297,10 @@ def conditions(readings: Sequence[Reading], region: Sequence[Range]) -> list[tup
 
 
 def _common(readings: Sequence[Reading], d: int, greatest: bool) -> Iterable[Expr]:
-    """The ends of readings that hold for all of them, as wide as the one that goes furthest beyond makes them."""
+    """The limits common to all readings, each widened to the reading that exceeds it most."""
     try:
         ends = [r.ends(d, greatest) for r in readings]
-    except NotABox:  # of a remainder it is known that it is less than the divisor, and no more
+    except NotABox:  # of a remainder nothing is known but that it is less than the divisor
         return
     apart = any(not isinstance(simplify(r.box[d][0] - readings[0].box[d][0]), Const) for r in readings)
     for end in dict.fromkeys(e for own in ends for e in own) if apart else ends[0]:

@@ -1,6 +1,6 @@
-"""The whole lowering on one screen: named passes from a schedule to source, with verification, dumps and times hung on the driver.
+"""The whole lowering on one screen: named passes from a schedule to source. The driver adds verification, dumps and timing.
 
-`lower` gives the final kernel IR; `source` its text for a dialect. Every pass is a pure function of a program.
+`lower` returns the final kernel IR; `source` its text in a dialect. Every pass is a pure function of a program.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from tilelang.schedules.steps import Step
 
 Pass = Callable[[ir.Kernel], ir.Kernel]
 
-# Passes that some targets need, by name: what a dialect does without (`Dialect.passes`), and faults of a device's compiler.
+# Passes that only some targets need, by name: for features a dialect lacks (`Dialect.passes`) or bugs of a device's compiler.
 NEEDED: Mapping[str, Pass] = {"threads_in_loops": run_threads_in_loops, **WORKAROUNDS}
 
 
 def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass], ...]:
-    """The passes after `build`, in order. needs: names of passes that a target needs beside those of every target."""
+    """The passes after `build`, in order. needs: names of further passes that a target needs."""
     lanes = profile.max_vector_lanes
     capacity, line_bytes = profile.memory("shared").capacity_bytes, profile.memory("global").line_bytes
     most_shared = SCRATCH_BYTES if "threads_in_loops" in needs else None
@@ -90,7 +90,7 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
 
 
 def _with_new_pass_names(options: Options) -> Options:
-    """Options whose `debug` may name a pass as it was called before; warns then."""
+    """Translates former pass names in `debug`, with a warning."""
     old = (options.debug or "").removeprefix("pass:")
     if options.debug != f"pass:{old}" or old not in PASSES:
         return options
@@ -106,7 +106,7 @@ def lower(
     options: Options | None = None,
     needs: Sequence[str] = (),
 ) -> ir.Program:
-    """Final kernel IR for a computation and a schedule's steps. needs: as of `passes`. Raises Refusal."""
+    """The final kernel IR of a computation under a schedule's steps. needs: as for `passes`. Raises Refusal."""
     options = _with_new_pass_names(options or Options())
     watch = _Watch(options)
     after = passes(profile, needs)
@@ -129,7 +129,7 @@ def _each(program: ir.Program | None, run: Pass) -> ir.Program:
 
 
 class _Watch:
-    """Verifies, dumps and times each pass, where the options ask for it."""
+    """Verifies, dumps and times each pass as the options request."""
 
     def __init__(self, options: Options) -> None:
         self.options, self.number, self.done = options, 0, list[str]()
@@ -140,7 +140,7 @@ class _Watch:
         seconds = time.perf_counter() - start
         if self.options.verify:
             verify(program, name, after=self.done)
-            # Not after later passes: masked lanes of `vectorize` would look like conflicts.
+            # Not after later passes: masked lanes from `vectorize` would look like conflicts.
             if name in ("barriers", "unconditional_barriers") and any(missing_barrier(k) for k in program.kernels):
                 raise InternalError(f"after {name}: two conflicting accesses have no barrier between them")
         self.done.append(name)

@@ -1,7 +1,7 @@
-"""Kernel IR as text: for dumps, golden files and messages. It is read by people and never parsed back.
+"""Prints kernel IR as text for dumps, golden files and messages. The text is for people and is never parsed.
 
-The text depends on the tree alone, so equal programs print equally on every machine. Where a statement comes from (`# file:line`)
-and why a barrier stands there are added only on demand, as they name files.
+It depends on the tree alone, so equal programs print equally on every machine. The source of a statement (`# file:line`) and the
+reasons of a barrier are printed only on request, because they contain file names.
 
     for k in 0..8:
       acc[0:4] = acc[0:4] + As[k] * Bs[k, 0:4]
@@ -22,7 +22,7 @@ INDENT = "  "
 def to_text(what: ir.Program | ir.Kernel | ir.Stmt, *, spans: bool = False) -> str:
     """The text of a program, a kernel or a statement, ending in a line break.
 
-    spans: also print source places, and the reasons of barriers.
+    spans: also print source locations and the reasons of barriers.
 
     >>> print(to_text(ir.Barrier(("shared",))), end="")
     barrier shared
@@ -38,7 +38,7 @@ def to_text(what: ir.Program | ir.Kernel | ir.Stmt, *, spans: bool = False) -> s
 
 
 def headline(stmt: ir.Stmt) -> str:
-    """The first line of a statement's text: the whole of it unless other statements stand inside."""
+    """The first line of a statement's text, which is the whole text unless the statement has children."""
     return next(_statement(stmt, False), "pass")
 
 
@@ -91,7 +91,7 @@ def _nested(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
 def element_text(
     buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int = 1, count: Expr | None = None, across: bool = False
 ) -> str:
-    """`A[i, j:4 across first n]`: four lanes from A[i, j] on, which may go on in the next row, and of which n exist."""
+    """`A[i, j:4 across first n]`: four lanes from A[i, j] on, continuing in the next row, the first n of which exist."""
     tail = f":{lanes}{' across' if across else ''}" if lanes > 1 else ""
     tail += f" first {expression_text(count)}" if count is not None else ""
     return f"{buffer.name}[{', '.join(expression_text(i) for i in indices)}{tail}]"
@@ -134,7 +134,7 @@ def _statement(stmt: ir.Stmt, spans: bool) -> Iterator[str]:
 
 
 def _simple(stmt: ir.Stmt) -> str:
-    """A statement without statements inside."""
+    """A statement without children."""
     match stmt:
         case ir.Let(var, value, alike=alike):
             return f"let {'alike ' * alike}{var.name}: {var.type} = {expression_text(value)}"
@@ -173,5 +173,5 @@ def _simple(stmt: ir.Stmt) -> str:
 
 
 def _typed(value: Const) -> str:
-    """A literal with its type, where nothing beside it tells."""
+    """A literal, with its type if the context does not determine it."""
     return f"{expression_text(value)}: {value.type}"

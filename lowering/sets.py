@@ -1,12 +1,13 @@
-"""Questions about sets of integer points: can these conditions all hold at once?
+"""Questions about sets of integer points, such as: can these conditions all hold at once?
 
-A set is given by the conditions that its points meet, over variables that carry their own ranges. Sums, products with constants,
-quotients and remainders by constants, minima and maxima are exact; of anything else (a value read from memory, a product of two
-variables) only the range is known. Every answer is safe: `impossible` returns True only with a proof.
+A set is given by conditions on variables that carry their own ranges. Sums, products with constants, quotients and remainders by
+constants, minima and maxima are modelled exactly; for anything else (a value read from memory, a product of two variables) only
+the range is known. Every answer is safe: `impossible` returns True only with a proof.
 
-Intervals find two conditions that contradict each other. All other questions go to isl, an integer set library (`islpy`), which is
-imported on the first of them: its import takes 30 ms. Without it, or if a question takes more than MOST_OPERATIONS, the answer is
-"not proven". No other module imports islpy. (Its import is why points are first looked for by hand: `holds_somewhere`.)
+Interval arithmetic detects two conditions that contradict each other. All other questions go to isl, an integer set library
+(`islpy`), which is imported on first use because its import takes 30 ms; for the same reason, points are first searched for
+without it (`holds_somewhere`). Without isl, or if a question takes more than MOST_OPERATIONS, the answer is "not proven". No
+other module imports islpy.
 """
 
 from __future__ import annotations
@@ -22,19 +23,19 @@ from typing import Any
 from tilelang.core.expr import INDEX, Binary, Const, Expr, Unary, Var, free, index
 from tilelang.core.simplify import Linear, conjuncts, exact, interval, interval_of, linear, simplify, weighted_sum
 
-MOST_OPERATIONS = 200_000  # of isl for one question: tens of milliseconds
-MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question is divided into
+MOST_OPERATIONS = 200_000  # isl's limit for one question: tens of milliseconds
+MOST_CASES = 32  # combinations of alternatives (`or`, `!=`, minima) that one question may expand to
 
-FAR = 1 << 20  # stands for the greatest value of a variable that has none
+FAR = 1 << 20  # used as the greatest value of an unbounded variable
 OPERATIONS: Mapping[str, Callable[[int, int], int]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod, "min": min, "max": max,
 }  # fmt: skip
 
-Case = tuple[Linear, ...]  # linear forms, all of which are >= 0
+Case = tuple[Linear, ...]  # linear forms, all >= 0
 
 
 def implied(condition: Expr, by: Iterable[Expr]) -> bool:
-    """Whether a condition holds wherever others do. False: it does not, or it could not be proven.
+    """Whether a condition holds wherever the others do. False: it does not, or no proof was found.
 
     >>> x = Var("x", INDEX, 0, 9)
     >>> implied(x * 4 + 3 < 40, [])
@@ -47,7 +48,7 @@ def implied(condition: Expr, by: Iterable[Expr]) -> bool:
 
 
 def impossible(conditions: Iterable[Expr]) -> bool:
-    """Whether no values of the variables make all conditions hold. False: some do, or it could not be proven.
+    """Whether no values of the variables satisfy all conditions. False: some do, or no proof was found.
 
     >>> x, y = Var("x", INDEX, 0, 9), Var("y", INDEX, 0, 9)
     >>> impossible([x * 2 <= y, index(5) <= x])
@@ -57,7 +58,7 @@ def impossible(conditions: Iterable[Expr]) -> bool:
 
 
 def _parts(conditions: Iterable[Expr]) -> tuple[Expr, ...]:
-    """The simplified parts of conditions, each once, in order: the same question has the same answer in every process."""
+    """The simplified conjuncts, without duplicates and in order, so that a question has the same answer in every process."""
     return tuple(dict.fromkeys(p for c in conditions for p in conjuncts(simplify(c))))
 
 
@@ -70,7 +71,7 @@ def _impossible(conditions: tuple[Expr, ...]) -> bool:
 
 
 def example(conditions: Iterable[Expr]) -> dict[str, int] | None:
-    """Values of the variables that make all conditions hold, as far as they are understood; None: none were found.
+    """Values of the variables that satisfy all conditions that can be modelled; None if none were found.
 
     >>> x = Var("x", INDEX, 0, 9)
     >>> example([x % 4 == 3, index(4) <= x])
@@ -83,9 +84,9 @@ def example(conditions: Iterable[Expr]) -> dict[str, int] | None:
 
 
 def extremes(e: Expr, conditions: Iterable[Expr]) -> tuple[int | None, int | None]:
-    """The least and greatest value of an index expression over the values of the variables that make all conditions hold.
+    """The least and greatest value of an index expression over all values of the variables that satisfy the conditions.
 
-    They are exact where isl answers and such values exist; else what the variables' ranges say. None: no bound is known.
+    They are exact if isl answers and such values exist, otherwise from the variables' ranges. None: no bound is known.
 
     >>> x, y = Var("x", INDEX, 0, 9), Var("y", INDEX, 0, 9)
     >>> extremes((x + y) // 4 - x // 4, [y < 3])
@@ -112,7 +113,7 @@ def _extremes(e: Expr, conditions: tuple[Expr, ...]) -> tuple[int | None, int | 
 
 
 def available() -> bool:
-    """Whether isl can be asked."""
+    """Whether isl is installed."""
     return _library() is not None
 
 
@@ -120,7 +121,7 @@ def available() -> bool:
 
 
 def _forms(conditions: Iterable[Expr]) -> tuple[list[Linear] | None, list[tuple[Case, ...]]]:
-    """The forms that are >= 0 for certain (None: a condition never holds), and the alternatives of the other conditions."""
+    """The forms that are always >= 0 (None: a condition never holds), and the alternatives of the other conditions."""
     certain, open = list[Linear](), list[tuple[Case, ...]]()
     for condition in conditions:
         cases = _cases(condition, True)
@@ -137,7 +138,7 @@ def _forms(conditions: Iterable[Expr]) -> tuple[list[Linear] | None, list[tuple[
 
 @functools.lru_cache(1 << 14)
 def _cases(condition: Expr, holds: bool) -> tuple[Case, ...] | None:
-    """The alternatives in which a condition holds, or does not; None: nothing is known."""
+    """The alternatives under which a condition holds, or does not; None: unknown."""
     match condition:
         case Const(value=value):
             return ((),) if bool(value) == holds else ()
@@ -174,7 +175,7 @@ def _less(form: Linear, by: int) -> Linear:
 
 
 def _contradict(forms: Sequence[Linear]) -> bool:
-    """Whether two of them are never >= 0 together, as the intervals of their sum tell."""
+    """Whether interval arithmetic proves that two of the forms are never both >= 0."""
     forms = [_rounded(f) for f in forms]
     if any(_negative(f) for f in forms):
         return True
@@ -188,7 +189,7 @@ def _contradict(forms: Sequence[Linear]) -> bool:
 
 
 def _rounded(form: Linear) -> Linear:
-    """A form that is >= 0 for the same integers, with the least constant."""
+    """The form with the smallest constant that is >= 0 for the same integers."""
     factor = math.gcd(*(c for _, c in form[0]))
     return (form[0], form[1] // factor * factor) if factor > 1 else form
 
@@ -206,7 +207,7 @@ def _sum(a: Linear, b: Linear) -> Linear:
 
 
 def _combined(certain: Sequence[Linear], open: Sequence[tuple[Case, ...]]) -> Iterable[Case]:
-    """One list of forms for each combination of alternatives; alternatives that would make too many are left out."""
+    """One list of forms per combination of alternatives; alternatives that would exceed MOST_CASES are ignored."""
     chosen, count = [], 1
     for cases in sorted(open, key=len):
         if count * len(cases) <= MOST_CASES:
@@ -220,7 +221,7 @@ def _combined(certain: Sequence[Linear], open: Sequence[tuple[Case, ...]]) -> It
 
 
 def holds_somewhere(case: Case) -> bool:
-    """Whether a few attempts find values of the variables for which all forms are >= 0."""
+    """Whether a few heuristic attempts find values of the variables that make all forms >= 0."""
     wishes: dict[Var, int] = {}
     for terms, _ in case:
         for atom, c in terms:
@@ -243,18 +244,19 @@ def _inside(v: Var, value: int) -> bool:
 
 
 def _end(v: Var, greatest: bool) -> int:
-    """The least or greatest value of a variable; near 0 where it has none."""
+    """The least or greatest value of a variable; if unbounded, a value near 0 or FAR."""
     low = v.lower if v.lower is not None else min(0, v.upper or 0)
     return low if not greatest else v.upper if v.upper is not None else max(low, FAR)
 
 
 def _mended(form: Linear, values: dict[Var, int]) -> bool:
-    """Moves variables, and digits of variables, until a form is >= 0: those with large factors first, and no further than they must.
+    """Changes variables, or digits of variables, until a form is >= 0: those with large factors first, and no further than
+    necessary.
 
-    False: it cannot be.
+    False if that is impossible.
     """
     terms = sorted(form[0], key=lambda t: -abs(t[1]))
-    for last in (False, True):  # first without going too far, then as far as it takes
+    for last in (False, True):  # first without overshooting, then as far as it takes
         for atom, c in terms:
             value = _value(form, values)
             if value >= 0:
@@ -268,7 +270,7 @@ def _mended(form: Linear, values: dict[Var, int]) -> bool:
 
 
 def _move(e: Expr, by: int, values: dict[Var, int]) -> None:
-    """Changes variables so that an index expression changes by a number, where that is easy."""
+    """Changes variables so that an index expression changes by `by`, if that is easy."""
     match e:
         case Var():
             values[e] = values.get(e, 0) + by
@@ -279,7 +281,7 @@ def _move(e: Expr, by: int, values: dict[Var, int]) -> None:
         case Binary("+" | "-" | "*"):
             terms, constant = linear(e)
             rest = _evaluated(e, values) + by - constant - sum(c * _end(v, c < 0) for v, c in terms if isinstance(v, Var))
-            for v, c in sorted(terms, key=lambda t: -abs(t[1])):  # as digits of a number, the largest first
+            for v, c in sorted(terms, key=lambda t: -abs(t[1])):  # like digits of a number, the most significant first
                 if isinstance(v, Var):
                     steps = min(rest // abs(c), _end(v, True) - _end(v, False))
                     values[v] = _end(v, c < 0) + (steps if c > 0 else -steps)
@@ -291,7 +293,7 @@ def _value(form: Linear, values: Mapping[Var, int]) -> int:
 
 
 def _evaluated(e: Expr, values: Mapping[Var, int]) -> int:
-    """The value of an index expression; for what is not understood, the value of its range that is nearest to 0."""
+    """The value of an index expression; for one that cannot be modelled, the value in its range nearest to 0."""
     match e:
         case Var():
             return values.get(e, 0)
@@ -309,7 +311,7 @@ def _evaluated(e: Expr, values: Mapping[Var, int]) -> int:
 
 
 class _System:
-    """The integer unknowns behind linear forms, and what is known of each: ranges, divisions, minima."""
+    """The integer unknowns of linear forms, and the constraints on each: ranges, divisions, minima."""
 
     def __init__(self, forms: Sequence[Linear]) -> None:
         self.unknowns: dict[Expr, int] = {}
@@ -319,7 +321,7 @@ class _System:
             self.add(form)
 
     def add(self, form: Linear) -> None:
-        """form >= 0."""
+        """Adds form >= 0."""
         self.rows.append(form)
         for atom, _ in form[0]:
             self.know(atom)
@@ -350,13 +352,13 @@ class _System:
                 self.alternatives.append(tuple((_negated(form),) for form in beyond))
 
     def _between(self, form: Linear, size: int) -> None:
-        """0 <= form < size."""
+        """Adds 0 <= form < size."""
         self.add(form)
         self.add(_less(_negated(form), 1 - size))
 
 
 def _combination(*terms: tuple[Expr, int]) -> Linear:
-    """A sum of index expressions times numbers; those that are unknowns themselves stay as they are."""
+    """A linear combination of index expressions, treating atoms as they are."""
     opaque = {e: k for e, k in terms if isinstance(e, Binary) and e.op in ("//", "%", "min", "max")}
     rest = [(e, k) for e, k in terms if e not in opaque]
     form = weighted_sum([e for e, _ in rest], [k for _, k in rest])
@@ -388,7 +390,7 @@ def _solved(case: Case) -> dict[str, int] | None:
 
 
 def _ends(form: Linear, case: Case) -> Iterable[tuple[int | None, int | None]]:
-    """The least and greatest value of a form where others are >= 0, once for each combination of alternatives that has points."""
+    """The least and greatest value of a form where the others are >= 0, for each non-empty combination of alternatives."""
     system = _System(case)
     for atom, _ in form[0]:
         system.know(atom)
@@ -409,7 +411,7 @@ def _ends_over(points: Any, form: Linear, system: _System) -> tuple[int | None, 
 
 
 def _ask(system: _System, extra: Case, question: Callable[[Any], Any]) -> Any:
-    """A question to the set of a system with more forms; None where isl needs too many operations."""
+    """Asks isl about the set of a system with further forms; None if that takes too many operations."""
     isl = _library()
     context = _context()
     context.reset_operations()
@@ -440,7 +442,7 @@ _of_thread = threading.local()
 
 
 def _context() -> Any:
-    """The context of this thread: objects of two contexts must not meet, nor two threads in one."""
+    """This thread's isl context: objects of different contexts must not mix, and threads must not share a context."""
     context = getattr(_of_thread, "context", None)
     if context is None:
         context = _of_thread.context = _library().Context()

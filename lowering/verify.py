@@ -1,13 +1,13 @@
-"""What is legal kernel IR, checked after every pass in tests and under TILELANG_VERIFY=1.
+"""The verifier of kernel IR, run after every pass in tests and under TILELANG_VERIFY=1.
 
-Only our own mistakes are found here, so a violation is an InternalError, not an error of the person who wrote the schedule. Always:
-buffers are declared and used with one meaning, indices and types fit, lanes agree, names are defined before they are used and their
-ranges are true, barriers stand in uniform control flow. After some passes more holds:
+It finds compiler bugs only, so a violation is an InternalError and not an error of the schedule's author. It always checks that
+buffers are declared and used consistently, indices and types fit, lanes agree, names are defined before use and have true ranges,
+and barriers are in uniform control flow. After some passes it checks more:
 
-    fission     one thread a block, no barriers
-    vectorize   no vector loops; conditions, extents, indices and counts are scalars
-    unroll      no unroll loops either
-    promote     register buffers kept in vectors have constant, in-bounds indices that stay within one vector
+    fission             one thread per block, no barriers
+    vectorize           no vector loops; conditions, extents, indices and counts are scalars
+    unroll              no unroll loops either
+    scalar_replacement  register buffers kept in vectors have constant, in-bounds indices that stay within one vector
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from tilelang.core.simplify import interval
 from tilelang.instructions.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
 
-CHAIN = ("vectorize", "unroll", "scalar_replacement")  # each of these stages keeps what the ones before it established
+CHAIN = ("vectorize", "unroll", "scalar_replacement")  # each of these stages preserves what the ones before it established
 NO_CONDITIONS: frozenset[Expr] = frozenset()
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
 
 
 class InternalError(AssertionError):
-    """Illegal kernel IR: a pass has a fault."""
+    """Illegal kernel IR: a pass has a bug."""
 
 
 def verify(program: ir.Program, stage: str, *, after: Iterable[str] = ()) -> None:
-    """Raises InternalError where the program is not legal after the pass `stage` (and those in `after`; any name is allowed)."""
+    """Raises InternalError if the program is not legal after the pass `stage` (and those in `after`; any name is allowed)."""
     done = {stage, *after}
     for number in range(len(CHAIN), 0, -1):
         if CHAIN[number - 1] in done:
@@ -60,7 +60,7 @@ def _by_name(buffers: tuple[ir.Buffer, ...], who: str) -> dict[str, ir.Buffer]:
 class _Scope:
     """The names visible at a point, with their types, and which of them differ between the threads of a block.
 
-    checked: the expressions that fit together here.
+    checked: expressions that have already been checked in this scope.
     """
 
     def __init__(self, types: dict[str, dt.DType], divergent: frozenset[str]) -> None:
@@ -72,12 +72,12 @@ class _Scope:
 
 
 class _KernelCheck:
-    """Checks one kernel; `_where` is the statement that is being looked at."""
+    """Checks one kernel; `_where` is the current statement."""
 
     def __init__(self, kernel: ir.Kernel, globals_: dict[str, ir.Buffer], stage: str, done: set[str]) -> None:
         self.kernel, self.globals, self.stage, self.done = kernel, globals_, stage, done
         self.buffers = _by_name(kernel.buffers, f"after {stage}: kernel {kernel.name}")
-        self.threads = kernel.threads  # of the block, or of the role that is being looked at
+        self.threads = kernel.threads  # of the block or the current role
         self._where: ir.Stmt | None = None
 
     def fail(self, message: str) -> NoReturn:
@@ -104,7 +104,7 @@ class _KernelCheck:
         self.statement(kernel.body, _Scope(types, frozenset({ir.THREAD.name})), uniform=True)
 
     def buffer(self, b: ir.Buffer) -> None:
-        """One declaration."""
+        """Checks one declaration."""
         self.need(b.memory in ("global", "shared", "register"), f"{b.name} is in {b.memory!r} memory")
         self.need(all(n >= 0 for n in b.shape), f"{b.name} has shape {b.shape}")
         roles = {"global": ("input", "output", "workspace"), "register": ("", "temporary"), "shared": ("", "phases")}.get(
@@ -131,7 +131,7 @@ class _KernelCheck:
     # ------------------------------------------------------------ statements
 
     def statement(self, stmt: ir.Stmt, scope: _Scope, *, uniform: bool) -> None:
-        """One statement and all inside it; uniform: all threads of a block come here together."""
+        """Checks a statement and all inside it. uniform: all threads of the block reach it together."""
         self._where = stmt
         match stmt:
             case ir.Seq(body):
@@ -169,7 +169,7 @@ class _KernelCheck:
                 self.simple(stmt, scope)
 
     def roles(self, stmt: ir.Roles, roles: tuple[ir.Role, ...], scope: _Scope, uniform: bool) -> None:
-        """The roles of a block: all of its threads, once, and nothing after them."""
+        """Checks that the roles of a block cover each of its threads once, and that nothing follows them."""
         self.need(uniform and self.kernel.roles == roles, "roles that are not the last statement of the kernel")
         self.need(len({r.name for r in roles}) == len(roles), f"roles {[r.name for r in roles]}")
         ranges = sorted((r.first, r.first + r.threads) for r in roles)
@@ -178,7 +178,7 @@ class _KernelCheck:
         for role in roles:
             self._where, self.threads = role, role.threads
             self.need(role.threads >= 1 and (role.registers is None or role.registers >= 1), "a role of nothing")
-            self.statement(role.body, _Scope(scope.types, scope.divergent), uniform=True)  # where `thread` has another range
+            self.statement(role.body, _Scope(scope.types, scope.divergent), uniform=True)  # `thread` has another range here
         self.threads = self.kernel.threads
         between = _between_roles(roles)
         for role in roles:
@@ -187,9 +187,10 @@ class _KernelCheck:
     def awaited(
         self, stmt: ir.Stmt, between: set[str], waited: bool, under: frozenset[Expr] = NO_CONDITIONS
     ) -> tuple[bool, frozenset[Expr]]:
-        """Whether a phase has been awaited after a statement; whatever several roles share is touched only behind one that was.
+        """Whether a phase has been waited for after a statement. Data shared between roles must only be touched after such a
+        wait.
 
-        under: conditions under which a phase has been awaited; an access under the same condition needs no further wait.
+        under: conditions under which a phase has been waited for; an access under the same condition needs no further wait.
         """
         if isinstance(stmt, ir.Await):
             return True, under
@@ -208,12 +209,12 @@ class _KernelCheck:
         return waited, under
 
     def phases(self, buffer: ir.Buffer, index: Expr, scope: _Scope) -> None:
-        """A barrier with phases."""
+        """Checks a phase barrier."""
         self.need(buffer.role == "phases", f"{buffer.name} holds no barriers")
         self.element(buffer, (index,), 1, None, scope)
 
     def loop(self, loop: ir.For, scope: _Scope, uniform: bool) -> None:
-        """A loop and its body."""
+        """Checks a loop and its body."""
         self.need(loop.kind in ("serial", "do", "unroll", "vector", "threads"), f"a loop of kind {loop.kind!r}")
         self.need(loop.kind != "vector" or "vectorize" not in self.done, "a vector loop after vectorize")
         self.need(
@@ -236,12 +237,12 @@ class _KernelCheck:
         self.need(var.name not in scope.types, f"{var.name} is defined twice")
 
     def range(self, var: Var, extent: int) -> None:
-        """A variable that takes 0 .. extent-1 must not claim less."""
+        """Checks that a variable that takes 0 .. extent-1 does not claim a smaller range."""
         high, low = var.upper is None or var.upper >= extent - 1, var.lower is None or var.lower <= 0 or extent < 1
         self.need(high and low, f"{var.name} takes 0 .. {extent - 1} and claims {var.lower} .. {var.upper}")
 
     def simple(self, stmt: ir.Stmt, scope: _Scope) -> None:
-        """A statement without statements inside."""
+        """Checks a statement without children."""
         match stmt:
             case ir.Store(buffer, indices, value, count):
                 self.value(value, scope)
@@ -297,7 +298,7 @@ class _KernelCheck:
     # ------------------------------------------------------------ expressions
 
     def element(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int, count: Expr | None, scope: _Scope) -> None:
-        """An access of `lanes` elements from `indices` on."""
+        """Checks an access of `lanes` elements from `indices` on."""
         declared = self.buffers.get(b.name)
         self.need(declared is not None, f"{b.name} is not declared")
         if declared is not b and declared != b:
@@ -312,7 +313,7 @@ class _KernelCheck:
             self.promoted(b, indices, lanes)
 
     def promoted(self, b: ir.Buffer, indices: tuple[Expr, ...], lanes: int) -> None:
-        """An access of a buffer that is kept in named vectors."""
+        """Checks an access to a buffer that is kept in named vectors."""
         text, last = printer.element_text(b, indices, lanes), 0
         for i, extent in zip(indices, b.shape, strict=True):
             if not isinstance(i, Const):
@@ -327,7 +328,7 @@ class _KernelCheck:
             self.fail(f"{what} `{to_text(expr)}` has {ir.lanes(expr)} lanes")
 
     def value(self, expr: Expr, scope: _Scope) -> None:
-        """An expression: its names are defined, and every node of it fits together."""
+        """Checks an expression: its names are defined, and the types of all its nodes fit."""
         if expr in scope.checked:
             return
         if isinstance(expr, Var):
@@ -354,13 +355,13 @@ class _KernelCheck:
                 self.range(var, extent)
 
     def node(self, e: Expr) -> None:
-        """Types and lanes of one operation."""
+        """Checks the types and lanes of one operation."""
         problem = _problem(e)
         if problem is not None:
             self.fail(f"`{to_text(e)}`: {problem}")
 
     def diverges(self, expr: Expr, scope: _Scope) -> bool:
-        """Whether a value may differ between the threads of a block: it sees the thread's number, or its registers."""
+        """Whether a value may differ between the threads of a block: it depends on the thread index or on registers."""
         return any(
             (isinstance(e, Var) and e.name in scope.divergent) or (isinstance(e, ir.Load) and e.buffer.memory == "register")
             for e in expr.walk()
@@ -368,7 +369,7 @@ class _KernelCheck:
 
 
 def _between_roles(roles: tuple[ir.Role, ...]) -> set[str]:
-    """The shared buffers that one role writes and another one touches; barriers with phases are not among them."""
+    """The shared buffers that one role writes and another touches, without phase barriers."""
     touched = [{(b.name, w) for s in ir.statements(r.body) for b, w in ir.touched(s) if _is_shared(b)} for r in roles]
     return {
         name
@@ -383,7 +384,7 @@ def _is_shared(buffer: ir.Buffer) -> bool:
 
 
 def _problem(e: Expr) -> str | None:
-    """What is wrong with the types or lanes of one operation; None: nothing."""
+    """What is wrong with the types or lanes of one operation, or None."""
     match e:
         case Const(value, t):
             fits = {"float": float, "bool": bool}.get(t.kind, int)
