@@ -1,8 +1,8 @@
 # What a commit must pass; continuous integration calls the same.
 PYTHON ?= python
-PATHS = tilelang grammar lowering autoschedule tests examples benchmarks tools
+PATHS = tilelang grammar lowering autoschedule tests examples benchmarks tools docs/conf.py
 
-.PHONY: check format lint types test test-quick replay bench bench-compare gpu-check gpu-bench
+.PHONY: site check format lint types test test-quick replay bench bench-compare gpu-check gpu-bench
 check: lint types test
 
 lint:
@@ -14,6 +14,10 @@ types:
 
 test:
 	$(PYTHON) -m pytest -n 2
+
+# The guide and the API reference as a site, in build/site; a link that leads nowhere is an error. Needs the extra [docs].
+site:
+	$(PYTHON) -m sphinx -q -W --keep-going -b html docs build/site
 
 # What needs no compiler and takes no long: some minutes.
 test-quick:
