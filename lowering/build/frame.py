@@ -204,6 +204,15 @@ def own_copy(units: int, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...
     return (threads // units,), (simplify(thread // units),)
 
 
+def nested(variables: Sequence[Expr], body: ir.Stmt, kind: str = "serial", span: Span | None = None) -> ir.Stmt:
+    """A statement in a loop over each variable, the first one outermost; 0 needs none."""
+    for v in reversed(variables):
+        if isinstance(v, Var):
+            assert v.upper is not None, "a loop has an end"
+            body = ir.For(v, index(v.upper + 1), body, kind, span)
+    return body
+
+
 @dataclasses.dataclass(frozen=True)
 class Frame:
     """One point between two steps of a task."""
@@ -345,6 +354,10 @@ class Build:
     def variable(self, stem: str, count: int) -> Var:
         """A loop variable over 0 .. count-1."""
         return Var(self.name(stem), INDEX, 0, max(0, count - 1))
+
+    def several(self, stem: str, count: int) -> Expr:
+        """A loop variable over 0 .. count-1, or 0 where there is nothing else."""
+        return self.variable(stem, count) if count > 1 else index(0)
 
     def buffer(self, stem: str, type: DType, shape: tuple[int, ...], memory: str, role: str = "", ring: int = 0) -> ir.Buffer:
         """A new buffer; bool is stored as uint8."""

@@ -17,7 +17,7 @@ from tilelang.core.layout import Layout
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.instructions.instruction import Instruction
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, own_copy
+from tilelang.lowering.build.frame import Build, Frame, nested, own_copy
 from tilelang.lowering.build.innermost_body import guarded
 from tilelang.lowering.build.instruction.fragment_loads import fetch_share
 from tilelang.lowering.build.instruction.warp_shuffles import gather, warp_lanes
@@ -129,9 +129,7 @@ def _handed_on(build: Build, source: Share, box: Box, step: Place) -> ir.Stmt:
     value = ir.Load(source.buffer, tuple(here(i) for i in at))
     body: ir.Stmt = ir.Store(box.buffer, box.at(element), value, None, False, step.span)
     body = guarded(body, [*owners.present, *owners.alone, *bounds], step.span)
-    for _, v in reversed(loops):
-        body = ir.For(v, index(1 + (v.upper or 0)), body, "serial", step.span)
-    return body
+    return nested([v for _, v in loops], body, "serial", step.span)
 
 
 def _within_box(region: Region, box: Box, extents: Sequence[int]) -> Region:

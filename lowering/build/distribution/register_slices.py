@@ -12,7 +12,8 @@ from tilelang.core.expr import Expr, Var, index, substitute
 from tilelang.core.layout import split_terms
 from tilelang.core.simplify import interval, simplify
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.frame import Build, Frame, Target, nested
+from tilelang.lowering.build.instruction.fragments import shifted
 from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
 from tilelang.lowering.build.movement.access_regions import Use
 from tilelang.lowering.build.movement.footprint import Region, sources
@@ -91,50 +92,47 @@ def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: 
         raise refuse(leaf, "not-lowered-yet", f"`{leaf}` in the braces of a load in registers that map no tiles to threads is"
                      " valid, but not supported yet",
                      "map tiles to threads above it, as in tile ... -> thread")  # fmt: skip
-    names = [a.name for a in region.spec.axes]
-    lanes, wide = 1, -1
-    if isinstance(leaf, Vectorize) and isinstance(leaf.lanes, int):
-        if leaf.axis not in names:
-            raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
-                         f" {', '.join(names)}",
-                         "use the tensor's own dimensions")  # fmt: skip
-        wide = names.index(leaf.axis)
-        lanes = _run(share.dims[wide], leaf.lanes)
-    variables, loops = [], []
+    axis, lanes = vector_asked(step, region)
+    wide = [a.name for a in region.spec.axes].index(axis) if axis is not None else -1
+    lanes = _run(share.dims[wide], lanes) if axis is not None else 1
+    outer, inner, at = list[Expr](), list[Expr](), list[Expr]()
     for d, dim in enumerate(share.dims):
         width = lanes if d == wide else 1
-        outer = build.variable(f"{share.tensor.name}_r", dim.size // width) if dim.size > width else None
-        inner = build.variable("lane", width) if width > 1 else None
-        value: Expr = index(0) if outer is None else outer * width
-        variables.append(simplify(value + inner) if inner is not None else simplify(value))
-        loops += [(outer, dim.size // width, "serial"), (inner, width, "vector")]
-    body = _fetch_one(build, frame, step, region, share, tuple(variables))
-    for v, extent, kind in sorted(loops, key=lambda x: x[2] == "vector", reverse=True):
-        if v is not None:
-            body = ir.For(v, index(extent), body, kind, step.span)
-    return body
+        outer.append(build.several(f"{share.tensor.name}_r", dim.size // width))
+        inner.append(build.several("lane", width))
+        at += [simplify(outer[d] * width + inner[d])] if dim.size > 1 else []
+    body = fetch_element(build, frame, step, region, share, tuple(at) or (index(0),))
+    return nested(outer[::-1], nested(inner, body, "vector", step.span), "serial", step.span)
 
 
-def _fetch_one(build: Build, frame: Frame, step: Place, region: Region, share: Share, slots: tuple[Expr, ...]) -> ir.Stmt:
+def vector_asked(step: Place, region: Region) -> tuple[str | None, int]:
+    """The axis and the width of the vectors by which a load is to bring its elements; (None, 1) where it does not say."""
+    leaf = step.steps[-1] if step.steps else None
+    if not isinstance(leaf, Vectorize) or not isinstance(leaf.lanes, int):
+        return None, 1
+    names = [a.name for a in region.spec.axes]
+    if leaf.axis not in names:
+        raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
+                     f" {', '.join(names)}",
+                     "use the tensor's own dimensions")  # fmt: skip
+    return leaf.axis, leaf.lanes
+
+
+def fetch_element(build: Build, frame: Frame, step: Place, region: Region, share: Share, at: tuple[Expr, ...]) -> ir.Stmt:
+    """What a register of a share holds, from where the tensor was, or the fill where there is no such element."""
     axes = []
-    for a, dim, slot in zip(region.spec.axes, share.dims, slots, strict=True):
-        shift = simplify(dim.unit + dim.offset(slot))
-        bounds = [b.replace(offset=simplify(b.offset + shift)) for b in a.bounds]
-        bounds.append(Bound(f"region:{a.name}<", shift, a.extent))  # a reader's last piece may reach over the region's end
-        bounds.append(Bound(f"region:{a.name}>", shift, 0, True))  # through quotients, offsets are known too widely
-        axes.append(AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1))))
-    spec = region.spec.replace(axes=tuple(axes), units=1)
-    kept = frozenset(b.key for a in axes for b in a.bounds)
-    wide = tuple(s for s, dim in zip(slots, share.dims, strict=True) if dim.size > 1)
-    exact = Fixed(share.tensor, None, share.buffer, slots=wide or (index(0),))
+    for a, shift in zip(region.spec.axes, share.inside(at), strict=True):
+        end = Bound(f"region:{a.name}<", index(0), a.extent)  # a reader's last piece may reach over the region's end
+        begin = Bound(f"region:{a.name}>", index(0), 0, True)  # through quotients, offsets are known too widely
+        axes.append(shifted(a.replace(bounds=(*a.bounds, end, begin)), shift))
     inner = Frame(
         region.task,
         (),
-        spec.replace(axes=tuple(axes)),
-        Target((exact,)),
+        region.spec.replace(axes=tuple(axes), units=1),
+        Target((Fixed(share.tensor, None, share.buffer, slots=at),)),
         sources(frame, region),
         fill=region.fill,
-        fill_keys=kept,
+        fill_keys=frozenset(b.key for a in axes for b in a.bounds),
         origin=step.span,
         cuts=frame.cuts,
     )

@@ -10,26 +10,27 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.register_slices import (
     declares_owners,
     dim_share,
+    fetch_element,
     fetch_slots,
     plain_share,
     reader_indices,
+    vector_asked,
 )
-from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.frame import Build, Frame, nested
 from tilelang.lowering.build.instruction.fragment_moves import fragment_move
-from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, shifted, tile_number
+from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, tile_number
 from tilelang.lowering.build.lookahead import leaf_spec
 from tilelang.lowering.build.movement.access_regions import Use
-from tilelang.lowering.build.movement.footprint import Region, sources
-from tilelang.lowering.build.movement.storage import Box, Fixed, Share
+from tilelang.lowering.build.movement.footprint import Region
+from tilelang.lowering.build.movement.storage import Box, Share
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.spec import Bound
-from tilelang.schedules.steps import Do, Place, Vectorize
+from tilelang.schedules.steps import Do, Place
 
 
 def slot_groups(build: Build, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
     """(group, lane, slot): a lane's slots in groups of `width` neighbours, from the group `first` on."""
-    group: Expr = build.variable("slots", slots // width) if slots > width else index(0)
-    lane: Expr = build.variable("lane", width) if width > 1 else index(0)
+    group, lane = build.several("slots", slots // width), build.several("lane", width)
     return group, lane, simplify((group + first) * width + lane)
 
 
@@ -98,52 +99,22 @@ def _fetch_fragments(build: Build, frame: Frame, step: Place, region: Region, sh
     """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""
     assert share.map is not None
     width = _load_width(step, region, share)
-    group, inner, slot = slot_groups(build, share.map.slots, width)
-    walks, shifts, at = [], [], []
-    for dim, extent, inside in zip(share.dims, share.tile, share.inside_tile(slot), strict=True):
-        v: Expr = build.variable(f"{share.tensor.name}_r", dim.size) if dim.size > 1 else index(0)
-        walks.append((v, dim.size))
-        at += [v] if dim.size > 1 else []
-        shifts.append(simplify((dim.unit + dim.offset(v)) * extent + inside))
-    body = _fetch_element(build, frame, region, share, tuple(shifts), (*at, slot))
-    if isinstance(inner, Var):
-        body = ir.For(inner, index(width), body, "vector", step.span)
-    for v, extent in reversed([*walks, (group, share.map.slots // width)]):
-        if isinstance(v, Var):
-            body = ir.For(v, index(extent), body, "serial", step.span)
-    return body
+    group, lane, slot = slot_groups(build, share.map.slots, width)
+    walks = [build.several(f"{share.tensor.name}_r", dim.size) for dim in share.dims]
+    at = (*(v for v, dim in zip(walks, share.dims, strict=True) if dim.size > 1), slot)
+    body = nested([lane], fetch_element(build, frame, step, region, share, at), "vector", step.span)
+    return nested([*walks, group], body, "serial", step.span)
 
 
 def _load_width(step: Place, region: Region, share: FragmentShare) -> int:
-    leaf = step.steps[-1] if step.steps else None
-    if not isinstance(leaf, Vectorize) or not isinstance(leaf.lanes, int):
+    axis, lanes = vector_asked(step, region)
+    if axis is None:
         return 1
-    names = [a.name for a in region.spec.axes]
-    if leaf.axis not in names:
-        raise refuse(leaf, "unknown-axis", f"`{leaf}` names an axis that {step.tensor_name} does not have; its dimensions are"
-                     f" {', '.join(names)}",
-                     "use the tensor's own dimensions")  # fmt: skip
     assert share.map is not None
     run, along = runs(share.map)
-    own = min(run, leaf.lanes) if run > 1 and names[share.along[along]] == leaf.axis else 1
-    whole = share.map.slots % leaf.lanes == 0 and share.map.lanes == 1 and leaf.lanes in (2, 4, 8, 16)
-    return leaf.lanes if whole and own < leaf.lanes and _packed(region, share, leaf.lanes) else own
-
-
-def _fetch_element(
-    build: Build, frame: Frame, region: Region, share: FragmentShare, shifts: tuple[Expr, ...], at: tuple[Expr, ...]
-) -> ir.Stmt:
-    """One element, or the fill where there is none."""
-    axes = []
-    for a, shift in zip(region.spec.axes, shifts, strict=True):
-        axes.append(shifted(a.replace(bounds=(*a.bounds, Bound(f"region:{a.name}", index(0), a.extent))), shift))
-    kept = frozenset(b.key for a in axes for b in a.bounds)
-    exact = Fixed(share.tensor, None, share.buffer, slots=at)
-    spec = region.spec.replace(axes=tuple(axes), units=1)
-    return build.chain(
-        Frame(region.task, (), spec, Target((exact,)), sources(frame, region), fill=share.fill, fill_keys=kept, cuts=frame.cuts),
-        0,
-    )
+    own = min(run, lanes) if run > 1 and region.spec.names[share.along[along]] == axis else 1
+    whole = share.map.slots % lanes == 0 and share.map.lanes == 1 and lanes in (2, 4, 8, 16)
+    return lanes if whole and own < lanes and _packed(region, share, lanes) else own
 
 
 def _packed(region: Region, share: FragmentShare, count: int) -> bool:

@@ -10,13 +10,13 @@ import math
 
 import numpy as np
 
-from tilelang.core.expr import Expr, Unary, Var, index
+from tilelang.core.expr import Expr, Unary, index
 from tilelang.core.simplify import interval, simplify
 from tilelang.instructions.matching import Match
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.frame import Build, Frame, Target, nested
 from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds
 from tilelang.lowering.build.instruction.match import checked, leaf_match
 from tilelang.lowering.build.movement.footprint import Region, sources
@@ -44,20 +44,17 @@ def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share
     walks, at, begins = [], [], []
     for dim, mine, theirs, a in zip(share.dims, tile, share.tile, region.spec.axes, strict=True):
         count = dim.size * theirs // mine
-        v: Expr = build.variable(f"{share.tensor.name}_r", count) if count > 1 else index(0)
+        v = build.several(f"{share.tensor.name}_r", count)
         first = simplify(v * (mine // theirs))
         at += [first] if dim.size > 1 else []
         begin = simplify((dim.unit + dim.offset(first)) * theirs)
         if (high := interval(begin)[1]) is None or high + mine > a.extent:
             raise refuse(do, "unguardable-do", f"`{do}` cannot be guarded, and some units have no tile of {share.tensor.name} along"
                          f" {a.name}", "use as many tiles as there are units", f"a tile from {begin} of {a.extent}")  # fmt: skip
-        walks.append((v, count))
+        walks.append(v)
         begins.append(begin)
     body = _one_tile(do, found, region, share, source, (*at, index(0)), begins)
-    for v, count in reversed(walks):
-        if isinstance(v, Var):
-            body = ir.For(v, index(count), body, "serial", step.span)
-    return body
+    return nested(walks, body, "serial", step.span)
 
 
 def _filled_alike(build: Build, frame: Frame, region: Region) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Axis, Const, Expr, Var, index
+from tilelang.core.expr import Axis, Const, Expr
 from tilelang.core.simplify import simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.register_slices import declared_shares, dim_share
-from tilelang.lowering.build.frame import Build, Frame
+from tilelang.lowering.build.frame import Build, Frame, nested
 from tilelang.lowering.build.innermost_body import at_points
 from tilelang.lowering.build.instruction.fragment_loads import slot_groups
 from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, shifted, tile_number
@@ -65,9 +65,7 @@ def fragments_back(build: Build, frame: Frame, step: Do) -> ir.Stmt:
     spec = frame.spec.replace(axes=tuple(axes.values()), units=1)
     places = tuple(_held_in(frame, p, slot, step) for p in frame.target.places)
     body = at_points(build, frame.but(spec=spec, target=dataclasses.replace(frame.target, places=places)), points, slot, step)
-    if isinstance(lane, Var):
-        body = ir.For(lane, index(width), body, "vector", step.span)
-    return ir.For(group, index(len(groups)), body, "unroll", step.span) if isinstance(group, Var) else body
+    return nested([group], nested([lane], body, "vector", step.span), "unroll", step.span)
 
 
 def _held_in(frame: Frame, place: Residence, slot: Expr, step: Do) -> Residence:

@@ -13,7 +13,7 @@ import operator
 from tilelang.core.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.core.simplify import conjunction, linear, simplify
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, Ring
+from tilelang.lowering.build.frame import Build, Frame, Ring, nested
 from tilelang.lowering.build.innermost_body import guarded
 from tilelang.lowering.build.instruction.fragments import open_bounds
 from tilelang.lowering.build.movement.materialize import make_resident
@@ -92,7 +92,7 @@ def _copy(build: Build, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.
 
 def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | None, elements: int, lanes: int) -> ir.Stmt:
     """The elements of a leaf in copies of `lanes`."""
-    piece: Expr = build.variable("piece", elements // lanes) if elements > lanes else index(0)
+    piece = build.several("piece", elements // lanes)
     if moving is not None:
         frame = frame.but(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
     place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
@@ -117,8 +117,7 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
         if any(ir.loads(i) for i in load.indices):
             raise NotCopied("its source is found through a tensor, which points that do not exist must not read")
     copy = ir.Copy(place.buffer, at, load.buffer, load.indices, lanes, count, span, across=across)
-    body = guarded(copy, _touching(frame, moving, lanes), span)
-    return ir.For(piece, index(elements // lanes), body, "unroll", span) if isinstance(piece, Var) else body
+    return nested([piece], guarded(copy, _touching(frame, moving, lanes), span), "unroll", span)
 
 
 def _source(build: Build, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Load, Expr | None]:

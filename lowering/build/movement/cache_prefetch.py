@@ -56,7 +56,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         exists = simplify(last.var + step.ahead < last.rounds) if last is not None else None
         fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
         return build.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
-    variables = [build.variable(f"{tensor.name}_line", n) if n > 1 else index(0) for n in counts]
+    variables = [build.several(f"{tensor.name}_line", n) for n in counts]
     return ir.seq(_looped(at(variables), variables, step.span), build.chain(frame, i + 1))
 
 
@@ -76,7 +76,7 @@ def fetched(build: Build, frame: Frame, fetch: Fetch) -> ir.Stmt:
         number, iterations = simplify(number * w.rounds + w.var), iterations * w.rounds
     total, span = math.prod(fetch.lines), fetch.within.span
     each = -(-total // iterations)
-    more = build.variable("line", each) if each > 1 else index(0)
+    more = build.several("line", each)
     number = simplify(number * each + more)
     exists = conjunction([e for e in (number < total if each * iterations > total else None, fetch.exists) if e is not None])
     numbers, inside = list[Expr](), total

@@ -7,11 +7,11 @@ import itertools
 from collections.abc import Callable
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Expr, Var, const, index
+from tilelang.core.expr import Expr, const
 from tilelang.core.simplify import simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.layout_conversion import redistributed
-from tilelang.lowering.build.frame import Build, Frame, Ring
+from tilelang.lowering.build.frame import Build, Frame, Ring, nested
 from tilelang.lowering.build.instruction.fragment_loads import share_of
 from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
 from tilelang.schedules.steps import Place
@@ -46,10 +46,7 @@ def clear_ring(build: Build, ring: Ring, step: Place) -> ir.Stmt:
 def _cleared(build: Build, buffer: ir.Buffer, step: Place) -> ir.Stmt:
     """0 in every element of a register buffer."""
     variables = [build.variable("r", n) for n in buffer.shape]
-    body: ir.Stmt = ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span)
-    for x, n in zip(reversed(variables), reversed(buffer.shape), strict=True):
-        body = ir.For(x, index(n), body, "unroll")
-    return body
+    return nested(variables, ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span), "unroll")
 
 
 def rotate_ring(build: Build, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
@@ -59,13 +56,10 @@ def rotate_ring(build: Build, ring: Ring, step: Place, exists: Callable[[int], E
     for j, here, following in pairs:
         width = next(w for w in (16, 8, 4, 2, 1) if here.shape[-1] % w == 0)
         variables = [build.variable("r", n) for n in (*here.shape[:-1], here.shape[-1] // width)]
-        lane = build.variable("lane", width) if width > 1 else index(0)
+        lane = build.several("lane", width)
         at = (*variables[:-1], simplify(variables[-1] * width + lane))
-        body: ir.Stmt = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
-        if isinstance(lane, Var):
-            body = ir.For(lane, index(width), body, "vector")
-        for x, n in zip(reversed(variables), reversed((*here.shape[:-1], here.shape[-1] // width)), strict=True):
-            body = ir.For(x, index(n), body, "unroll")
+        moved = ir.Store(here, at, ir.Load(following, at), None, False, step.span)
+        body = nested(variables, nested([lane], moved, "vector"), "unroll")
         guard = exists(j + 1)
         out.append(body if guard is None else ir.If(guard, body, None, step.span))
     return ir.seq(*out)

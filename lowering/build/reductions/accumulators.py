@@ -8,13 +8,13 @@ shuffles or through shared memory. Each result is then stored by its owner, alon
 from __future__ import annotations
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Binary, Cast, Const, Expr, Read, Var, index
+from tilelang.core.expr import Binary, Cast, Const, Expr, Read, index
 from tilelang.core.simplify import conjunction, interval, simplify
 from tilelang.errors import Refusal, counted
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.conditions import wanted
-from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target
+from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target, nested
 from tilelang.lowering.build.instruction.fragments import SLOTS
 from tilelang.lowering.build.instruction.match import held_as
 from tilelang.lowering.build.lookahead import leaf_spec, reduced_below, slots_below
@@ -190,12 +190,12 @@ def _halve(
     outer = len(members[0].shape) - 1
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
-        lane = build.variable("lane", width) if width > 1 else index(0)
+        lane = build.several("lane", width)
         combiner, upper = state.reduce.combiner, (*at, simplify(lane + width))
         target = (*at, lane) if width > 1 else (at or (index(0),))
         made = Combining(build, combiner, halves, target, lane, width, step.span)
         body = made.statement(elements(combiner.left, members, (*at, lane)), elements(combiner.right, members, upper))
-        return ir.For(lane, index(width), body, "vector") if isinstance(lane, Var) else body
+        return nested([lane], body, "vector")
 
     return each(build, members[0], combine, False, outer)
 

@@ -18,7 +18,7 @@ from tilelang.core.expr import Expr, Var, index
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.instructions.instruction import Instruction
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, StatePlace
+from tilelang.lowering.build.frame import Build, Frame, StatePlace, nested
 from tilelang.lowering.build.instruction.warp_shuffles import exchange, reduction, warp_lanes
 from tilelang.lowering.build.lookahead import reduced_below, spreads_below
 from tilelang.lowering.build.reductions.combine import Combining, elements, stored
@@ -107,15 +107,10 @@ def each(build: Build, b: ir.Buffer, statement: Each, vector: bool, dims: int | 
     """`statement(indices)` for every element; the last dimension as a vector where `vector`. Of more elements than registers can be
     addressed, the registers are an array, and loops stay loops."""
     n = len(b.shape) if dims is None else dims
-    variables: list[Expr] = [build.variable("s", extent) if extent > 1 else index(0) for extent in b.shape[:n]]
-    body = statement(tuple(variables))
+    variables = [build.several("s", extent) for extent in b.shape[:n]]
     written_out = "unroll" if b.elements <= build.profile.unrolled_register_elements else "serial"
-    for d in reversed(range(n)):
-        v = variables[d]
-        if isinstance(v, Var):
-            kind = "vector" if vector and d == len(b.shape) - 1 else written_out
-            body = ir.For(v, index(b.shape[d]), body, kind)
-    return body
+    body, outer = statement(tuple(variables)), len(b.shape) - 1 if vector else n
+    return nested(variables[:outer], nested(variables[outer:], body, "vector"), written_out)
 
 
 def threads_meet(build: Build, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
