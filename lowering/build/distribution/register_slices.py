@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from tilelang.core.expr import Expr, Var, index, substitute
 from tilelang.core.layout import split_terms
 from tilelang.core.simplify import interval, simplify
+from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, Target, nested
 from tilelang.lowering.build.instruction.fragments import shifted
@@ -101,7 +102,7 @@ def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: 
         outer.append(build.several(f"{share.tensor.name}_r", dim.size // width))
         inner.append(build.several("lane", width))
         at += [simplify(outer[d] * width + inner[d])] if dim.size > 1 else []
-    body = fetch_element(build, frame, step, region, share, tuple(at) or (index(0),))
+    body = fetch_element(build, frame, region, share, tuple(at) or (index(0),), step.span)
     return nested(outer[::-1], nested(inner, body, "vector", step.span), "serial", step.span)
 
 
@@ -118,7 +119,9 @@ def vector_asked(step: Place, region: Region) -> tuple[str | None, int]:
     return leaf.axis, leaf.lanes
 
 
-def fetch_element(build: Build, frame: Frame, step: Place, region: Region, share: Share, at: tuple[Expr, ...]) -> ir.Stmt:
+def fetch_element(
+    build: Build, frame: Frame, region: Region, share: Share, at: tuple[Expr, ...], origin: Span | None = None
+) -> ir.Stmt:
     """What a register of a share holds, from where the tensor was, or the fill where there is no such element."""
     axes = []
     for a, shift in zip(region.spec.axes, share.inside(at), strict=True):
@@ -133,7 +136,7 @@ def fetch_element(build: Build, frame: Frame, step: Place, region: Region, share
         sources(frame, region),
         fill=region.fill,
         fill_keys=frozenset(b.key for a in axes for b in a.bounds),
-        origin=step.span,
+        origin=origin,
         cuts=frame.cuts,
     )
     return build.chain(inner, 0)

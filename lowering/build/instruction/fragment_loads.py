@@ -102,7 +102,7 @@ def _fetch_fragments(build: Build, frame: Frame, step: Place, region: Region, sh
     group, lane, slot = slot_groups(build, share.map.slots, width)
     walks = [build.several(f"{share.tensor.name}_r", dim.size) for dim in share.dims]
     at = (*(v for v, dim in zip(walks, share.dims, strict=True) if dim.size > 1), slot)
-    body = nested([lane], fetch_element(build, frame, step, region, share, at), "vector", step.span)
+    body = nested([lane], fetch_element(build, frame, region, share, at), "vector", step.span)
     return nested([*walks, group], body, "serial", step.span)
 
 
