@@ -1,9 +1,8 @@
 """Computes the region of a tensor that its readers access: what a stage or a move must hold.
 
-A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor access
-lie in
-a box: for each dimension a start, an expression of the enclosing variables, and a constant extent. `conditions` excludes the
-elements of the box that no reading accesses.
+A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor access lie in a
+box: for each dimension a start, an expression of the enclosing variables, and a constant extent. `conditions` excludes the elements of
+the box that no reading accesses.
 
 A dimension whose index is a sum of the readings' own variables, with known ranges, is computed exactly by interval arithmetic.
 The rest (unaligned quotients, clamps) is decided by `sets`; if it has no answer, the larger box from the intervals is used. These
@@ -181,8 +180,7 @@ class Reading:
 
     @cached_property
     def some(self) -> dict[tuple[Expr, int], None]:
-        """(e, limit) for each condition e < limit on enclosing variables that all points need and that no limit of `ends`
-        expresses."""
+        """(e, limit) for each condition e < limit on enclosing variables that all points need and that no limit of `ends` expresses."""
         told = {v for terms, _ in self._bounded for atom, _ in terms for v in free(atom)}
         bounds = ((b, self._sizes[v]) for v, found in self._bounds.items() if v not in told for b in found if not b.known)
         forms = (linear(index(0) - b.offset - (n - 1) if b.lower else b.offset) + (b,) for b, n in bounds)

@@ -250,8 +250,7 @@ def _end(v: Var, greatest: bool) -> int:
 
 
 def _mended(form: Linear, values: dict[Var, int]) -> bool:
-    """Changes variables, or digits of variables, until a form is >= 0: those with large factors first, and no further than
-    necessary.
+    """Changes variables, or digits of variables, until a form is >= 0: those with large factors first, and no further than necessary.
 
     False if that is impossible.
     """

@@ -187,8 +187,7 @@ class _KernelCheck:
     def awaited(
         self, stmt: ir.Stmt, between: set[str], waited: bool, under: frozenset[Expr] = NO_CONDITIONS
     ) -> tuple[bool, frozenset[Expr]]:
-        """Whether a phase has been waited for after a statement. Data shared between roles must only be touched after such a
-        wait.
+        """Whether a phase has been waited for after a statement. Data shared between roles must only be touched after such a wait.
 
         under: conditions under which a phase has been waited for; an access under the same condition needs no further wait.
         """

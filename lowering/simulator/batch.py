@@ -47,8 +47,7 @@ class Mask:
 
 
 class Batch:
-    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered across the batch and are the first axis of
-    arrays."""
+    """Blocks `first` to `first + blocks - 1` of a kernel. Threads are numbered across the batch and are the first axis of arrays."""
 
     def __init__(self, kernel: ir.Kernel, first: int, blocks: int, warp: int) -> None:
         self.kernel, self.first, self.blocks = kernel, first, blocks

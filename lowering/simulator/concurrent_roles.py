@@ -25,8 +25,7 @@ Ready = Callable[[], bool]
 
 @dataclasses.dataclass(slots=True)
 class Phase:
-    """One barrier: the parity of its current phase, the arrivals and bytes still missing, and the clocks of those that have
-    arrived."""
+    """One barrier: the parity of its current phase, the arrivals and bytes still missing, and the clocks of those that have arrived."""
 
     arrivals: int
     maker: int  # the thread that initialised it; `initialised` is its step at that time

@@ -1,9 +1,8 @@
 """The simulator's queue of asynchronous copies that have been issued but not yet waited for.
 
-A copy may complete at any moment between its issue and its wait. An `early` copy completes at once; a `late` one completes at the
-wait and reads its source only then. Both mark the target as incoming and the source as outgoing in between, so that touching
-either too soon is reported whatever the values are. The race detector sees a copy twice: as an access at the issue and at the
-wait.
+A copy may complete at any moment between its issue and its wait. An `early` copy completes at once; a `late` one completes at the wait
+and reads its source only then. Both mark the target as incoming and the source as outgoing in between, so that touching either too soon
+is reported whatever the values are. The race detector sees a copy twice: as an access at the issue and at the wait.
 """
 
 from __future__ import annotations
@@ -93,8 +92,7 @@ class CopyQueue:
         self._fly(target, source, values, early, marks)
 
     def hold(self, target: Part, sources: Sequence[Part], values: Array, marks: Marks | None) -> None:
-        """Records an instruction that has computed `values`: until the wait, its target must not be touched nor its sources
-        written."""
+        """Records an instruction that has computed `values`: until the wait, its target must not be touched nor its sources written."""
         into = self._memory.storage[target.buffer.name]
         into.data[target.touch.address] = values.astype(into.data.dtype)
         into.set_written(target.touch.address)

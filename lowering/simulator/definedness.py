@@ -1,11 +1,10 @@
 """Tracks undefined values: how operations propagate them, and which access they came from.
 
 Almost all values in a simulation are defined; those are plain NumPy arrays. A value read from memory that was never written is a
-`Partly`. It carries a mark per element: 0 if the element is defined, otherwise a number that encodes the access and the element
-read.
-Operations propagate marks elementwise: a result is undefined if any operand is, even when multiplied by 0. A selection takes the
-marks of the chosen side only, so an undefined lane that is not selected is harmless. A mark becomes a finding when it reaches a
-store to global memory, a condition, an index or a count (`Memory.report_undefined`).
+`Partly`. It carries a mark per element: 0 if the element is defined, otherwise a number that encodes the access and the element read.
+Operations propagate marks elementwise: a result is undefined if any operand is, even when multiplied by 0. A selection takes the marks
+of the chosen side only, so an undefined lane that is not selected is harmless. A mark becomes a finding when it reaches a store to
+global memory, a condition, an index or a count (`Memory.report_undefined`).
 """
 
 from __future__ import annotations

@@ -62,8 +62,7 @@ class Site:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class AccessCount:
-    """The cost of one access. requests: warps that issued it. total: global transactions, or bank-conflict replays in shared
-    memory."""
+    """The cost of one access. requests: warps that issued it. total: global transactions, or bank-conflict replays in shared memory."""
 
     kernel: str
     buffer: str
@@ -116,8 +115,7 @@ class Counter:
 
 
 class Recorder:
-    """Collects the findings, counts and sites of a run. watch: called for each access. costs: count transactions and bank
-    conflicts."""
+    """Collects the findings, counts and sites of a run. watch: called for each access. costs: count transactions and bank conflicts."""
 
     def __init__(self, watch: Callable[[Any], None] | None = None, costs: bool = True) -> None:
         self.watch, self.costs = watch, costs

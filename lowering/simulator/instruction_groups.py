@@ -107,8 +107,7 @@ def _undefined(stmt: ir.Instruction, reads: Mapping[str, _Operand], target: _Ope
 def _simulate(
     stmt: ir.Instruction, gathered: dict[str, Array], whole: Mask, memory: Memory, site_of: SiteOf
 ) -> tuple[Array, Array]:
-    """The written operand of every group, and the groups that computed one; operands of other groups were rejected and
-    reported."""
+    """The written operand of every group, and the groups that computed one; operands of other groups were rejected and reported."""
     groups, name = whole.threads.size // stmt.width, stmt.semantics.writes
     try:
         result = np.asarray(stmt.semantics.simulate(gathered)[name])

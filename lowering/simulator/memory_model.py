@@ -1,10 +1,8 @@
 """The memory of the blocks that are simulated together: addresses, and checks of every access.
 
-`Memory` resolves an access (indices, lanes, count, active threads) to elements. It reports and skips out-of-bounds ones, and
-checks the rest elementwise through `shadow_memory`. Shared memory is raw bytes per block, so buffers that the pass
-`allocate_shared` overlaps
-really alias: data written through one is garbage to the other, and their accesses race. Buffers without an offset are
-consecutive.
+`Memory` resolves an access (indices, lanes, count, active threads) to elements. It reports and skips out-of-bounds ones, and checks the
+rest elementwise through `shadow_memory`. Shared memory is raw bytes per block, so buffers that the pass `allocate_shared` overlaps
+really alias: data written through one is garbage to the other, and their accesses race. Buffers without an offset are consecutive.
 """
 
 from __future__ import annotations
@@ -47,8 +45,7 @@ class Device:
 class Watched:
     """One execution of one access by the threads of a batch, as passed to the watcher of `simulate.run`.
 
-    requests, cost: as in the report; 0 for copies that the device makes on its own. `memory` is the state before a write or at a
-    read.
+    requests, cost: as in the report; 0 for copies that the device makes on its own. `memory` is the state before a write or at a read.
     """
 
     memory: Memory
@@ -203,8 +200,7 @@ class Memory:
     # ------------------------------------------------------------ reading and writing
 
     def undefined(self, buffer: ir.Buffer, touch: Touch, site: Site) -> Marks | None:
-        """Marks of the elements that an access reads; None if all are defined. Reports elements that are still being copied
-        to."""
+        """Marks of the elements that an access reads; None if all are defined. Reports elements that are still being copied to."""
         storage = self.storage[buffer.name]
         unwritten = storage.unwritten(touch.address, touch.thread)
         if unwritten is not None and (incoming := storage.shadow.incoming) is not None:
@@ -268,8 +264,7 @@ class Memory:
             self.storage[buffer.name].set_undefined(touch.address, marks)
 
     def observe_write(self, buffer: ir.Buffer, touch: Touch, site: Site, counted: bool = True, later: bool = False) -> None:
-        """Performs all checks of a write, without its value. counted: as for a read. later: the device makes it
-        asynchronously."""
+        """Performs all checks of a write, without its value. counted: as for a read. later: the device makes it asynchronously."""
         storage = self.storage[buffer.name]
         storage.date(touch.address, touch.thread)
         shadow = storage.shadow

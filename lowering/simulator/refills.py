@@ -82,8 +82,7 @@ class _Fillings:
     # ------------------------------------------------------------ fillings
 
     def visit(self, stmt: ir.Stmt, around: Bound, inside: frozenset[str]) -> None:
-        """Finds the fillings in a statement. around: the enclosing loops. inside: buffers whose filling the statement belongs
-        to."""
+        """Finds the fillings in a statement. around: the enclosing loops. inside: buffers whose filling the statement belongs to."""
         match stmt:
             case ir.Seq(body):
                 self._in_a_row(stmt, body, around, inside)
@@ -130,8 +129,7 @@ class _Fillings:
     # ------------------------------------------------------------ elements
 
     def written(self, name: str) -> Places | None:
-        """All elements of a buffer that are ever written; None if unknown, or if it is a circular buffer whose slots are
-        tracked."""
+        """All elements of a buffer that are ever written; None if unknown, or if it is a circular buffer whose slots are tracked."""
         buffer = next(b for b in self.kernel.buffers if b.name == name)
         return None if buffer.ring > 1 and buffer.memory == "shared" else self.places(self._writes[name])
 

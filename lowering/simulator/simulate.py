@@ -1,5 +1,4 @@
-"""Simulates kernel IR in NumPy for every thread of every block, with a device's types, and reports faults that a device would
-hide.
+"""Simulates kernel IR in NumPy for every thread of every block, with a device's types, and reports faults that a device would hide.
 
 It needs neither a device nor a particular pass: a vector or unroll loop runs as a loop, lanes run as lanes. The threads of a
 batch of blocks run in lockstep. A value is a scalar (equal in all threads), an array over threads, or one over (threads, lanes).
@@ -70,8 +69,7 @@ def run(
 ) -> Report:
     """Runs the kernels of a program in order on the input arrays (by buffer name).
 
-    order: when asynchronous copies complete: all "early" (at the issue), all "late" (at the wait), or each at random with this
-    seed.
+    order: when asynchronous copies complete: all "early" (at the issue), all "late" (at the wait), or each at random with this seed.
     watch: called for each access to global and shared memory, per statement and batch of blocks; it may raise an exception of its
     own to end the run. costs: count transactions and bank conflicts.
     Raises ComputationError if an input is missing or its shape differs from the buffer's.

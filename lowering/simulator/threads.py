@@ -250,8 +250,7 @@ class Threads:
         self.queue("").copy(Part(stmt.target, written, site), Part(stmt.source, read, from_site), stmt.lanes)
 
     def _check_neighbours(self, written: Touch, lanes: int, together: int, site: Site) -> None:
-        """Reports threads whose writes do not directly follow those of the threads with which they issue a copy, as it
-        requires."""
+        """Reports threads whose writes do not directly follow those of the threads with which they issue a copy, as it requires."""
         batch, first = self.memory.batch, written.lane == 0
         thread = written.thread[first]
         begin = written.element[first] - batch.thread[thread] % together * lanes

@@ -15,8 +15,7 @@ from tilelang.lowering.simulator.shadow_memory import Access, Array, Conflict
 
 
 class Clocks:
-    """The clocks of one block. Agents are its threads 0 .. threads-1, then in the same order each thread's asynchronous
-    operations.
+    """The clocks of one block. Agents are its threads 0 .. threads-1, then in the same order each thread's asynchronous operations.
 
     knows[a, b]: the latest step of agent b that agent a knows of; an agent's own entry is its current step.
     """
@@ -46,8 +45,7 @@ class Clocks:
         return known
 
     def done(self, thread: int, known: Array) -> Array:
-        """An asynchronous operation, issued with clock `known`, takes effect now; returns the clock that its completion
-        publishes."""
+        """An asynchronous operation, issued with clock `known`, takes effect now; returns the clock that its completion publishes."""
         agent = self.threads + thread
         step = self.knows[agent, agent] + 1
         self.knows[agent] = known
@@ -57,8 +55,7 @@ class Clocks:
 
 
 class ClockedRaces:
-    """For each granule, the last writer, and the last reader of every warp of agents since. `clocks` are those of the running
-    block.
+    """For each granule, the last writer, and the last reader of every warp of agents since. `clocks` are those of the running block.
 
     Agents are numbered across all blocks of the launch; those of different blocks know nothing of each other.
     """

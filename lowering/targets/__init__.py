@@ -1,1 +1,1 @@
-"""Part of tilelang.lowering."""
+"""Targets: the dialects of C that kernels are emitted in, and their library functions."""

@@ -1,13 +1,13 @@
-"""C with clang's vector extensions, for the processor that this process runs on, or for another one.
+"""C with clang's vector extensions, for the CPU that this process runs on or for another one.
 
 A program becomes one C file. Each kernel is a function over one block, and an exported function that runs a range of blocks:
 
     void NAME(void *const *arguments, char *scratch, long first, long last)
 
-`arguments` holds the address of each buffer in the kernel's argument order; `scratch` is the caller's memory for one block's shared
-arrays, 64-byte aligned, of at least the kernel's shared bytes; blocks are numbered with x fastest. The text includes no header
-and calls no library, so that every clang compiles it for every target, and what a reader sees is what runs; a line that begins with
-`// clang:` names options that it is compiled with.
+`arguments` holds the address of each buffer in the kernel's argument order. `scratch` is memory from the caller for the shared arrays
+of one block: 64-byte aligned, at least the kernel's shared bytes. Blocks are numbered with x fastest. The text includes no header and
+calls no library, so that every clang compiles it for every target and the text shown is the code that runs. A line that begins with `//
+clang:` lists options to compile it with.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from tilelang.lowering.targets.cpu_functions import float32, float64
 
 _SCALARS = "u?char|u?short|u?int|u?long|float|double"
 
-# Every type has the width that its name has elsewhere in the C family: `char` is signed on every machine, `long` has 64 bits. clang's
-# comparisons of bytes give vectors of its own `char`, which must be signed to serve as masks of wider vectors: on Arm by an option.
+# Every type has the width that its name has elsewhere in the C family: `char` is signed on every machine, `long` has 64 bits.
+# clang's comparisons of bytes yield vectors of its own `char`, which must be signed to serve as masks of wider vectors; Arm needs
+# an option.
 _TYPES = """\
 #if defined(__CHAR_UNSIGNED__)
 #error "compile with -fsigned-char"
@@ -32,18 +33,20 @@ typedef __SIZE_TYPE__ size_t;
 #define long long long
 """
 
-# A vector that begins as one value in every lane: a text with such accumulators spells its vectors out. clang's search for vectors
-# among scalars then joins the operands of different rows, and the registers that it needs for them spill.
+# For texts with an accumulator that starts as a splat: they contain explicit vectors, and clang's SLP vectorizer would
+# additionally join the operands of different rows and spill the registers that it needs for them.
 _SUMMING = "-fno-slp-vectorize"
 _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 
-# A call of a function over vectors, where no vector adds up: each call is a long row of operations that wait for each other. clang
-# leaves call behind call; this of its schedulers puts the operations of several side by side. Products' accumulators need theirs.
+# For texts that call vector functions and have no vector accumulator. A call is a long chain of dependent operations, and by
+# default clang emits call after call; this scheduler interleaves several. The accumulators of products need the default
+# scheduler.
 _CALLS = "|".join(dict.fromkeys((*float32.FUNCTIONS, *float64.FUNCTIONS)))
 _INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
 
-# clang 22 makes `psadbw` and `vpdpbusd` of sums of |a - b| and of products of uint8 by int8. Where a vector is added up by halves, it
-# counts the halves by the narrowest vector, and leaves partial sums out. An empty instruction hides how the last full register came.
+# clang 22 turns sums of |a - b|, and products of uint8 by int8, into `psadbw` and `vpdpbusd`. If a vector is summed by halves, it
+# takes the number of halves from the narrowest vector and drops partial sums. An empty asm statement hides the origin of the last
+# full register.
 _HALVED = """\
 #if defined(__x86_64__)
 #define halved_$1(...) ({ $1 halved = (__VA_ARGS__); __asm__("" : "+x"(halved)); halved; })
@@ -62,7 +65,7 @@ _EXPORT = """\
 
 
 def _function_fields(type: str) -> dict[str, str]:
-    """What the texts of functions over a value type are filled with."""
+    """The values of a function template's placeholders for a value type."""
     return float32.fields(type) if type.startswith("float") else {}
 
 

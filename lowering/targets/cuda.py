@@ -1,8 +1,9 @@
-"""CUDA C++ for NVIDIA's GPUs, as NVRTC and nvcc compile it.
+"""CUDA C++ for NVIDIA GPUs, for NVRTC and nvcc.
 
-What one machine instruction does stands behind a named function in a header: conversions of floats of 8 and 16 bits, asynchronous
-copies, stores past the caches. A source text needs no include file. Errors of functions: CUDA C++ Programming Guide, appendix of
-mathematical functions; it states them against the correctly rounded result, so half an ulp is added. expf: 2 ulps there, 1.67 measured.
+Anything that is a single machine instruction is a named function in a header: conversions of floats of 8 and 16 bits,
+asynchronous copies, streaming stores. A source text needs no include file. Errors of functions are from the appendix on
+mathematical functions of the CUDA C++ Programming Guide, which states them relative to the correctly rounded result, so half an
+ulp is added. expf: 2 ulps there, 1.67 measured.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ _BFLOAT16 = f"""
 }}
 """
 
-# The device's conversions, from sm_89 on, are of pairs, and saturate: one more is the code that stands for what is beyond.
+# The device's conversions (sm_89 and later) take pairs and saturate: code + 1 replaces the result for values out of range.
 _FLOAT8 = f"""
 #if __CUDA_ARCH__ >= 890
 {cpp.INLINE} uint halves_of_$1(ushort pair) {{
@@ -98,7 +99,7 @@ _FLOAT8 = f"""
 
 
 def _float8(name: str, beyond: str) -> tuple[str, str]:
-    """The conversions of one type; beyond: the condition that a magnitude is beyond its numbers."""
+    """The conversions of one type. beyond: the condition that a magnitude is out of range."""
     text = _FLOAT8.replace("$1", name).replace("$2", name.removeprefix("float8_")).replace("$3", beyond)
     return cpp.float8(name, text)
 
@@ -166,7 +167,7 @@ _ALIKE = f"""
 }}
 """
 
-# To shared memory, 4, 8 or 16 bytes; the first `existing` of them, and zeros behind. At once on devices without such copies.
+# Copies 4, 8 or 16 bytes to shared memory: the first `existing` of them, then zeros. Synchronous on devices without cp.async.
 _ASYNC_COPY = f"""
 #if __CUDA_ARCH__ >= 800
 {cpp.INLINE} void async_copy_first_$1(void* target, const void* source, int existing) {{
@@ -251,8 +252,8 @@ DIALECT = Dialect(
     headers=(_UNUSED, cpp.OPEN, *cpp.headers(cpp.LANES_AS_BYTES, cpp.CAST_OF_BYTES), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,
     restrict="__restrict__",
-    # NVRTC (12.9 and 13.0 were tried) drops stores to lanes of a vector where a kernel writes through a restricted pointer: after
-    # `v = zeros; v[0] = x; *(float4*)registers = v` it takes `registers[0]` for 0.
+    # NVRTC (12.9 and 13.0 were tried) drops stores to lanes of a vector if a kernel writes through a restricted pointer: after `v =
+    # zeros; v[0] = x; *(float4*)registers = v` it takes `registers[0]` for 0.
     restrict_written=False,
     vectors=cpp.VECTORS,
     inline=cpp.INLINE,

@@ -1,4 +1,4 @@
-"""Roles of units in CUDA C++: barriers with phases, barriers of one role, registers that are given out anew.
+"""Warp specialization in CUDA C++: phase barriers (mbarrier), barriers of one role, and register reallocation.
 
 Source: Parallel Thread Execution ISA 8.5, "mbarrier", "mapa", "barrier.cluster", "bar", "setmaxnreg".
 """
@@ -14,7 +14,7 @@ MEETING = f"""
 }}
 """
 
-# Of 65536 registers each thread of a block has as many at the start, a multiple of 8.
+# At the start the threads of a block share 65536 registers equally, rounded down to a multiple of 8.
 REGISTERS = f"""
 template <int REGISTERS, int THREADS>
 {FUNCTION} void role_registers() {{

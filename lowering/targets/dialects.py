@@ -1,4 +1,4 @@
-"""The dialects that kernels are emitted in, by name, and the passes that a target needs beside those of every target."""
+"""The dialects that kernels are emitted in, by name, and the additional passes that a target needs."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ DIALECTS = {dialect.name: dialect for dialect in (cpu.DIALECT, cuda.DIALECT, hip
 
 
 def needs(dialect: str, device: Device | None) -> tuple[str, ...]:
-    """The passes that kernels of a dialect need, and those that work around faults of a device's compiler."""
+    """The passes that kernels of a dialect need, and those that work around bugs of a device's compiler."""
     return (*DIALECTS[dialect].passes, *(() if device is None else device.workarounds))

@@ -1,8 +1,8 @@
-"""HIP C++ for AMD's GPUs, as clang compiles it, with ROCm's header or with the one beside lowering/compilers/clang.py.
+"""HIP C++ for AMD GPUs, compiled by clang with ROCm's header or the one in lowering/compilers/include.
 
-Nothing of ROCm's device libraries is called: hip_functions.py has the functions. What one machine instruction or builtin does stands
-behind a named function in a header, under the same name as in cuda.py. Copies from global to shared memory are made at once, but for
-those of an instruction that a schedule names.
+Nothing of ROCm's device libraries is called: hip_functions.py has the functions. A machine instruction or builtin is a named
+function in a header, with the same name as in cuda.py. Copies from global to shared memory are synchronous, except those made by
+an instruction that a schedule names.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ _FUNCTIONS = (
     (r"\b(?:INFINITY|NAN)\b", _SPECIAL),
     (r"\b(?:float16_to_float|float_to_float16|pair_to_float16)\b", _FLOAT16),
     (r"bfloat16", _BFLOAT16),
-    *(cpp.float8(name) for name in float8.NAMES),  # CDNA 3 converts to and from floats of 8 bits with another bias
+    *(cpp.float8(name) for name in float8.NAMES),  # CDNA 3 converts floats of 8 bits with another bias
     (r"\bmaximum\(", _EXTREMES.replace("$1", "maximum").replace("$2", "max")),
     (r"\bminimum\(", _EXTREMES.replace("$1", "minimum").replace("$2", "min")),
     (r"\bfast_exp\(", _FAST_EXP),
@@ -135,10 +135,10 @@ DIALECT = Dialect(
     headers=(_INCLUDE, cpp.OPEN, *cpp.headers(cpp.LANES_OF_CLANG, cpp.CAST_OF_CLANG), *_FUNCTIONS, *cpp.TYPE_HEADERS),
     closing=cpp.CLOSING,
     wait="copies_wait();",
-    shared_barrier="shared_barrier();",  # what comes from global memory meanwhile is not awaited, nor is a cache emptied
+    shared_barrier="shared_barrier();",  # it neither waits for pending global loads nor flushes a cache
     restrict="__restrict__",
     vectors=cpp.VECTORS,
     inline=cpp.INLINE,
     argument_alignment=16,
-    around_barriers="#pragma nounroll",  # clang writes out whole walks, and then has more values than registers
+    around_barriers="#pragma nounroll",  # clang unrolls whole loops, and then runs out of registers
 )

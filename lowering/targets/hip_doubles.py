@@ -1,7 +1,7 @@
-"""sin, cos, erf and pow of 64-bit floats for AMD's GPUs, which need no device library.
+"""sin, cos, erf and pow of 64-bit floats for AMD GPUs, without a device library.
 
-Polynomials are least-maximum fits (Remez exchange in 45 digits), their own error below 2^-57 of the result. What would lose digits is
-kept as a sum of two doubles: what is left of an angle, and the logarithm within pow. `ULPS` states the greatest error seen against
+Polynomials are minimax fits (Remez exchange in 45 digits) with an error below 2^-57 of the result. Values that would lose digits are
+kept as a sum of two doubles: the reduced angle, and the logarithm within pow. `ULPS` states the greatest error observed against
 longdouble, and for erf against mpmath, over all magnitudes; tests/lowering/test_hip_functions.py fails above it.
 """
 
@@ -11,8 +11,8 @@ from tilelang.lowering.targets.c import cpp
 
 _EXACT = "#pragma clang fp contract(off)"
 
-# Below 2^31: whole quarter turns are taken off in three steps, the first of which is exact. Above: by 192 bits of 2/pi, from where the
-# product with the argument's 53 bits matters (Payne and Hanek, 1983).
+# Below 2^31, quarter turns are subtracted in three steps, the first of which is exact. Above, by multiplication with 192 bits of
+# 2/pi, beginning at the bits that matter for the argument's 53 (Payne and Hanek, 1983).
 TURNS = f"""
 {cpp.INLINE} double far_quarter_turns(double x, double& rest, ulong& turns) {{
     const ulong two_over_pi[] = {{0x0ul, 0xa2f9836e4e441529ul, 0xfc2757d1f534ddc0ul, 0xdb6295993c439041ul, 0xfe5163abdebbc561ul,
@@ -121,7 +121,7 @@ ERF = f"""
 }}
 """
 
-# log(x) as a sum: e log(2) + 2 atanh(f / (2 + f)), of the series of atanh the first two terms in two doubles each.
+# log(x) = e log(2) + 2 atanh(f / (2 + f)) in double-double; the first two terms of the series of atanh are double-doubles each.
 POW = f"""
 {cpp.INLINE} double log_of_parts(double x, double& rest) {{  // of positive finite numbers
     {_EXACT}

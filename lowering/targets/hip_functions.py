@@ -1,8 +1,8 @@
-"""Functions for AMD's GPUs that need no device library: what clang's back end computes itself, and what is made of that.
+"""Functions for AMD GPUs without a device library: those that clang's back end expands itself, and others built from them.
 
-They are overloads of one name for float and double. 64-bit ones are those of fdlibm (Sun Microsystems, 1993), a Taylor series, or those
-of hip_doubles.py, within an ulp or two; 32-bit ones without a machine instruction go through them, so their result is the rounded
-exact one nearly always. tests/lowering/test_hip_functions.py measures them on a CPU.
+They are overloads of one name for float and double. The 64-bit ones are from fdlibm (Sun Microsystems, 1993), a Taylor series, or
+from hip_doubles.py, within an ulp or two. 32-bit ones without a machine instruction use the 64-bit ones, so their result is
+nearly always correctly rounded. tests/lowering/test_hip_functions.py measures them on a CPU.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ _POW = f"""
 }}
 """
 
-# |x| above 8192: quarter turns by an exact product with 2/pi (Payne and Hanek, 1983), then Taylor series of what is left.
+# |x| above 8192: reduction by an exact product with 2/pi (Payne and Hanek, 1983), then Taylor series of the remainder.
 _TURNS = f"""
 {cpp.INLINE} double quarter_turns(float x, int& turns) {{
     const uint two_over_pi[] = {{0x28be60dbu, 0x9391054au, 0x7f09d5f4u, 0x7d4d3770u, 0x36d8a566u, 0x4f10e410u}};
@@ -162,7 +162,7 @@ _COS = f"""
 
 
 def _of_doubles(names: str) -> str:
-    """The pattern of a text that calls one of some functions and has 64-bit floats."""
+    """A pattern for texts with 64-bit floats that call one of the functions."""
     return rf"(?s)\A(?=.*\bdouble\b)(?=.*\b(?:{names})\()"
 
 
@@ -188,8 +188,8 @@ HEADERS = (
     (_of_doubles("cos"), hip_doubles.COS),
 )
 
-# In ulps of 32-bit floats. Of the back end: HIP documentation 6.3, "HIP math API", half an ulp added for the rounding of what it
-# compares with; those that go through 64 bits are measured.
+# In ulps of 32-bit floats. Those of the back end are from the HIP documentation 6.3, "HIP math API", plus half an ulp for the
+# rounding of its reference; those computed in 64 bits are measured.
 ULPS = {
     "exp": 1.5, "exp2": 1.5, "log": 2.5, "log2": 1.5, "log1p": 0.51, "expm1": 0.51, "sqrt": 0.5, "rsqrt": 1.5, "sin": 2.0, "cos": 2.0,
     "tanh": 2.0, "erf": 2.0, "pow": 0.51, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0, "/": 0.5,

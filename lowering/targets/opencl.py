@@ -1,7 +1,7 @@
-"""OpenCL C 1.2 with clang's vector extensions, which every current OpenCL compiler but a few embedded ones is built on.
+"""OpenCL C 1.2 with clang's vector extensions; all current OpenCL compilers except a few embedded ones are based on clang.
 
-The manifest is chosen for PoCL on a CPU: functions whose builtin is slow or loose there are our own, prefetches are clang's (the
-builtin `prefetch` does nothing there). a*b+c needs no build option: clang contracts it within a statement by default.
+The dialect is tuned for PoCL on a CPU: our own functions replace builtins that are slow or inaccurate there, and prefetches are
+clang's (PoCL's `prefetch` does nothing). a*b+c needs no build option, because clang contracts it within a statement by default.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilelang.lowering.targets.c.dialect import Dialect
 from tilelang.lowering.targets.c.functions import FAST, FUNCTIONS, fields
 
-# Greatest errors of the builtins for 32-bit floats in ulps: OpenCL 1.2 specification, section 7.4.
+# Maximum errors of the builtins for 32-bit floats in ulps: OpenCL 1.2 specification, section 7.4.
 _BUILTIN_ULPS = {
     "exp": 3.0, "exp2": 3.0, "log": 3.0, "log2": 3.0, "log1p": 2.0, "expm1": 3.0, "sqrt": 3.0, "rsqrt": 2.0, "sin": 4.0, "cos": 4.0,
     "tanh": 5.0, "erf": 16.0, "pow": 16.0, "floor": 0.0, "ceil": 0.0, "round": 0.0, "abs": 0.0, "/": 2.5,

@@ -1,1 +1,1 @@
-"""The text of kernel IR in dialects of C."""
+"""Emits kernel IR as source text in dialects of C."""

@@ -1,9 +1,9 @@
-"""What the dialects of C++ have in common: a class of vectors, how its values are written, and the words that a kernel must not use.
+"""What the C++ dialects share: a vector class, how its values are written, and reserved names.
 
-Compilers of device C++ either have no vector arithmetic or spell it in ways of their own; a class of an array whose operators go lane
-by lane is seen through by all of them: lanes live in registers, and what is aligned is loaded and stored whole. Functions take
-vectors by value: a copy from memory is one wide access, where a reference would be as many as there are lanes. Everything stands in a
-namespace, so that neither the class's types (`float4` and its like) nor functions meet those that a compiler brings along.
+Compilers of device C++ either have no vector arithmetic or each spell it differently. A class that wraps an array, with elementwise
+operators, is optimised well by all of them: lanes live in registers, and aligned vectors are loaded and stored whole. Functions take
+vectors by value: a copy from memory is one wide access, whereas a reference would cause one per lane. Everything is in a namespace, so
+that neither the class's types (`float4` etc.) nor functions collide with the compiler's own.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ $lanes    vec() = default;
 LANES_AS_BYTES = """\
     T lane[N];
 """
-# Copied as a vector of the compiler's: clang leaves in memory what is copied as bytes alone.
+# Copied as a native vector: clang leaves classes that are only copied as bytes in memory.
 LANES_OF_CLANG = """\
     typedef T native __attribute__((ext_vector_type(N), aligned(A)));
     union {
@@ -235,12 +235,12 @@ template <int N, int A>
 
 
 def _narrow(header: str, bits: str, pair: str) -> str:
-    """A header of conversions, for the type in which a float's bits are kept and the one that takes two of them."""
+    """A header of conversions, for the type that holds a float's bits and the type of two of them."""
     return header.replace("$bits", bits).replace("$pair", pair)
 
 
 def float8(name: str, by_device: str = "") -> tuple[str, str]:
-    """The header of the conversions of a float of 8 bits. by_device: text that has the device's own in front of the others."""
+    """The header of conversions for a float of 8 bits. by_device: text that tries the device's own conversions first."""
     types = {"inline": INLINE, "F": "float", "U": "uint", "H": "uchar"}
     functions = {"as_F": "__uint_as_float", "as_U": "__float_as_uint", "wide": "uint", "narrow": "uchar"}
     both = ((f"{name}_to_float", True), (f"float_to_{name}", False))
@@ -264,7 +264,7 @@ CLOSING = "}  // namespace tilelang\n"
 
 
 def headers(lanes: str, cast: str) -> tuple[tuple[str, str], ...]:
-    """What a text with vectors needs, in the order in which it must stand, each where a text behind it has the word."""
+    """The headers for vectors, in the required order, each with the pattern that requires it."""
     return (
         (r"\b(?:uchar|ushort|uint|ulong)(?:\d|\b)|vec<|\bword<", _SCALARS),
         (r"\b(?:vec|word)<", _CLASS.replace("$lanes", lanes)),
@@ -279,7 +279,7 @@ def headers(lanes: str, cast: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-# Behind the functions of a device: what is made of them, and the names of types.
+# After a device's functions: functions built from them, and the names of types.
 TYPE_HEADERS = (
     (r"\b(b?float16)_to_float\b", _VECTOR_TO_FLOAT),
     (r"\bfloat_to_(b?float16)\b", _narrow(_VECTOR_FROM_FLOAT, "ushort", "uint")),
@@ -289,7 +289,7 @@ TYPE_HEADERS = (
     (rf"\b({_TYPES})(2|4|8|16)(?:_u\d*)?\b", "typedef vec<$1, $2> $1$2;\n"),
 )
 
-# Names of the headers' functions that stand for functions and helpers of the emitter.
+# Names that the headers use for functions and helpers of the emitter.
 SHARED_FUNCTIONS = {
     "round": "rint", "abs": "fabs", "maximum": "maximum", "minimum": "minimum", "store_streaming": "store_streaming",
     "float16_to_float": "float16_to_float", "float_to_float16": "float_to_float16",

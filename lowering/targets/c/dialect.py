@@ -1,8 +1,8 @@
-"""What the languages of the C family differ in, as data: a `Dialect` is a frozen manifest that the emitter reads.
+"""The differences between the languages of the C family, as data: a `Dialect` is a frozen manifest that the emitter reads.
 
-A target (opencl.py and its neighbours) is one value of this type. Nothing here or in the emitter asks for a dialect by name.
-Vector types are spelled like OpenCL's everywhere (`float16` is sixteen floats); a dialect without them defines a class of its own in
-its header (cpp.py), and says in `Vectors` how its values are made, taken apart and chosen between.
+Each target (opencl.py and its neighbours) is one value of this type. Neither this module nor the emitter tests for a dialect by
+name. Vector types are spelled like OpenCL's everywhere (`float16` is sixteen floats). A dialect without them defines a class in
+its header (cpp.py), and `Vectors` states how its values are built, taken apart and selected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilelang.core.dtype import DType
 if TYPE_CHECKING:
     from tilelang.lowering.targets.c.functions import Function
 
-# Types of values while they are computed with. Floats of 8 and 16 bits are computed in float and kept in memory as their bits.
+# Types in which values are computed. Floats of 8 and 16 bits are computed in float and stored as their bits.
 _VALUES = {
     "float8_e4m3": "float", "float8_e5m2": "float", "float16": "float", "bfloat16": "float",
     "float32": "float", "float64": "double", "int8": "char", "int16": "short",
@@ -29,7 +29,7 @@ UNSIGNED_OF_BITS = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 
 VECTOR_LANES = (2, 4, 8, 16)
 LANE_DIGITS = "0123456789abcdef"
-STREAMED_BYTES = 16  # narrower stores gain nothing from going past the caches
+STREAMED_BYTES = 16  # narrower streaming stores gain nothing
 
 C_KEYWORDS = frozenset(
     """auto break case char const continue default do double else enum extern float for goto if inline int long register restrict
@@ -39,65 +39,70 @@ C_KEYWORDS = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RoleTexts:
-    """How a dialect writes roles of units; the texts are statements but for barrier, a {pointer} to one with phases as they want it,
-    and definitions, C functions that they call.
+    """How a dialect writes warp-specialized roles. The texts are statements unless noted otherwise."""
 
-    meet: a barrier of {threads} threads, numbered {number} from 1. registers: gives each thread of a role {registers} of them, in a
-    block of {threads}. init: gives a {barrier} (a pointer) phases of {arrivals} arrivals; init_done: after the last of them. arrive:
-    one arrival, announcing {bytes} where it is arrive_bytes; wait: until the phase of {parity} has ended. together: lets neighbouring
-    threads of a warp meet. elected: a condition that holds in one thread of the first of a role's warps, all of whose threads ask with
-    their {thread}.
-    arrive_in: one arrival at the barrier in the same place of a {block} of the cluster; meet_cluster: all its
-    threads meet; cluster_definitions: what these two call.
-    """
-
+    # an expression: the form in which the other texts want a {pointer} to a phase barrier
     barrier: str
+    # a barrier of {threads} threads; barriers are numbered {number} from 1
     meet: str
+    # gives each thread of a role {registers} registers, in a block of {threads} threads
     registers: str
+    # initialises a {barrier} (a pointer) with phases of {arrivals} arrivals; init_done follows the last one
     init: str
     init_done: str
+    # one arrival; arrive_bytes also announces {bytes}
     arrive: str
     arrive_bytes: str
+    # waits until the phase of {parity} has ended
     wait: str
+    # synchronizes neighbouring threads of a warp
     together: str
+    # a condition that is true in one thread of a role's first warp; all threads evaluate it with their {thread}
     elected: str
+    # C functions that the texts call
     definitions: tuple[str, ...] = ()
+    # one arrival at the same barrier in another {block} of the cluster
     arrive_in: str = ""
+    # synchronizes all threads of the cluster
     meet_cluster: str = ""
+    # C functions that these two call
     cluster_definitions: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Vectors:
-    """How a dialect writes vectors.
+    """How a dialect writes vectors."""
 
-    splat: one {item} in every lane of a {type}; pack: a {type} of {items}. lane, part: one lane, or {count} lanes from the {first}
-    on, of a {vector}, their numbers as hexadecimal {digits}; set_part: the statement that writes {value} there. choice: by a {mask}.
-    word: the 32-bit register of that {number} that narrower lanes fill.
-    unaligned: the definition of the type {name} of {lanes} {scalar}s that are aligned to {bytes} only. native: the compiler knows
-    the types, so that operators and functions of scalars take them and accesses may be unaligned; else functions go lane by lane,
-    and an access is as wide as the alignment that is certain. joins: `pack` takes vectors beside scalars; join: where it does
-    not, two vectors, {first} and {second}, as one of {lanes} lanes (empty: it is made of single lanes). shuffle: one of {lanes}
-    of {first} and {second}, by number, those of the second behind those of the first (empty: of single lanes). widest: the lanes
-    of the widest vector type.
-    """
-
+    # one {item} in every lane of a {type}
     splat: str = "({type})({item})"
+    # a {type} of {items}
     pack: str = "({type})({items})"
+    # one lane, or {count} lanes from {first} on, of a {vector}; {digits} are their numbers in hexadecimal
     lane: str = "{vector}.s{digits}"
     part: str = "{vector}.s{digits}"
+    # the statement that writes {value} to such lanes
     set_part: str = "{vector}.s{digits} = {value};"
+    # a selection by a {mask}
     choice: str = "{mask} ? {then} : {otherwise}"
+    # the 32-bit register of a given number that narrower lanes fill
     word: str = ""
+    # the definition of a type {name}: {lanes} {scalar}s that are aligned to {bytes} only
     unaligned: str = "typedef {scalar} {name} __attribute__((ext_vector_type({lanes}), aligned({bytes})));\n"
+    # The compiler knows the types: operators and scalar functions accept them, and accesses may be unaligned. Otherwise functions
+    # go lane by lane, and an access is as wide as the known alignment.
     native: bool = True
+    # `pack` accepts vectors among its items; otherwise `join` combines {first} and {second} to {lanes} lanes (empty: lane by
+    # lane)
     joins: bool = True
     join: str = ""
+    # a shuffle to {lanes} lanes of {first} and {second}; lanes of the second are numbered after those of the first (empty: lane
+    # by lane)
     shuffle: str = ""
+    # lanes of the widest vector type
     widest: int = VECTOR_LANES[-1]
 
     def joined(self, vectors: Sequence[str], lanes: int) -> str:
-        """Vectors of alike widths, a power of two of them, as one of so many lanes."""
+        """Joins vectors of equal width, a power of two of them, to one of `lanes` lanes."""
         if len(vectors) == 1:
             return vectors[0]
         half = len(vectors) // 2
@@ -107,15 +112,15 @@ class Vectors:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Dialect:
-    """One language of the C family. Texts are format strings; the fields in braces are named beside each."""
+    """One language of the C family. Texts are format strings; comments name their placeholders in braces."""
 
     name: str
     # The qualifier of a pointer into each memory, and of the declaration of a shared array.
     spaces: Mapping[str, str]
     shared: str
-    # The head of a kernel function: {threads}, {name}, and {cluster}, which is `cluster` with {blocks} for clusters of blocks.
+    # The head of a kernel function: {threads}, {name}, and {cluster}, which is `cluster` with {blocks} if blocks form clusters.
     kernel: str
-    # Expressions for the block's number along each grid dimension and for the thread's number.
+    # Expressions for the block's index along each grid dimension and for the thread's index.
     block_number: tuple[str, str, str]
     thread_number: str
     # The flag of a barrier for each memory; the barrier itself, with {flags}.
@@ -123,85 +128,85 @@ class Dialect:
     barrier: str
     # A prefetch of {pointer}.
     prefetch: str
-    # A line that forbids a*b+c in one rounding. `rounded_product` is a function to the same end.
+    # A line that forbids contraction of a*b+c. `rounded_product` is a function with the same purpose.
     no_contraction: str
     # Names that a kernel must not use, besides C's keywords.
     reserved: frozenset[str]
-    # The builtin, or function of a header, that stands for a function or helper of the language.
+    # The builtin, or function of a header, that implements a function or helper of the language.
     functions: Mapping[str, str]
-    # For each C scalar type, the functions whose text is part of the source because a builtin is slow, inexact or missing; `fast` has
-    # their less exact forms, for which a computation needs a licence.
+    # For each C scalar type, functions whose text becomes part of the source because a builtin is slow, inexact or missing; `fast` has
+    # the less exact forms, which a computation must permit.
     own: Mapping[str, Mapping[str, Function]]
-    # What the texts of `own` are filled with for a value type, besides the names of the type and of its integers.
+    # The placeholders of `own` for a value type, besides the names of the type and of its integers.
     function_fields: Callable[[str], Mapping[str, str]]
-    # The stated error of the builtins for 32-bit floats.
+    # The documented errors of the builtins for 32-bit floats.
     ulps: Mapping[str, float]
     fast: Mapping[str, Mapping[str, Function]] = dataclasses.field(default_factory=dict)
     fast_functions: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    # For each C scalar type, the function `quotients` that divides a vector by one number, where that is quicker than a division.
+    # For each C scalar type, the function `quotients` that divides a vector by one number, if it is faster than division.
     quotients: Mapping[str, Function] = dataclasses.field(default_factory=dict)
-    # Texts that stand first in a source in which a pattern occurs, once for each way in which the pattern's groups $1, $2 match. A
-    # pattern without a space is about one word and the character behind it, or about which words there are, in no order.
+    # (pattern, text): the text is prepended to a source in which the pattern occurs, once per distinct match of its groups $1, $2. A
+    # pattern without a space concerns one word and the character after it, or the set of words in any order.
     headers: tuple[tuple[str, str], ...] = ()
-    # The compiler's options that a text with sums in registers names.
+    # Compiler options for texts with sums in registers.
     summing: tuple[str, ...] = ()
     # The last text of a source.
     closing: str = ""
     restrict: str = "restrict"
-    # Whether pointers through which a kernel writes are restricted, too.
+    # Whether pointers that a kernel writes through are restricted, too.
     restrict_written: bool = True
-    # A function that gives back a {type}, one half of a wider vector added to the other, and hides from the compiler how it was made;
-    # empty: not needed.
+    # A function that returns a {type}, the sum of both halves of a wider vector, and hides its origin from the compiler; empty: not
+    # needed.
     halved: str = ""
-    # What a helper function begins with.
+    # The prefix of a helper function.
     inline: str = "static inline"
     vectors: Vectors = Vectors()
-    # How roles of units are written; None: they cannot be.
+    # Warp specialization; None: not supported.
     roles: RoleTexts | None = None
-    # The declaration of a kernel argument {name} that describes a tensor, and a prefetch of it by a pointer {map}.
+    # The declaration of a tensor map argument {name}, and a prefetch of it by a pointer {map}.
     tensor_map: str = ""
     prefetch_map: str = ""
     cluster: str = ""
     rounded_product: str = ""
-    # Whether builtins of x86 may be used, behind a test of the compiler's that the machine has the instruction.
+    # Whether x86 builtins may be used, inside a preprocessor test that the machine has the instruction.
     x86_builtins: bool = False
-    # The preprocessor's condition under which an instruction converts between float and `_Float16`; empty: none does.
+    # The preprocessor condition under which an instruction converts between float and `_Float16`; empty: never.
     converts_halves: str = ""
-    # The bytes to which every kernel argument is aligned.
+    # The alignment in bytes of every kernel argument.
     argument_alignment: int = 1
-    # With more shared memory than this, it is one array whose size the launch gives, declared by `dynamic_shared` with {name}.
+    # Beyond this size, shared memory is one array sized by the launch and declared by `dynamic_shared` with {name}.
     static_shared_bytes: int | None = None
     dynamic_shared: str = ""
-    # The line before a loop with barriers, and before one with a long body (see c_loops.py). A barrier that orders shared memory
-    # alone (empty: there is none cheaper).
+    # The line before a loop with barriers, and before one with a long body (see loops.py); a barrier for shared memory alone (empty: no
+    # cheaper one exists).
     around_barriers: str = ""
     around_long_bodies: str = ""
     shared_barrier: str = ""
-    # What stands before a loop that reads nothing: where the compiler would work all of its iterations out by itself.
+    # The line before a loop without loads, whose iterations the compiler would otherwise evaluate at compile time.
     around_constants: str = ""
     # Asynchronous copies of {bytes} bytes from {source} to {target}; copy_first copies {existing} bytes and fills the rest with zero;
-    # `wait` leaves {pending} groups unfinished. Without `copy`, copies are made at once.
+    # `wait` leaves {pending} groups unfinished. Without `copy`, copies are synchronous.
     copy: str = ""
     copy_first: str = ""
     commit: str = ""
     wait: str = ""
-    # Whether blocks of one thread add the terms of an offset to the pointer one by one. Compilers then hoist what a loop does not
-    # change; a 32-bit sum, which might overflow for all they know, stays in the loop.
+    # Whether blocks of one thread add the terms of an offset to the pointer one by one. Compilers then hoist loop-invariant terms; a
+    # 32-bit sum, which might overflow as far as they know, stays in the loop.
     offsets_apart: bool = False
-    # An index {value} that is the same in all threads that run in lockstep.
+    # Marks an index {value} as uniform across threads that run in lockstep.
     alike: str = "{value}"
-    # What follows a literal of the type `long`.
+    # The suffix of a literal of type `long`.
     long_suffix: str = "L"
-    # A dialect whose kernels are functions over one block: the parameters behind the buffers, and the function {name} that runs a
-    # range of blocks by calling {name}_block with {arguments}. The grid is {x} wide and {y} high, with {xy} blocks in a layer. Shared
-    # arrays are parameters, too, in the memory `scratch` of the caller.
+    # For dialects whose kernels are functions over one block: the parameters after the buffers, and the function {name} that runs a
+    # range of blocks by calling {name}_block with {arguments}. The grid is {x} wide and {y} high, with {xy} blocks per layer. Shared
+    # arrays are parameters, too, in the caller's memory `scratch`.
     block_arguments: str = ""
     blocks: str = ""
-    # Passes of the kernel IR that this dialect needs beside those of every dialect (pipeline.NEEDED).
+    # Further passes of the kernel IR that this dialect needs (pipeline.NEEDED).
     passes: tuple[str, ...] = ()
 
     def vector_of(self, type: str, items: Sequence[str]) -> str:
-        """A vector of one item for every lane, or of an item in each; a primary expression but for the cast that it may begin with."""
+        """A vector of one item in every lane, or of one item per lane; a primary expression except for a cast at its beginning."""
         return (
             self.vectors.splat.format(type=type, item=items[0])
             if len(items) == 1
@@ -209,7 +214,7 @@ class Dialect:
         )
 
     def part(self, vector: str, width: int, first: int, count: int) -> str:
-        """Lanes of a vector, or of the scalar that a vector of one lane is."""
+        """Lanes of a vector, or the scalar if the vector has one lane."""
         if count == width:
             return vector
         digits = LANE_DIGITS[first : first + count]
@@ -225,12 +230,12 @@ class Dialect:
 
 
 def value_type(dtype: DType, lanes: int = 1) -> str:
-    """The C type that values of an element type are computed in; conditions are int."""
+    """The C type in which values of an element type are computed; conditions are int."""
     return vector(_VALUES[dtype.name], lanes)
 
 
 def memory_type(dtype: DType, lanes: int = 1) -> str:
-    """The C type that elements have in memory: bits for floats of 8 and 16 bits, a byte for conditions."""
+    """The C type of elements in memory: bits for floats of 8 and 16 bits, a byte for conditions."""
     return vector(_IN_MEMORY.get(dtype.name, _VALUES[dtype.name]), lanes)
 
 
@@ -245,5 +250,5 @@ def vector(scalar: str, lanes: int) -> str:
 
 
 def is_bits(dtype: DType) -> bool:
-    """Whether elements are kept as bits that must be unpacked before they can be computed with."""
+    """Whether elements are stored as bits that must be unpacked before computing with them."""
     return dtype.is_float and dtype.bits < 32

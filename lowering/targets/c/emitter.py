@@ -1,8 +1,8 @@
-"""The emitter of the C family: a program of the final kernel IR becomes one source text, in the words of a dialect.
+"""The C emitter: turns a program of the final kernel IR into one source text of a dialect.
 
-It prints what the passes decided and decides nothing about speed itself, except the forms that compilers need: promoted register
-buffers are named vector variables, declared where their first store is when that store comes first in their scope; vectors in
-memory are reached through pointers to unaligned vector types; offsets are linear forms with their constants together.
+It prints what the passes decided and makes no performance decisions itself, except for forms that compilers need: promoted
+register buffers are named vector variables, declared at their first store if that store is first in their scope; vectors in
+memory are accessed through pointers to unaligned vector types; offsets are linear forms with their constants combined.
 
 The final IR has no vector loops, and every index into a promoted buffer is a constant.
 """
@@ -48,22 +48,22 @@ from tilelang.semantics.error_bound import ULPS
 
 __all__ = ["Dialect", "definitions", "dynamic_shared_bytes", "emit", "kernel_names", "ulps"]
 
-ARRAY_ALIGNMENT = 64  # bytes, of arrays that the emitter itself declares
+ARRAY_ALIGNMENT = 64  # bytes; of arrays that the emitter declares
 
 
 @not_too_deep
 def emit(program: ir.Program, dialect: Dialect, lines: bool = False) -> str:
     """The source text of all kernels of a program.
 
-    lines: `#line` directives lead from the text to the schedule's steps. Raises DeviceError where the program uses what the
-    dialect does not have.
+    lines: `#line` directives map the text to the schedule's steps. Raises DeviceError if the program uses a feature that the
+    dialect lacks.
     """
     return emit_placed(program, dialect, lines)[0]
 
 
 def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> tuple[str, tuple[tuple[range, ...], ...]]:
-    """As `emit`, and where each statement stands: for each kernel the lines, from 0, of its statements in the order of
-    `ir.statements`; an empty range where one prints nothing."""
+    """Like `emit`, and for each kernel the line ranges (from 0) of its statements in the order of `ir.statements`; a statement
+    that prints nothing has an empty range."""
     library = Library(dialect)
     for definition in definitions(program, dialect):
         library.define(definition)
@@ -80,16 +80,16 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
-    """The name that each kernel of a program has in its source text."""
+    """The name of each kernel of a program in its source text."""
     names = Names(dialect)
     names.claim(_wrappers(program.kernels, dialect))
     return {kernel.name: names.fresh(kernel.name) for kernel in program.kernels}
 
 
 def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
-    """The definitions that the program's instructions bring along in a dialect, each text once, in the order of their use.
+    """The definitions that the program's instructions need in a dialect, without duplicates, in order of use.
 
-    Raises DeviceError where two of them define one function differently.
+    Raises DeviceError if two of them define one function differently.
     """
     found: dict[str, str] = {}
     for kernel in program.kernels:
@@ -117,25 +117,25 @@ def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
 
 
 def _wrappers(kernels: Iterable[Kernel], dialect: Dialect) -> set[str]:
-    """The functions that the instructions of some kernels bring along."""
+    """The functions that the kernels' instructions define."""
     return {name for kernel in kernels for text in _definitions(kernel, dialect) for name in functions_defined(text)}
 
 
 def dynamic_shared_bytes(kernel: Kernel, dialect: Dialect) -> int:
-    """The bytes of shared memory that a kernel's launch must give; 0: the kernel declares its shared memory itself."""
+    """The bytes of shared memory that a kernel's launch must allocate; 0: the kernel declares its shared memory itself."""
     most = dialect.static_shared_bytes
     return kernel.shared_bytes if most is not None and kernel.shared_bytes > most else 0
 
 
 def ulps(dialect: Dialect, type: str = "float") -> dict[str, float]:
-    """The greatest error of each function of a C float type on a dialect, in ulps: what the dialect's own text states, else its
-    builtin, else the greatest that any target has. Builtins of doubles state none."""
+    """The maximum error in ulps of each function of a C float type on a dialect: what the dialect's own text states, else its
+    builtin, else the maximum over all targets. Builtins for doubles state none."""
     builtins = dialect.ulps if type == "float" else {}
     return {**ULPS, **builtins, **{name: function.ulps for name, function in dialect.own.get(type, {}).items()}}
 
 
 def error_bounds(dialect: Dialect) -> dict[str, float]:
-    """The greatest error of each function on a dialect in any float type, in ulps."""
+    """The maximum error in ulps of each function on a dialect, over all float types."""
     tables = [ulps(dialect, type) for type in ("float", "double")]
     return {name: max(table.get(name, most) for table in tables) for name, most in ULPS.items()}
 
@@ -149,16 +149,16 @@ class _KernelEmitter(Stores, Instructions):
         self.names = Names(dialect)
         self.names.claim(_wrappers([kernel], dialect))
         later = any(isinstance(s, Copy) and copied_by_instruction(s, dialect) for s in ir.statements(kernel.body))
-        self.wait = dialect.wait if dialect.copy or later else ""  # copies that are made at once need none
+        self.wait = dialect.wait if dialect.copy or later else ""  # synchronous copies need none
         self.lines: list[str] = []
         self.depth = 1
-        self.number = 0  # of the statement being printed, in pre-order
+        self.number = 0  # pre-order number of the statement being printed
         self.last_span: Span | None = None
         self.printed: dict[int, tuple[int, int]] = {}  # statement -> the entries of `lines` that it printed
-        self.head = ""  # what stands in front of `lines`
+        self.head = ""  # the text before `lines`
         self.role_writer: RoleWriter | None = None
-        self.differing: set[Var] = set()  # the names of values that threads may see differently
-        self.apart = 0  # how many of the conditions and loops around hold threads that others leave
+        self.differing: set[Var] = set()  # names whose values may differ between threads
+        self.apart = 0  # number of enclosing conditions and loops that only some threads execute
 
     # ------------------------------------------------------------ the function
 
@@ -196,7 +196,7 @@ class _KernelEmitter(Stores, Instructions):
         return f"{body}\n{self._over_blocks()}" if self.dialect.blocks else body
 
     def places_in_text(self, first: int) -> tuple[range, ...]:
-        """The lines of each statement in a text where the kernel's begins at line `first`; `text` has been called."""
+        """The lines of each statement in a text where the kernel begins at line `first`; call `text` before."""
         starts = [first + self.head.count("\n")]
         for entry in self.lines:  # an instruction's template may have several lines
             starts.append(starts[-1] + entry.count("\n") + 1)
@@ -217,7 +217,7 @@ class _KernelEmitter(Stores, Instructions):
         return f"{space} {const}{memory_type(buffer.dtype)}* {restrict}{self.expressions.names[buffer]}".lstrip()
 
     def _shared_arrays(self) -> None:
-        """One array per buffer; buffers that share bytes, or an array whose size the launch gives, become pointers into one array."""
+        """One array per buffer. Buffers that overlap, or dynamic shared memory, become pointers into one array."""
         shared, name = self.kernel.shared, self.expressions.names
         placed = sorted((b for b in shared if b.offset is not None), key=lambda b: b.offset or 0)
         overlap = any((a.offset or 0) + a.bytes > (b.offset or 0) for a, b in zip(placed, placed[1:], strict=False))
@@ -240,7 +240,7 @@ class _KernelEmitter(Stores, Instructions):
             self.expressions.alignment[b] = _alignment_at(b.offset or 0)
 
     def _shared_argument(self, buffer: Buffer) -> str:
-        """A shared array as a parameter; those that share bytes with others at other times may alias them."""
+        """A shared array as a parameter; arrays that overlap others at different times may alias them."""
         end = (buffer.offset or 0) + buffer.bytes
         apart = all((b.offset or 0) >= end or (b.offset or 0) + b.bytes <= (buffer.offset or 0)
                     for b in self.kernel.shared if b is not buffer)  # fmt: skip
@@ -258,7 +258,7 @@ class _KernelEmitter(Stores, Instructions):
         return self.dialect.blocks.format(name=self.name, arguments=arguments, x=max(1, x), y=max(1, y), xy=max(1, x * y))
 
     def _grid_variables(self) -> None:
-        """The block's and the thread's number, where the kernel uses them."""
+        """The block's and the thread's index, if the kernel uses them."""
         x = self.expressions
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
@@ -271,7 +271,7 @@ class _KernelEmitter(Stores, Instructions):
                 self.put(f"const {x.index_type} {x.names[wanted]} = ({x.index_type}){text};")
 
     def _registers(self) -> None:
-        """Declarations at the top: private arrays, and named variables that are not declared where they are first stored."""
+        """Declarations at the top: private arrays, and named variables that are not declared at their first store."""
         for b in self.kernel.registers:
             if not b.vector:
                 wide = b.bytes >= ARRAY_ALIGNMENT or not self.dialect.vectors.native
@@ -288,7 +288,7 @@ class _KernelEmitter(Stores, Instructions):
     # ------------------------------------------------------------ statements
 
     def block(self, stmt: Stmt) -> None:
-        """A statement in a block of its own: names bound in it end with it."""
+        """A statement in its own block, which ends the scope of its names."""
         x = self.expressions
         names, types, bound = dict(x.names), dict(x.types), set(self.names.taken)
         self.statement(stmt, nested=False)
@@ -304,7 +304,7 @@ class _KernelEmitter(Stores, Instructions):
         self.put("}" + tail)
 
     def statement(self, stmt: Stmt, nested: bool = True) -> None:
-        """Prints one statement, and notes where."""
+        """Prints one statement and records its lines."""
         number, first = self.number, len(self.lines)
         self._statement(stmt, nested)
         self.printed[number] = first, len(self.lines)
@@ -357,7 +357,7 @@ class _KernelEmitter(Stores, Instructions):
                 raise AssertionError(f"no statement of the final kernel IR: {stmt!r}")
 
     def _branches(self, stmt: If) -> None:
-        """A condition and what stands under it."""
+        """Prints an `if` and its branches."""
         elected = self.role_writer.elected(stmt) if self.role_writer is not None and not self.apart else None
         differs = self._differs(stmt.condition)
         self.apart += differs
@@ -371,11 +371,11 @@ class _KernelEmitter(Stores, Instructions):
         self.apart -= differs
 
     def _differs(self, e: Expr) -> bool:
-        """Whether threads may see different values."""
+        """Whether a value may differ between threads."""
         return diverges(e) or not self.differing.isdisjoint(free(e))
 
     def bind(self, var: Var, type: str) -> str:
-        """A C name for a variable, until its block ends."""
+        """Chooses a C name for a variable, valid until its block ends."""
         x = self.expressions
         x.names[var] = x.names[var.name] = name = self.names.fresh(var.name)
         x.types[var] = type
@@ -383,7 +383,7 @@ class _KernelEmitter(Stores, Instructions):
         return name
 
     def _is_index(self, var: Var, value: Expr) -> bool:
-        """Whether a named value may be kept in the index type: it is index arithmetic, or its range is known to fit."""
+        """Whether a named value may have the index type: it is index arithmetic, or its range fits."""
         if not (var.type.is_integer and var.type.bits == 64):
             return False
         limit = 2 ** (self.expressions.index_bits - 1)
@@ -409,7 +409,7 @@ class _KernelEmitter(Stores, Instructions):
         differs = self._differs(loop.extent)
         self.apart += differs
         if loop.kind == "do":
-            self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, for it is declared outside the braces
+            self.put(f"{x.index_type} {name} = 0;")  # its name stays taken, because it is declared outside the braces
             self.put_if(pragma(loop, self.dialect))
             self.braces("do", loop.body, f" while (++{name} < {extent});")
         else:
@@ -423,7 +423,7 @@ class _KernelEmitter(Stores, Instructions):
         x.forget()
 
     def _barrier(self, memory: tuple[str, ...], reasons: tuple[str, ...]) -> None:
-        if self.kernel.threads == 1:  # a lone thread sees its own writes
+        if self.kernel.threads == 1:  # a single thread sees its own writes
             return
         if self.role_writer is not None and (text := self.role_writer.barrier()):
             self.put(text)
@@ -431,12 +431,12 @@ class _KernelEmitter(Stores, Instructions):
         flags = " | ".join(self.dialect.fences[m] for m in memory if m in self.dialect.fences)
         note = (
             f"  // {printable(reasons[0])}".rstrip("\\/?") if reasons else ""
-        )  # what ends in a backslash goes on in the next line
+        )  # a line that ends in a backslash continues in the next one
         alone = self.dialect.shared_barrier if memory == ("shared",) else ""
         self.put((alone or self.dialect.barrier.format(flags=flags)) + note)
 
     def _roles(self) -> RoleWriter:
-        """What writes the statements that only kernels with roles have. Raises DeviceError where the dialect has none."""
+        """The writer of role statements. Raises DeviceError if the dialect has no roles."""
         if self.role_writer is None:
             texts = texts_of(self.dialect.roles, self.dialect.name)
             self.role_writer = RoleWriter(self.kernel, texts, self.expressions, self.put, self._unbraced, self.braces, self.bind)
@@ -444,7 +444,7 @@ class _KernelEmitter(Stores, Instructions):
 
 
 def _alignment_at(offset: int) -> int:
-    """The bytes to which an array is certainly aligned that begins so far into an aligned one."""
+    """The known alignment in bytes of an array at this offset in an aligned one."""
     return min(ARRAY_ALIGNMENT, offset & -offset) if offset else ARRAY_ALIGNMENT
 
 
@@ -460,5 +460,5 @@ def _restore(table: dict[Any, str], key: Any, old: str | None) -> None:
 
 
 def printable(text: str) -> str:
-    """A text of somebody else's, such as a file's name, as it may stand in a line of a source: without what would end the line."""
+    """Foreign text, such as a file name, made safe for one line of a source: characters that would end the line are removed."""
     return "".join(c if c.isprintable() else " " for c in text)

@@ -1,11 +1,11 @@
-"""Expressions of the kernel IR as C.
+"""Prints expressions of the kernel IR as C.
 
-Three forms of printing. `value` computes in an expression's own type. `index` computes in the kernel's index type, from the linear
-form of what it is given, so that constants stand together. `condition` gives an int that is 0 or 1. Conditions of several lanes are
-masks of 0 and -1, as wide as what they choose between (`mask`).
+There are three forms. `value` computes in an expression's own type. `index` computes in the kernel's index type, from the linear
+form of its argument, so that constants are combined. `condition` yields an int that is 0 or 1. Conditions of several lanes are
+masks of 0 and -1, as wide as the values that they select (`mask`).
 
-Values of floats of 8 and 16 bits are floats; `stored` gives the bits that memory takes. Every method takes the precedence that the
-place of the text asks for and adds brackets where C needs them.
+Values of 8- and 16-bit floats are floats; `stored` gives their bits in memory. Every method takes the precedence level of its
+context and adds parentheses where C needs them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Expressions(Places):
     """Prints the expressions of one kernel."""
 
     def raw(self, load: Load) -> str:
-        """What memory holds at a load's place, not unpacked; a primary expression or an lvalue."""
+        """The stored bits of a load, not unpacked; a primary expression or an lvalue."""
         found = self._texts.get(load)
         if found is None:
             found = self._texts[load] = self._raw(load)
@@ -48,7 +48,7 @@ class Expressions(Places):
             alike = {(lane, k) for _, lane, k in pieces} == {(0, buffer.vector)} and buffer.vector > 1
             if len(pieces) > 1 and alike and self.dialect.vectors.join:
                 return self.dialect.vectors.joined([name for name, _, _ in pieces], n)
-            if len(pieces) > 1 and not self.dialect.vectors.joins:  # no vectors are put together from vectors
+            if len(pieces) > 1 and not self.dialect.vectors.joins:  # this dialect cannot join vectors
                 pieces = [(name, lane + i, 1) for name, lane, k in pieces for i in range(k)]
             parts = [self.part(name, buffer.vector, lane, k) for name, lane, k in pieces]
             text = parts[0] if len(parts) == 1 else self.dialect.vector_of(vector(scalar, n), parts)
@@ -68,9 +68,9 @@ class Expressions(Places):
         return literal(e, bits, self.dialect.long_suffix)
 
     def stored(self, e: Expr, dtype: DType, n: int) -> str:
-        """A value as memory of the given type takes it, n lanes."""
+        """A value of n lanes in the form that memory of the given type holds."""
         if isinstance(e, Pack) and len(set(e.items)) == 1:
-            e = e.items[0]  # one item for every lane
+            e = e.items[0]  # the same item in every lane
         if is_bits(dtype):
             type = memory_type(dtype)
             match e:
@@ -102,7 +102,7 @@ class Expressions(Places):
         return text if have == want else self.dialect.vector_of(vector(scalar, want), [text])
 
     def broadcast(self, e: Expr, n: int, level: int = ANY) -> str:
-        """A value of n lanes, a scalar repeated."""
+        """A value of n lanes; a scalar is repeated."""
         if e.dtype.kind == "bool" and n > 1:
             return self.mask(e, n, 32, level)
         have = lanes(e)
@@ -147,7 +147,7 @@ class Expressions(Places):
             case Binary():
                 return self._binary(e, n, level)
             case Unary("-", operand) if n == 1 and e.dtype.kind == "int" and e.dtype.bits >= 32:
-                return self._binary(Binary("-", Const(0, e.dtype), operand), n, level)  # the least number is its own negative
+                return self._binary(Binary("-", Const(0, e.dtype), operand), n, level)  # the minimum is its own negative
             case Unary(op, operand):
                 text = f"{op}{self.value(operand, POSTFIX)}"
                 return self._narrow(text, UNARY, e.dtype, n, level)
@@ -164,13 +164,13 @@ class Expressions(Places):
         return f"{self.dialect.vector_of(type, [base])} + {steps}"
 
     def _apply(self, function: str, t: DType, n: int, *arguments: str) -> str:
-        """A function of scalars over values of a type, lane by lane."""
+        """Applies a scalar function to values of a type, lane by lane."""
         if n > 1 and not self.dialect.vectors.native:
             function = self.library.lanewise(function, value_type(t), n, len(arguments))
         return f"{function}({', '.join(arguments)})"
 
     def _narrow(self, text: str, own: int, dtype: DType, n: int, level: int) -> str:
-        """A scalar of a type narrower than int was computed in int: back to its own."""
+        """Converts a scalar of a type narrower than int, which C computed in int, back to its type."""
         if n == 1 and dtype.is_integer and dtype.bits < 32:
             return bracket(f"({value_type(dtype)})({text})", UNARY, level)
         return bracket(text, own, level)
@@ -194,7 +194,7 @@ class Expressions(Places):
         if op == "/" and lanes(right) == 1 < n and value_type(t) in self.dialect.quotients and not _is_power_of_two(right):
             return f"{self.library.quotients(type)}({self.value(left)}, {self.value(right)})"
         own = PRECEDENCE[op]
-        if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # C leaves signed overflow undefined
+        if n == 1 and t.kind == "int" and t.bits >= 32 and op in ("+", "-", "*"):  # signed overflow is undefined in C
             unsigned = "u" + type
             text = f"({unsigned}){self.value(left, UNARY)} {op} ({unsigned}){self.value(right, UNARY)}"
             return bracket(f"({type})({text})", UNARY, level)
@@ -202,7 +202,7 @@ class Expressions(Places):
         return self._narrow(text, own, t, n, level)
 
     def _shift(self, e: Binary, level: int) -> str:
-        """A shift by an amount that may be the type's width or more, where C is undefined and NumPy gives 0 (or the sign)."""
+        """A shift whose amount may be the type's width or more: undefined in C, 0 (or the sign) in NumPy."""
         t = e.right.dtype
         most = Const(e.dtype.bits - 1, t)
         inside = Binary("and", Binary("<=", Const(0, t), e.right), Binary("<=", e.right, most))
@@ -213,7 +213,7 @@ class Expressions(Places):
     def _power(self, base: Expr, exponent: Expr, n: int, level: int) -> str:
         t = base.dtype
         if n > 1 and "pow" not in self.dialect.own.get(value_type(t), ("pow",) if value_type(t) == "float" else ()):
-            # no vectors of integers; and PoCL's of doubles are wrong beside certain lanes
+            # there is none for vectors of integers, and PoCL's for doubles is wrong next to certain lanes
             return self.value(Pack(tuple(lane(Binary("pow", base, exponent), i) for i in range(n))), level)
         if not t.is_float:
             return f"{self.library.integer_power(value_type(t))}({self.value(base)}, {self.value(exponent)})"
@@ -241,7 +241,7 @@ class Expressions(Places):
         return self._apply(fast or self.dialect.functions.get(e.name, e.name), t, n, self.value(argument))
 
     def _choice(self, mask: str, then: str, otherwise: str, level: int) -> str:
-        """A choice between lanes."""
+        """A selection between lanes."""
         text = self.dialect.vectors.choice.format(mask=mask, then=then, otherwise=otherwise)
         return bracket(text, TERNARY if self.dialect.vectors.native else POSTFIX, level)
 
@@ -250,11 +250,11 @@ class Expressions(Places):
         if lanes(c) == 1:
             then = self.broadcast(e.then, n, 2)
             if not self.dialect.vectors.native and isinstance(e.then, Load) and isinstance(e.otherwise, Load):
-                type = value_type(e.dtype, n)  # a value: C++ would choose between the two places, and keep both in memory
+                type = value_type(e.dtype, n)  # a value: C++ would select between the two locations, and keep both in memory
                 then = f"({type}){self.broadcast(e.then, n, UNARY)}" if n == 1 else self.dialect.vector_of(type, [then])
             text = f"{self.condition(c, 2)} ? {then} : {self.broadcast(e.otherwise, n, TERNARY)}"
             return bracket(text, TERNARY, level)
-        if any(not readable(branch) for branch in (e.then, e.otherwise)):  # a lane that is not taken must not be read
+        if any(not readable(branch) for branch in (e.then, e.otherwise)):  # a lane that is not selected must not be read
             return self.value(Pack(tuple(lane(e, i) for i in range(n))), level)
         bits = 8 * memory_bytes(dt.compute_type(e.dtype))
         return self._choice(
@@ -300,7 +300,7 @@ class Expressions(Places):
                 return bracket(f"{self.value(left, own + 1)} {op} {self.value(right, own + 1)}", own, level)
             case Binary("and" | "or" as op, left, right):
                 own = PRECEDENCE[op]
-                inner = 4 if op == "or" else own  # `a && b || c` is right, and warned about
+                inner = 4 if op == "or" else own  # `a && b || c` is correct, but compilers warn
                 return bracket(f"{self.condition(left, inner)} {SPELLED[op]} {self.condition(right, inner)}", own, level)
             case Binary("^" | "&" | "|" as op, left, right):
                 own = PRECEDENCE[op]
@@ -326,7 +326,7 @@ class Expressions(Places):
         raise AssertionError(f"no condition: {e!r}")
 
     def _mask_bits(self, e: Expr) -> int:
-        """The width of mask that a condition of several lanes has by itself."""
+        """The natural mask width of a condition of several lanes."""
         match e:
             case Binary(op, left, right) if op in COMPARISONS:
                 if self.index_compared(left, right):
@@ -358,7 +358,7 @@ class Expressions(Places):
         match e:
             case Binary(op, left, right) if op in COMPARISONS:
                 p = PRECEDENCE[op]
-                if left.dtype.kind == "bool" and op in ("<", "<="):  # a lane that holds is -1, the least of the two
+                if left.dtype.kind == "bool" and op in ("<", "<="):  # true is -1, so the comparison is reversed
                     left, right = right, left
                 return bracket(f"{self._compared(left, e, n, p + 1)} {op} {self._compared(right, e, n, p + 1)}", p, level)
             case Binary(op, left, right):
@@ -390,7 +390,7 @@ class Expressions(Places):
         raise AssertionError(f"no condition: {e!r}")
 
     def _shuffled(self, e: Shuffle, first: str, second: str) -> str:
-        """Two vectors' lanes by the dialect's word for it."""
+        """A shuffle of two vectors in the dialect's spelling."""
         return self.dialect.vectors.shuffle.format(first=first, second=second, lanes=", ".join(map(str, e.numbers)))
 
     def _compared(self, side: Expr, comparison: Binary, n: int, level: int) -> str:
@@ -402,7 +402,7 @@ class Expressions(Places):
         return self.broadcast(side, n, level)
 
     def _index_vector(self, e: Expr, n: int, level: int) -> str:
-        """Pure index arithmetic of n lanes in the index type: a scalar base and constant steps where it is that simple."""
+        """Index arithmetic of n lanes in the index type: a scalar base plus constant steps, if it has that form."""
         type = vector(self.index_type, n)
         if lanes(e) == 1:
             return bracket(self.dialect.vector_of(type, [self.index(e)]), UNARY, level)
@@ -412,7 +412,7 @@ class Expressions(Places):
 
 
 def _is_moved(e: Expr, dtype: DType) -> bool:
-    """Whether a value of a 16-bit float type is made of what memory holds and of constants, so that its bits need no conversion."""
+    """Whether a value of a 16-bit float type consists of loads and constants only, so that its bits need no conversion."""
     match e:
         case Const():
             return True
@@ -429,7 +429,7 @@ def _is_moved(e: Expr, dtype: DType) -> bool:
 
 
 def _is_power_of_two(e: Expr) -> bool:
-    """Whether dividing by a number is multiplying by another, which compilers find."""
+    """Whether division by this number equals multiplication by its reciprocal, which compilers detect."""
     return isinstance(e, Const) and math.isfinite(e.value) and abs(math.frexp(e.value)[0]) == 0.5
 
 

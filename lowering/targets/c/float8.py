@@ -1,8 +1,8 @@
-"""Conversions between float and floats of 8 bits in integer arithmetic: one text for every dialect, a template over what it names.
+"""Conversions between float and 8-bit floats in integer arithmetic: one template for every dialect.
 
-Types: $F of floats, $U of their bits, $H of bytes; functions between them: $as_F and $as_U keep the bits, $wide and $narrow the number.
-Every code is converted exactly, every float to the nearest code, ties to even, as ml_dtypes does it. Beyond the greatest number e5m2
-becomes infinite and e4m3, which has no infinities, NaN; NaN stays NaN, and the sign stays.
+Placeholders for types: $F floats, $U their bits, $H bytes. For functions: $as_F and $as_U reinterpret bits, $wide and $narrow
+convert values. Every code is converted exactly, and every float to the nearest code, ties to even, as in ml_dtypes. Values out of
+range become infinity in e5m2 and NaN in e4m3, which has no infinities. NaN stays NaN, and signs are kept.
 Source: Open Compute Project, OCP 8-bit Floating Point Specification (OFP8) 1.0; conversions that do not saturate.
 """
 
@@ -33,8 +33,9 @@ $inline $H ${name}($F x) {  // to nearest, ties to even; NaN stays NaN
 }
 """
 
-# shift: bits of the mantissa that float has more. bias: what the exponent's bits differ by. least: the smallest normal number. normal:
-# its code. adds: the float whose last place is that of the denormals. special: the code of the first that is no finite number.
+# shift: mantissa bits that float has in addition. bias: difference of the exponent biases. least: the smallest normal number.
+# normal: its code. adds: the float whose last place is that of the denormals. special: the first code that is not a finite
+# number.
 _NUMBERS = {
     "float8_e4m3": {
         "shift": "20", "bias": "0x3c000000u", "half": "0x7ffffu", "least": "0.015625f", "least_bits": "0x3c800000u", "normal": "8u",
@@ -48,5 +49,5 @@ _NUMBERS = {
 
 
 def conversion(dtype_name: str, to_float: bool) -> str:
-    """The template of one conversion, with the type's numbers filled in."""
+    """The template of one conversion, filled in with the type's numbers."""
     return Template(FROM_FLOAT8 if to_float else TO_FLOAT8).safe_substitute(_NUMBERS[dtype_name])

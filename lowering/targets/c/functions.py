@@ -1,10 +1,10 @@
-"""Functions of 32-bit floats, written for vectors of any width: polynomials where the builtin of a device is slow or loose.
+"""Functions of 32-bit floats for vectors of any width: polynomials to replace builtins that are slow or inaccurate on a device.
 
-Each is a template over the value type `$T` (float, float4, ...) and its integer type `$I`. They rely on nothing but arithmetic,
-comparison with select, and reinterpretation, so that every dialect of the C family compiles them and every lane stays in registers.
-All of them hand on NaN, meet infinities as NumPy does, and keep denormals where the device does. `ULPS` states the greatest error
-seen against float64 over all magnitudes (measured by tests/lowering/test_function_errors.py, which fails above it), with contraction of
-a*b+c or without. Coefficients are weighted least-maximum fits (Lawson's iteration), the fit's own error far below an ulp.
+Each is a template over the value type `$T` (float, float4, ...) and its integer type `$I`. It uses only arithmetic, comparison
+with select, and reinterpretation, so that every dialect of the C family compiles it and every lane stays in registers. All
+propagate NaN, treat infinities as NumPy does, and keep denormals if the device does. `ULPS` states the greatest error observed
+against float64 over all magnitudes, with and without contraction of a*b+c (tests/lowering/test_function_errors.py measures it and
+fails above it). Coefficients are weighted minimax fits (Lawson's iteration) with an error far below an ulp.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilelang.lowering.targets.c.dialect import LANE_DIGITS
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Function:
-    """A template's text, the functions it calls, and the greatest error in ulps."""
+    """A template: its text, the functions it calls, and its maximum error in ulps."""
 
     text: str
     needs: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ $scaled    const $I half_of_n = whole >> 1;
 $end}
 """
 
-# x86 scales by a power of two, infinite and denormal results included, in one instruction.
+# x86 scales by a power of two in one instruction, with correct infinite and denormal results.
 _SCALED = """\
 #if defined(__AVX512F__)
     return as_float16(__builtin_ia32_scalefps512_mask(as_float16(p + 1.0f), as_float16(n), as_float16(p), (ushort)0xffff, 4));
@@ -83,7 +83,7 @@ ${inline} $T exp2_$T($T x) {  // 2^n * 2^r with n whole and |r| <= 1/2
 }
 """
 
-# log(2^e * (1 + f)) with f in sqrt(1/2)-1 .. sqrt(2)-1; $result puts e and log(1 + f) together.
+# log(2^e * (1 + f)) with f in sqrt(1/2)-1 .. sqrt(2)-1; $result combines e and log(1 + f).
 _LOGARITHM = """
 ${inline} $T $name($T x) {
     const $T scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;  // denormals
@@ -148,7 +148,7 @@ ${inline} $T erf_$T($T x) {  // an odd polynomial near zero, 1 - exp(-|x| q(|x|)
 }
 """
 
-# sin(|x|) and cos(|x|): the quarter turns taken off in four steps that are exact below 8192, then both polynomials.
+# sin(|x|) and cos(|x|): quarter turns subtracted in four steps that are exact below 8192, then both polynomials.
 _WAVE = """
 ${inline} $T $name($T x) {
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
@@ -195,13 +195,14 @@ FUNCTIONS = {
     "cos": Function(_COS, (), 2.0),
 }
 
-# Under licence: within the ulps that `bound` grants fast_exp, 7 + 2 |x|.
+# Only where permitted: within the ulps that `bound` allows for fast_exp, 7 + 2 |x|.
 FAST = {"exp": Function(_FAST_EXP)}
 
 
 def fields(type: str) -> dict[str, str]:
-    """What the templates need for a value type besides its name: a short way out of `exp`, and the builtin far from 0, lane by lane
-    (PoCL's sin and cos of a vector of floats are wrong in the lanes beside one that is huge, infinite or NaN)."""
+    """The placeholders of the templates for a value type besides its name: a fast path of `exp`, and the builtin for arguments
+    far from 0. The latter is called lane by lane, because PoCL's sin and cos of a float vector are wrong in the neighbours of a
+    lane that is huge, infinite or NaN."""
     short = {"scaled": _SCALED, "end": "#endif\n"} if type == "float16" else {"scaled": "", "end": ""}
     return short | {f"far_{name}": _far(name, type) for name in ("sin", "cos")}
 

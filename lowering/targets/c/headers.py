@@ -1,4 +1,4 @@
-"""The headers that a text needs: functions and types of a dialect that stand before it only where it has their names."""
+"""Prepends a dialect's headers (functions and types) to a text that uses their names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def with_headers(text: str, dialect: Dialect) -> str:
-    """A text behind the dialect's headers that it needs."""
+    """The text, preceded by the headers of the dialect that it needs."""
     words = _words(text)
-    for pattern, header in reversed(dialect.headers):  # the later ones may need the earlier ones
+    for pattern, header in reversed(dialect.headers):  # later headers may need earlier ones
         before = "".join(_filled(header, match) for match in _matches(pattern, text if " " in pattern else words))
         if before:
             text, words = before + text, f"{_words(before)}\n{words}"
@@ -20,13 +20,13 @@ def with_headers(text: str, dialect: Dialect) -> str:
 
 
 def _words(text: str) -> str:
-    """The different words of a text, each with the character behind it: all that a pattern without spaces can tell."""
+    """The distinct words of a text, each with the following character: all that a pattern without spaces can match."""
     chunks = "\n".join(dict.fromkeys(text.split()))
     return "\n".join(dict.fromkeys(re.findall(r"\w+[^\w\s]?", chunks)))
 
 
 def _matches(pattern: str, text: str) -> list[tuple[str, ...]]:
-    """The different ways in which a pattern's groups match a text, in order."""
+    """The distinct matches of a pattern's groups in a text, sorted."""
     compiled = re.compile(pattern)
     if not compiled.groups:
         found = compiled.match(text) if pattern.startswith(r"\A") else compiled.search(text)  # a search would try all positions

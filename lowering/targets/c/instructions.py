@@ -1,4 +1,4 @@
-"""Instructions of the kernel IR as their templates say, with the places of their operands filled in."""
+"""Prints instructions of the kernel IR from their templates, with their operands filled in."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tilelang.lowering.targets.c.dialect import Dialect, memory_bytes
 from tilelang.lowering.targets.c.expressions import Expressions
 from tilelang.lowering.targets.c.names import Names
 
-CHUNK_BYTES = 16  # what descriptors count addresses in
+CHUNK_BYTES = 16  # the unit of addresses in descriptors
 
 
 class Instructions:
@@ -33,12 +33,12 @@ class Instructions:
         raise NotImplementedError
 
     def map_arguments(self) -> list[str]:
-        """The declarations of the arguments that are tensor maps, behind the buffers."""
+        """The declarations of the tensor map arguments, which follow the buffers."""
         self.maps = {map: self.names.fresh(f"{map.buffer.name}_map") for map in box_maps(self.kernel)}
         return [self.dialect.tensor_map.format(name=name) for name in self.maps.values()]
 
     def prefetch_maps(self) -> None:
-        """One thread brings the kernel's maps near before anybody uses them."""
+        """One thread prefetches the kernel's tensor maps before their first use."""
         if not self.maps or not self.dialect.prefetch_map:
             return
         thread = self.expressions.names.get(ir.THREAD.name)
@@ -46,14 +46,14 @@ class Instructions:
         self.put(f"if ({thread} < 1) {{ {' '.join(texts)} }}" if thread else " ".join(texts))
 
     def queue_text(self, name: str, which: str) -> str:
-        """A text of the queue of that name; which: a field of Queue."""
+        """A text of a queue. which: the field of Queue."""
         instructions = (s.semantics for s in ir.statements(self.kernel.body) if isinstance(s, ir.Instruction))
         queue: Queue = next(found.queue for found in instructions if found.family == name)
         texts: dict[str, str] = dict(getattr(queue, which))
         return texts.get(self.dialect.name, "")
 
     def instruction(self, stmt: ir.Instruction, barrier: str) -> None:
-        """A template of the instruction in this dialect, with the operands' places filled in. barrier: which it signals."""
+        """The instruction's template in this dialect, with its operands filled in. barrier: the barrier that it signals."""
         semantics: InstructionRecord = stmt.semantics
         if self.dialect.name not in semantics.dialects:
             raise DeviceError(
@@ -73,7 +73,7 @@ class Instructions:
         self.put(semantics.render(self.dialect.name, texts, barrier, blocks=self.kernel.cluster))
 
     def _described(self, stmt: ir.Instruction, region: ir.Region, buffer: Buffer, indices: tuple[Expr, ...]) -> OperandText:
-        """An operand that is named by where it begins."""
+        """An operand that is named by its start."""
         x, start = self.expressions, dict.fromkeys(region.variables, index(0))
         first: tuple[Any, ...] = tuple(simplify(substitute(i, start)) for i in indices)
         pointer, swizzle = f"({x.pointer(buffer, first)})", str(region.swizzle_bytes)
@@ -86,7 +86,7 @@ class Instructions:
         return OperandText(pointer, (), pointer, swizzle, f"&{self.maps[map]}", coordinates)
 
     def _held(self, buffer: Buffer, indices: tuple[Expr, ...], count: int) -> OperandText:
-        """An operand of which each lane has `count` elements."""
+        """An operand with `count` elements per lane."""
         x = self.expressions
         if buffer.vector:
             pieces = x.pieces(buffer, indices, count)
@@ -102,7 +102,7 @@ class Instructions:
         return OperandText(whole, tuple(x.element(buffer, i) for i in each), f"({pointer})", words=words)
 
     def _words(self, buffer: Buffer, pieces: list[tuple[str, int, int]]) -> tuple[str, ...]:
-        """The registers of 32 bits that narrower lanes fill, of variables or of an array from a pointer on; none where not so named."""
+        """The 32-bit registers that narrower lanes fill, as parts of variables or of an array; empty if they have no such names."""
         per = 4 // memory_bytes(buffer.dtype) if memory_bytes(buffer.dtype) < 4 else 0
         form = self.dialect.vectors.word
         if not per or not form or any(at % per or n % per for _, at, n in pieces):

@@ -1,4 +1,4 @@
-"""Single lanes of values, as expressions: what the emitter falls back to where C has no vector form."""
+"""Single lanes of vector values as scalar expressions: the emitter's fallback where C has no vector form."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilelang.lowering.ir import Load, Pack, Ramp, Shuffle
 
 
 def readable(e: Expr) -> bool:
-    """Whether evaluating every lane of a value touches no place outside a buffer."""
+    """Whether all lanes of a value can be evaluated without an out-of-bounds access."""
     for part in e.walk():
         if isinstance(part, Load) and part.count is None and not part.buffer.vector:
             for position, (i, extent) in enumerate(zip(part.indices, part.buffer.shape, strict=True)):
@@ -22,7 +22,7 @@ def readable(e: Expr) -> bool:
 
 
 def lane(e: Any, number: int) -> Any:
-    """One lane of a value, as an expression of scalars."""
+    """One lane of a value, as a scalar expression."""
     match e:
         case Load(buffer, indices, n, count, fill):
             inner = tuple(lane(i, number) for i in indices)

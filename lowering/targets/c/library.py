@@ -1,8 +1,7 @@
-"""The helper functions that a source text needs, collected while it is printed: memory access, conversions, arithmetic, functions.
+"""The helper functions of a source text, collected while it is printed: memory access, conversions, arithmetic, functions.
 
-A helper is made once for a type, after the helpers it calls, and only when something asks for it. Its name ends in its type, so
-that `maximum_float16` reads well; the emitter keeps a program's own names off these. Every memory helper touches exactly
-the elements it is asked for.
+A helper is generated once per type, after the helpers it calls, and only on demand. Its name ends in its type (`maximum_float16`), and
+the emitter keeps a program's own names from colliding with it. A memory helper accesses exactly the elements it is asked for.
 """
 
 from __future__ import annotations
@@ -42,8 +41,9 @@ $both    const $T r = a $op b ? a : b;
 $end}
 """
 
-# Without a mask, on which the next of a row of maxima would wait: the instruction gives its second operand where one is NaN, or both
-# are zeros, so that a NaN is in the result of one order. Where none is, both results have the same bits but for the sign of zero.
+# Without a mask, which would lengthen the dependency chain of a row of maxima: the instruction returns its second operand if one
+# is NaN or both are zeros, so one of the two orders yields NaN. Without NaN both results are bitwise equal except for the sign of
+# zero.
 _MAXIMUM_X86 = """\
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const $T r = $builtin(a, b$rounding), s = $builtin(b, a$rounding);
@@ -187,7 +187,7 @@ $pieces#endif
 
 _PLAIN = {"both": "", "end": ""}
 
-# Masked vector access of x86 (it faults on no lane that is off): name's middle by element bits and whether it is a float.
+# x86's masked vector accesses (inactive lanes do not fault): by element bits and whether it is a float, the middle of the name.
 _MASKED_X86 = {
     (32, True): "ups",
     (64, True): "upd",
@@ -199,12 +199,12 @@ _MASKED_X86 = {
 
 
 def _converted(type: str, lanes: int) -> str:
-    """A conversion of a scalar or a vector, as every dialect writes it."""
+    """A scalar or vector conversion that is spelled alike in every dialect."""
     return f"convert_{type}" if lanes > 1 else f"({type})"
 
 
 def _by_instruction(condition: str, bits: str, lanes: int) -> dict[str, str]:
-    """The branches of the conversions of float16 that an instruction does where a condition of the preprocessor holds."""
+    """The branches of the float16 conversions that use an instruction, under a preprocessor condition."""
     if not condition:
         return {"from_half": "", "to_half": "", "end": ""}
     half = "_Float16" if lanes == 1 else "halves"
@@ -222,8 +222,8 @@ def _by_instruction(condition: str, bits: str, lanes: int) -> dict[str, str]:
 
 
 def _without_branches_of_0(text: str) -> str:
-    """The text without what `#if 0` leaves out: a template has a branch for widths that its type does not have."""
-    kept, inside = list[str](), list[str]()  # the directives around a line: "" of one that stays, else whether its lines are kept
+    """Removes text inside `#if 0`: a template has branches for widths that its type does not have."""
+    kept, inside = list[str](), list[str]()  # enclosing directives: "" for one that stays, else whether its lines are kept
     for line in text.splitlines(keepends=True):
         word = line.split(maxsplit=1)[0] if line.strip() else ""
         if word.startswith("#if"):
@@ -241,7 +241,7 @@ def _without_branches_of_0(text: str) -> str:
 
 
 class Library:
-    """Helpers of one source text, in the order in which they must stand."""
+    """The helpers of one source text, in an order that satisfies their dependencies."""
 
     def __init__(self, dialect: Dialect) -> None:
         self.dialect = dialect
@@ -249,7 +249,7 @@ class Library:
 
     @property
     def text(self) -> str:
-        """All helpers asked for so far."""
+        """All helpers requested so far."""
         return "".join(self._texts.values())
 
     def _add(self, name: str, template: str, **fields: str) -> str:
@@ -260,11 +260,11 @@ class Library:
         return name
 
     def define(self, text: str) -> None:
-        """A definition that an instruction brings along."""
+        """Adds a definition that an instruction needs."""
         self._texts[text] = text.rstrip("\n") + "\n"
 
     def place(self, scalar: str, lanes: int, known: int) -> str:
-        """A vector type for places that are known to be aligned to so many bytes."""
+        """A vector type for memory that is known to be aligned to `known` bytes."""
         full, size = vector(scalar, lanes), BITS[scalar] // 8
         if known % (size * lanes) == 0:
             return full
@@ -275,7 +275,7 @@ class Library:
         return name
 
     def lanewise(self, function: str, scalar: str, lanes: int, arguments: int) -> str:
-        """A function of scalars, for each lane of vectors."""
+        """A scalar function applied to each lane of vectors."""
         type, letters = vector(scalar, lanes), "abc"[:arguments]
         calls = [f"{function}({', '.join(f'{x}[{i}]' for x in letters)})" for i in range(lanes)]
         text = "\n${inline} $T ${name}($arguments) {\n    return $T($calls);\n}\n"
@@ -283,23 +283,21 @@ class Library:
                          arguments=", ".join(f"$T {x}".replace("$T", type) for x in letters))  # fmt: skip
 
     def _of_scalars(self, type: str) -> tuple[str, int] | None:
-        """The scalar and the lanes of a vector type that helpers take lane by lane; None for a type that they take as it is."""
+        """The scalar and the lanes of a vector type that helpers handle lane by lane; None for a type that they accept whole."""
         scalar = type.rstrip("0123456789")
         return None if scalar == type or self.dialect.vectors.native else (scalar, int(type.removeprefix(scalar)))
 
     def function(self, name: str, type: str, fast: bool = False) -> str:
-        """One of the dialect's own functions over a value type; fast: its less exact form, where there is one."""
+        """One of the dialect's own functions for a value type. fast: its less exact form, if it exists."""
         apart = self._of_scalars(type)
         if apart is not None:
             return self.lanewise(self.function(name, apart[0], fast), *apart, 1)
         scalar = type.rstrip("0123456789")
         quick = self.dialect.fast.get(scalar, {}).get(name) if fast else None
-        definition = quick or self.dialect.own[scalar].get(name) or FUNCTIONS[name]  # the last: one that another one needs
+        definition = quick or self.dialect.own[scalar].get(name) or FUNCTIONS[name]  # the last case: a helper of another function
         for needed in definition.needs:
             self.function(needed, type)
-        text = (
-            definition.text if type != scalar else definition.text.replace("any(", "any_of_one(")
-        )  # of masks, which vectors are
+        text = definition.text if type != scalar else definition.text.replace("any(", "any_of_one(")  # of masks, i.e. vectors
         return self._add(f"fast_{name}_{type}" if quick else f"{name}_{type}", text, **self._function_fields(type))
 
     def _function_fields(self, type: str) -> dict[str, str]:
@@ -308,12 +306,12 @@ class Library:
         return {"T": type, "I": integer, "U": f"u{integer}", **self.dialect.function_fields(type)}
 
     def quotients(self, type: str) -> str:
-        """Division of a vector by one number; the dialect has it for the vector's scalars."""
+        """Division of a vector by one number; requires the dialect's `quotients` for the scalar type."""
         text = self.dialect.quotients[type.rstrip("0123456789")].text
         return self._add(f"quotients_{type}", text, **self._function_fields(type))
 
     def extreme(self, op: str, type: str) -> str:
-        """min or max of floats that hands on NaN."""
+        """min or max of floats that propagates NaN."""
         word, sign = ("minimum", "<") if op == "min" else ("maximum", ">")
         apart = self._of_scalars(type)
         if apart is not None:
@@ -324,7 +322,7 @@ class Library:
         return self._add(f"{word}_{type}", _MAXIMUM, T=type, op=sign, **(both if self.dialect.x86_builtins else _PLAIN))
 
     def floored(self, op: str, scalar: str, lanes: int) -> str:
-        """`//` or `%` as Python and NumPy have them."""
+        """`//` or `%` with the semantics of Python and NumPy."""
         kind = "FLOAT" if scalar in ("float", "double") else "UNSIGNED" if scalar.startswith("u") else "SIGNED"
         table = {
             ("//", "FLOAT"): _FLOOR_DIVIDE_FLOAT, ("//", "SIGNED"): _FLOOR_DIVIDE_SIGNED, ("//", "UNSIGNED"): _FLOOR_DIVIDE_UNSIGNED,
@@ -341,14 +339,14 @@ class Library:
         return self._add(f"{word}_{type}", table[op, kind], T=type, fmod=fmod)
 
     def saturated(self, source: str, target: str, lanes: int) -> str:
-        """From float or double to integers: towards zero, ending at the least and the greatest of the type; NaN gives 0."""
+        """From float or double to integers: truncates and saturates; NaN gives 0."""
         name, bits, unsigned = f"{source}_to_{target}", BITS[target], target.startswith("u")
         type, floats = vector(target, lanes), vector(source, lanes)
         if lanes > 1 and not self.dialect.vectors.native:
             each = ", ".join(f"{self.saturated(source, target, 1)}(x[{i}])" for i in range(lanes))
             text = "\n${inline} $T ${name}($F x) {\n    return $T($each);\n}\n"
             return self._add(f"{name}{lanes}", text, T=type, F=floats, each=each)
-        if bits > BITS[source]:  # a wider float is as wide as they are, so that a comparison is a mask for them
+        if bits > BITS[source]:  # a wider float is as wide as the integers, so a comparison yields a mask for them
             wide = f"{self.saturated('double', target, lanes)}({_converted(vector('double', lanes), lanes)}(x))"
             text = "\n${inline} $T ${name}($F x) {\n    return $wide;\n}\n"
             return self._add(f"{floats}_to_{type}", text, T=type, F=floats, wide=wide)
@@ -356,7 +354,7 @@ class Library:
         low = "0.0" if unsigned else f"-{float(1 << power)}"
         beyond = f"{float(1 << power)}{suffix}"
         fields = {"T": type, "F": floats, "convert": _converted(type, lanes), "low": low + suffix, "beyond": beyond}
-        if bits < BITS[source]:  # both ends are numbers of the float's type
+        if bits < BITS[source]:  # both limits are exact in the float's type
             return self._add(f"{floats}_to_{type}", _ENDING_FLOAT, high=f"{float((1 << power) - 1)}{suffix}", **fields)
         highest = hex((1 << power) - 1) + ("u" if unsigned else "") + ("l" if bits == 64 else "")
         return self._add(f"{floats}_to_{type}", _ENDING_INTEGER, highest=highest, **fields)
@@ -367,7 +365,7 @@ class Library:
         return self._add(f"power_{scalar}", _INTEGER_POWER, T=scalar, negative="" if scalar[0] == "u" else negative)
 
     def convert_bits(self, dtype_name: str, to_float: bool, lanes: int) -> str:
-        """Between float and the bits of a float of 8 or 16 bits."""
+        """Converts between float and the bits of a float of 8 or 16 bits."""
         own = f"{dtype_name}_to_float" if to_float else f"float_to_{dtype_name}"
         if own in self.dialect.functions:
             return self.dialect.functions[own]
@@ -383,16 +381,16 @@ class Library:
         return self._add(name, table[dtype_name, to_float], F=wide, H=narrow, U=bits, **functions)
 
     def load_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
-        """A load of the first elements of a vector, from a place known to be aligned to so many bytes."""
+        """A load of the first elements of a vector, from a location aligned to at least `known` bytes."""
         v, others = ([self.dialect.part(x, lanes, i, 1) for i in range(lanes)] for x in ("v", "others"))
         if self.dialect.vectors.native:
             each = "".join(f"    {v[i]} = count > {i} ? p[{i}] : {others[i]};\n" for i in range(lanes))
-        else:  # a choice between two places would keep the vector in memory
+        else:  # a selection between two locations would keep the vector in memory
             each = "".join(f"    if (count > {i}) {v[i]} = p[{i}];\n" for i in range(lanes))
         return self._first("load", _LOAD_FIRST, scalar, lanes, memory, known, each)
 
     def store_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
-        """A store of the first elements of a vector, to a place known to be aligned to so many bytes."""
+        """A store of the first elements of a vector, to a location aligned to at least `known` bytes."""
         each = "".join(f"    if (count > {i}) p[{i}] = {self.dialect.part('v', lanes, i, 1)};\n" for i in range(lanes))
         return self._first("store", _STORE_FIRST, scalar, lanes, memory, known, each)
 
@@ -403,7 +401,7 @@ class Library:
         return self._add(name, template, lanes=each, **masked, **place)
 
     def store_streaming(self, scalar: str, lanes: int, memory: str) -> str:
-        """A store of a vector that is not read again soon."""
+        """A streaming store of a vector."""
         fields = {"mask": str(BITS[scalar] // 8 * lanes - 1), "pieces": _streamed_pieces(scalar, lanes, self._space(memory))}
         place = self._place(scalar, lanes, memory, BITS[scalar] // 8)
         return self._add(f"store_streaming_{vector(scalar, lanes)}", _STORE_STREAMING, **fields, **place)
@@ -418,7 +416,7 @@ class Library:
 
 
 def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
-    """The store in pieces of 16 bytes, for places aligned to these: NumPy's own arrays are. Empty for vectors that are one piece."""
+    """The streaming store in pieces of 16 bytes, for addresses aligned to these, as NumPy's arrays are. Empty for a single piece."""
     width = STREAMED_BYTES * 8 // BITS[scalar]
     if lanes <= width or width < 2:
         return ""
@@ -431,7 +429,7 @@ def _streamed_pieces(scalar: str, lanes: int, space: str) -> str:
 
 
 def _both_orders(op: str, scalar: str, lanes: int) -> dict[str, str]:
-    """min or max by two instructions of x86, behind the compiler's own test that the machine has what joins them in one more."""
+    """min or max by two x86 instructions, inside a preprocessor test for the instruction that combines them."""
     bits = BITS[scalar]
     if bits * lanes not in (128, 256, 512):
         return _PLAIN
@@ -444,7 +442,7 @@ def _both_orders(op: str, scalar: str, lanes: int) -> dict[str, str]:
 
 
 def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
-    """The masked form of an access, behind the compiler's own test that the machine has it; empty where there is none."""
+    """The masked form of an access, inside a preprocessor test for it; empty if it does not exist."""
     bits, is_float = BITS[scalar], scalar in ("float", "double")
     if bits * lanes not in (128, 256, 512):
         return {"masked": "", "end": ""}
@@ -455,7 +453,7 @@ def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
     one = "1u" if lanes < 32 else "1ull"
     exists = f"({mask})(({one} << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - {one})"
     if store and not is_float:
-        # Where clang 22 knows that the mask has one lane, it stores that lane of a narrowed vector as wide as it was before.
+        # If clang 22 knows that the mask has one lane, it stores that lane of a narrowed vector with the former width.
         hidden = f'{mask} first = {exists};\n    __asm__("" : "+r"(first));\n    '
     else:
         hidden = ""

@@ -1,4 +1,4 @@
-"""Literals of the kernel IR as C: the shortest decimals that give back the same bits, and integers that no C rule widens."""
+"""Prints literals of the kernel IR as C: the shortest decimals that round-trip, and integers that C's rules do not widen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilelang.lowering.targets.c.dialect import memory_type, value_type
 
 
 def literal(const: Const, bits: bool = False, long: str = "L") -> str:
-    """A literal in the C type of its values; `bits`: a float of 8 or 16 bits as these; `long`: what follows a number of 64 bits."""
+    """A literal in the C type of its value. bits: a float of 8 or 16 bits as its bits. long: the suffix of a 64-bit number."""
     t, v = const.type, const.value
     if t.kind == "bool":
         return "1" if v else "0"
@@ -29,7 +29,7 @@ def literal(const: Const, bits: bool = False, long: str = "L") -> str:
         number -= 2**t.bits
     suffix = {"uint32": "u", "uint64": f"u{long.lower()}", "int64": long}.get(t.name, "")
     if t.kind == "int" and number == -(2 ** (t.bits - 1)) and t.bits >= 32:
-        return f"({number + 1}{suffix} - 1)"  # C reads the minus and the number apart
+        return f"({number + 1}{suffix} - 1)"  # C parses the minus and the number separately
     return f"{number}{suffix}" if t.bits >= 32 else f"({value_type(t)}){number}"
 
 
@@ -47,7 +47,7 @@ def _bits32(x: float) -> int:
 
 
 def _rounded(x: float, t: DType) -> Any:
-    """A number in a NumPy type."""
+    """A number rounded to its NumPy type."""
     import numpy as np
 
     with np.errstate(all="ignore"):

@@ -1,7 +1,7 @@
-"""Which loops a compiler may unroll: the line that stands before a loop.
+"""Decides which loops a compiler may unroll, by the pragma before a loop.
 
-A schedule unrolls what is to be unrolled. A compiler that unrolls further, a long body above all, has more values than registers,
-and takes its time to find out what unrolling would bring. Short bodies, and short loops without a loop inside, are left to it.
+A schedule unrolls what should be unrolled. A compiler that unrolls more, especially a long body, runs out of registers and spends
+time on its analysis. Short bodies, and short innermost loops, are left to the compiler.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ LONG_BODY = (
     20  # statements: where a window's body had 18, a compiler that unrolled it by two gained 4 %; where it had 24, it lost 40 %
 )
 SHORT_LOOP = 4  # iterations
-FOLDED_LOOP = 64  # iterations that a compiler may work out: NVRTC took 135 s for nine loops of 1,024 over numbers alone
+FOLDED_LOOP = 64  # iterations to leave to constant folding: NVRTC took 135 s for nine loops of 1,024 over constants alone
 
 
 def pragma(loop: For, dialect: Dialect) -> str:
-    """The line before a loop; empty where the compiler decides."""
+    """The line before a loop; empty if the compiler decides."""
     if loop.kind == "unroll":
         return "#pragma unroll"
     if dialect.around_barriers and any(isinstance(s, Barrier) for s in ir.statements(loop.body)):
@@ -30,7 +30,7 @@ def pragma(loop: For, dialect: Dialect) -> str:
 
 
 def _constant(loop: For) -> bool:
-    """Whether many iterations store what depends on their number alone."""
+    """Whether a loop has many iterations whose stores depend on the loop variable alone."""
     if not isinstance(loop.extent, Const) or loop.extent.value <= FOLDED_LOOP:
         return False
     for stmt in ir.statements(loop.body):
@@ -40,7 +40,7 @@ def _constant(loop: For) -> bool:
 
 
 def _long(loop: For) -> bool:
-    """Whether a body has many statements, unless it is the innermost and runs a few times only."""
+    """Whether a body has many statements, except in an innermost loop with few iterations."""
     count, innermost = 0, True
     short = isinstance(loop.extent, Const) and loop.extent.value <= SHORT_LOOP
     for stmt in ir.statements(loop.body):

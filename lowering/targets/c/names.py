@@ -1,6 +1,6 @@
-"""Names in a source text: a program's own names kept, unless C, the dialect or the emitter's helpers have them already.
+"""Names in a source text. A program's own names are kept, unless C, the dialect or the emitter's helpers already use them.
 
-Buffers and kernels get their names once; variables when they are bound, unless an enclosing scope has the name.
+Buffers and kernels get their names once; a variable gets one when it is bound, unless an enclosing scope uses the name.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterable
 
 from tilelang.lowering.targets.c.dialect import C_KEYWORDS, Dialect
 
-# What the emitter or OpenCL may mean: helpers and conversions end in a type or a rounding mode, types are a scalar and its lanes.
-# None of these ends in "_", so a name escapes by an underscore.
+# Names of the emitter or OpenCL: helpers and conversions end in a type or a rounding mode, types are a scalar with its lanes.
+# None of these ends in "_", so an appended underscore makes a name unique.
 _SCALARS = "u?char|u?short|u?int|u?long|float|double|half|size_t|bool"
 _OWN = rf"(.*_)?({_SCALARS})(2|3|4|8|16)?(_u|_sat|_sat_rt[enpz]|_rt[enpz])?"
-# What compilers and their headers define as macros, or keep for themselves: FLT_MAX, M_PI, cl_khr_fp64.
+# Names that compilers and headers define as macros or reserve: FLT_MAX, M_PI, cl_khr_fp64.
 _MACROS = (
     r"([A-Z][A-Z0-9]+(_[A-Z0-9]+)+|M_[A-Z12]\w*|CLK_\w*|_?cl(es)?_\w*)(?<!_)"
     r"|INFINITY|NAN|NULL|MAXFLOAT|INTTYPE|ALIGN[48]|asm|typeof|linux|unix"
@@ -23,16 +23,16 @@ _TAKEN = re.compile(f"{_OWN}|{_MACROS}")
 
 
 class Names:
-    """The names in use, in one text."""
+    """The names in use in one text."""
 
     def __init__(self, dialect: Dialect) -> None:
         self._reserved = C_KEYWORDS | dialect.reserved
         self.taken: set[str] = set()
 
     def fresh(self, wanted: str) -> str:
-        """A name that nothing else has, as close to the wanted one as can be."""
+        """An unused name, as close as possible to the wanted one."""
         base = re.sub(r"\W", "_", wanted, flags=re.ASCII)
-        base = (base.lstrip("_") if re.match("_[_A-Z]", base) else base) or "x"  # names that begin so are the compiler's
+        base = (base.lstrip("_") if re.match("_[_A-Z]", base) else base) or "x"  # such names are reserved for the compiler
         base = f"_{base}" if base[0].isdigit() else base
         if base in self._reserved or _TAKEN.fullmatch(base):
             base += "_"
@@ -43,7 +43,7 @@ class Names:
         return name
 
     def claim(self, names: Iterable[str]) -> bool:
-        """Takes all of some names, or none where one of them is in use."""
+        """Reserves all of the names, or none if one of them is in use."""
         wanted = set(names)
         if wanted & self.taken:
             return False
@@ -51,5 +51,5 @@ class Names:
         return True
 
     def release(self, names: Iterable[str]) -> None:
-        """Ends the scope of some names."""
+        """Ends the scope of the names."""
         self.taken.difference_update(list(names))

@@ -1,7 +1,7 @@
-"""Indices and places in memory as C: the part of the expression printer that knows integers, offsets and named registers.
+"""Indices and memory locations as C: the part of the expression printer for integers, offsets and named registers.
 
-Index arithmetic is printed from its linear form, in the kernel's index type, so that constants stand together and vector accesses
-show the alignment that is certain. `//` and `%` become C's operators only where both sides are known not to be negative.
+Index arithmetic is printed from its linear form, in the kernel's index type, so that constants are combined and the alignment of
+vector accesses is visible. `//` and `%` become C's operators only if both operands are known to be non-negative.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tilelang.lowering.targets.c.dialect import Dialect, memory_bytes, memory_ty
 from tilelang.lowering.targets.c.lanes import lane
 from tilelang.lowering.targets.c.library import Library
 
-# C's precedence, loosest first; a text of a lower one needs brackets in the place of a higher one.
+# C's precedence, loosest first; a text of lower precedence needs parentheses in a context of higher precedence.
 ANY, TERNARY, UNARY, POSTFIX = 0, 1, 12, 13
 PRECEDENCE = {
     "or": 2, "and": 3, "|": 4, "^": 5, "&": 6, "==": 7, "!=": 7, "<": 8, "<=": 8, "<<": 9, ">>": 9, "+": 10, "-": 10,
@@ -26,7 +26,7 @@ PRECEDENCE = {
 }  # fmt: skip
 SPELLED = {"or": "||", "and": "&&", "//": "/"}
 COMPARISONS = ("==", "!=", "<", "<=")
-# Unlike sums and products, these do not give the low bits of their result from those of their operands, or not for all counts.
+# Unlike for sums and products, the low bits of the result need all bits of the operands, at least for some of the amounts.
 _OF_WHOLE_VALUES = ("//", "%", "min", "max", "<<", ">>")
 
 
@@ -35,12 +35,12 @@ def bracket(text: str, own: int, wanted: int) -> str:
 
 
 def _whole(value: int) -> str:
-    """A number in C, where one of 32 bits is an int."""
+    """A number in C; a 32-bit number is an int."""
     return f"{value}L" if abs(value) >= 2**31 else str(value)
 
 
 class Places:
-    """Prints the indices of one kernel. `names` holds buffers' and variables' names; the statement emitter fills it."""
+    """Prints the indices of one kernel. `names` holds the names of buffers and variables; the statement emitter fills it."""
 
     def __init__(self, kernel: ir.Kernel, dialect: Dialect, library: Library) -> None:
         self.dialect, self.library = dialect, library
@@ -50,20 +50,20 @@ class Places:
         self.fast_math, self.contract = kernel.fast_math, kernel.contract
         self.names: dict[Any, str] = {}
         self.types: dict[Var, str] = {}  # C type of each variable in scope
-        self.alignment: dict[Buffer, int] = {}  # bytes to which a buffer's first element is known to be aligned
+        self.alignment: dict[Buffer, int] = {}  # known alignment in bytes of a buffer's first element
         self._pure: dict[Expr, bool] = {}
         self._wide: dict[Expr, bool] = {}
         self._pieces: dict[tuple[Buffer, tuple[Expr, ...], int], list[tuple[str, int, int]]] = {}
-        self._texts: dict[Expr, str] = {}  # of memory reads, while no name changes
+        self._texts: dict[Expr, str] = {}  # of loads, as long as no name changes
 
     def forget(self) -> None:
-        """To be called when a variable gets another name."""
+        """Must be called when a variable gets another name."""
         self._texts.clear()
 
     # ------------------------------------------------------------ names
 
     def variable(self, var: Var) -> str:
-        """The name of a variable; a variable with another range than where it was bound is the same variable."""
+        """The name of a variable, which may have a narrower range than where it was bound."""
         name = self.names.get(var) or self.names.get(var.name)
         assert name is not None, f"variable {var.name} is used outside its scope"
         return name
@@ -80,11 +80,11 @@ class Places:
         return self._sum(form, level) if self._holds(form) else self._index_atom(e, level)
 
     def amount(self, e: Expr, level: int = ANY) -> str:
-        """How many elements or iterations there are: a condition solved for them may give any number of 64 bits."""
+        """A number of elements or iterations; solving a condition for it may give any 64-bit number."""
         return (self.value if self.exceeds(e) else self.index)(e, level)
 
     def _holds(self, form: Linear) -> bool:
-        """Whether the index type holds the numbers in a linear form."""
+        """Whether the index type can hold the numbers in a linear form."""
         terms, constant = form
         limit = 2 ** (self.index_bits - 1)
         return abs(constant) < limit and all(abs(c) < limit for _, c in terms)
@@ -96,7 +96,7 @@ class Places:
             return bracket(_whole(constant), UNARY if constant < 0 else POSTFIX, level)
         if len(parts) == 1 and parts[0][1] == 1 and not constant:
             return self._index_atom(parts[0][0], level)
-        texts = [_whole(constant)] if constant > 0 and parts[0][1] < 0 else []  # nothing begins with a minus that need not
+        texts = [_whole(constant)] if constant > 0 and parts[0][1] < 0 else []  # avoids a leading minus
         for atom, c in parts:
             text = self._index_atom(atom, 11)
             text = text if abs(c) == 1 else f"{text} * {_whole(abs(c))}"
@@ -131,7 +131,7 @@ class Places:
                 return bracket(f"{op}{self.index(operand, POSTFIX)}", UNARY, level)
             case Select(condition, then, otherwise):
                 text = f"{self.condition(condition, 2)} ? {self.index(then, 2)} : {self.index(otherwise, TERNARY)}"
-                if self.index_bits == 64:  # of two numbers it is an int
+                if self.index_bits == 64:  # the type of both numbers would be int
                     return bracket(f"(long)({text})", UNARY, level)
                 return bracket(text, TERNARY, level)
             case Cast(operand, _) if operand.dtype.is_integer:
@@ -145,7 +145,7 @@ class Places:
                 return bracket(f"({self.index_type}){self.value(e, UNARY)}", UNARY, level)
 
     def pure(self, e: Expr) -> bool:
-        """Whether an integer is made of indices and constants alone that fit the index type as far as their ranges tell, so that it
+        """Whether an integer expression consists of indices and constants that, by their ranges, fit the index type, so that it
         may be computed in that type."""
         found = self._pure.get(e)
         if found is None:
@@ -179,18 +179,18 @@ class Places:
         return fits and self.pure(e.left) and self.pure(e.right)
 
     def _computed(self, e: Expr) -> bool:
-        """Whether an index of an element, which fits, may be computed in the index type: what it is made of fits, too."""
+        """Whether the index of an element, which fits, may be computed in the index type, because its operands fit, too."""
         if isinstance(e, Select):
             return self._computed(e.then) and self._computed(e.otherwise)
         return self.index_bits == 64 or not isinstance(e, (Binary, Unary)) or self.pure(e)
 
     def is_wide(self, e: Expr) -> bool:
-        """Whether something inside an index that fits its type, such as i * i of (i * i) % 7, does not fit it."""
+        """Whether an operand within an index that fits its type, such as i * i in (i * i) % 7, does not fit."""
         found = self._wide.get(e)
         if found is None:
             parts = [c for c in e.children() if isinstance(c, Expr) and c.dtype is dt.int64] if e.dtype is dt.int64 else []
             match e:
-                case Binary("+" | "-") | Unary("-"):  # sums may go beyond it on the way: they come back
+                case Binary("+" | "-") | Unary("-"):  # the wrap-around of sums cancels
                     found = False
                 case Binary("*") if any(isinstance(c, Const) for c in parts):
                     found = False
@@ -200,7 +200,7 @@ class Places:
         return found
 
     def exceeds(self, e: Expr) -> bool:
-        """Whether an index is known to leave the index type, or may as far as its bounded variables tell."""
+        """Whether an index provably exceeds the index type, or may do so by the ranges of its bounded variables."""
         if lanes(e) > 1:
             return self.exceeds(lane(e, 0)) or self.exceeds(lane(e, lanes(e) - 1))
         if not 2 ** (self.index_bits - 1) <= magnitude(e) < inf:
@@ -208,12 +208,12 @@ class Places:
         return all(v.lower is not None and v.upper is not None for v in free(e))
 
     def index_compared(self, left: Expr, right: Expr) -> bool:
-        """Whether a comparison is one of indices, in the index type."""
+        """Whether a comparison is between indices, in the index type."""
         pure = left.dtype is dt.int64 and self.pure(left) and self.pure(right)
         return pure and not self.exceeds(left) and not self.exceeds(right)
 
     def small(self, e: Expr) -> bool:
-        """Whether an index certainly fits the index type."""
+        """Whether an index provably fits the index type."""
         low, high = interval(e)
         limit = 2 ** (self.index_bits - 1)
         return low is not None and high is not None and -limit <= low and high < limit
@@ -229,7 +229,7 @@ class Places:
     # ------------------------------------------------------------ memory
 
     def offset(self, buffer: Buffer, indices: tuple[Expr, ...], level: int = ANY) -> str:
-        """The element's number in its buffer."""
+        """The element's row-major index in its buffer."""
         indices = tuple(i if self._computed(i) else Cast(Cast(i, dt.int32), dt.int64) for i in indices)
         form = weighted_sum(indices, buffer.strides)
         if self._holds(form):
@@ -241,15 +241,15 @@ class Places:
 
     def pointer(self, buffer: Buffer, indices: tuple[Expr, ...]) -> str:
         offset = self.offset(buffer, indices, 10)
-        if " - " in offset:  # one step from the buffer's beginning, so that no pointer leaves the buffer on the way
+        if " - " in offset:  # one step from the buffer's start, so that no intermediate pointer is out of bounds
             offset = f"({offset})"
         return self.names[buffer] if offset == "0" else f"{self.names[buffer]} + {offset}"
 
     def place_of_first(self, buffer: Buffer, indices: tuple[Expr, ...], count: Expr) -> str:
-        """A pointer to where the first `count` elements of a vector are: in its array also where there are none.
+        """A pointer to the first `count` elements of a vector, which is inside the array even if count is 0.
 
-        Arrays declared in the kernel have a size that its compiler knows, and a pointer beyond their end is undefined even if nothing
-        is read there.
+        Compilers know the size of arrays declared in the kernel, and a pointer beyond their end is undefined even if it is never
+        read through.
         """
         (low, high), (least, _) = interval(flat(buffer, indices)), interval(count)
         inside = low is not None and low >= 0 and high is not None and high <= buffer.elements
@@ -259,7 +259,7 @@ class Places:
         return f"{self.names[buffer]} + ({self.condition(exists, TERNARY + 1)} ? {offset} : 0)"
 
     def chunks(self, buffer: Buffer, indices: tuple[Expr, ...], chunk_bytes: int) -> str:
-        """How many chunks of so many bytes lie between a buffer's beginning and an element, with which one begins."""
+        """The offset of an element, at the start of a chunk, in chunks of `chunk_bytes` from the buffer's start."""
         size = memory_bytes(buffer.dtype)
         terms, constant = weighted_sum(indices, buffer.strides)
         if any(c * size % chunk_bytes for c in (constant, *(c for _, c in terms))):
@@ -274,13 +274,13 @@ class Places:
         return f"{self.names[buffer]}[{self.offset(buffer, indices)}]"
 
     def known_alignment(self, buffer: Buffer, indices: tuple[Expr, ...]) -> int:
-        """Bytes of which an element's address is certainly a multiple."""
+        """A known divisor of an element's address, in bytes."""
         size = memory_bytes(buffer.dtype)
         terms, constant = weighted_sum(indices, buffer.strides)
         return gcd(self.alignment.get(buffer, size), constant * size, *(c * size for _, c in terms))
 
     def vector_place(self, buffer: Buffer, indices: tuple[Expr, ...], n: int, const: bool) -> str:
-        """Several elements in memory as one vector lvalue: a plain vector where the alignment is sure, else an unaligned one."""
+        """Several elements in memory as one vector lvalue: a plain vector if the alignment is known, else an unaligned one."""
         scalar, known = memory_type(buffer.dtype), self.known_alignment(buffer, indices)
         type = self.library.place(scalar, n, known)
         space = self.dialect.spaces[buffer.memory]
@@ -310,7 +310,7 @@ class Places:
         return found
 
     def register(self, buffer: Buffer, group: tuple[int, ...]) -> str:
-        """The name of one variable of a promoted buffer; dimensions of one group do not show."""
+        """The name of one variable of a promoted buffer; dimensions with one group are omitted."""
         counts = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
         return "_".join([self.names[buffer], *(str(g) for g, count in zip(group, counts, strict=True) if count > 1)])
 

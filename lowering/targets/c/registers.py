@@ -1,8 +1,8 @@
-"""Where the named variables of promoted register buffers are declared.
+"""Decides where the named variables of promoted register buffers are declared.
 
-A variable is declared at its first store when that store writes all of it, stands directly in the innermost block that contains
-every use, and reads nothing of it: then no value can be carried into that block from outside, or from one round of a loop to the
-next. Everything else is declared at the top of the function.
+A variable is declared at its first store if that store writes all of it, is directly in the innermost block that contains every use,
+and does not read it: then no value can enter that block from outside, or from the previous iteration of a loop. All others are declared
+at the top of the function.
 
 Statements are numbered in pre-order; the emitter counts in the same order.
 """
@@ -33,7 +33,7 @@ from tilelang.lowering.targets.c.expressions import Expressions
 
 @dataclasses.dataclass(slots=True)
 class _Use:
-    """What is known of one variable: its buffer, its first event, and the innermost block of all events."""
+    """The uses of one variable: its buffer, the first use, and the innermost block of all uses."""
 
     buffer: Buffer
     number: int
@@ -44,14 +44,14 @@ class _Use:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Places:
-    """Variables to declare at the top, and those declared at a statement, by its number."""
+    """Variables to declare at the top, and those to declare at a statement, by its number."""
 
     top: tuple[tuple[str, Buffer], ...]
     at: dict[int, tuple[str, ...]]
 
 
 def declaration_places(body: Stmt, expressions: Expressions) -> Places:
-    """Where each named variable of a kernel's promoted buffers is declared."""
+    """The places of declaration for the named variables of a kernel's promoted buffers."""
     walk = _Walk(expressions)
     walk.statement(body, ())
     top, at = [], dict[int, tuple[str, ...]]()
@@ -64,7 +64,7 @@ def declaration_places(body: Stmt, expressions: Expressions) -> Places:
 
 
 def opens_scope(stmt: Stmt) -> bool:
-    """Whether a sequence inside another needs braces of its own: it names values."""
+    """Whether a nested sequence needs its own braces, because it binds names."""
     return isinstance(stmt, Seq) and any(isinstance(s, Let) for s in stmt.body)
 
 

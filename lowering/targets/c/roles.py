@@ -1,4 +1,4 @@
-"""Roles in the C family: the threads of each in a branch of their own, and their barriers with phases, as a dialect writes them."""
+"""Warp-specialized roles in the C family: each role in its own branch, and phase barriers as the dialect writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilelang.lowering.targets.c.expressions import Expressions
 
 
 class RoleWriter:
-    """Writes the statements of roles. put: a line; statement: another statement; braces: one in a block of its own after a head."""
+    """Writes role statements. put: prints a line. statement: prints another statement. braces: prints one in a block with a head."""
 
     def __init__(
         self, kernel: ir.Kernel, texts: RoleTexts, expressions: Expressions, put: Callable[[str], None],
@@ -21,10 +21,10 @@ class RoleWriter:
     ) -> None:  # fmt: skip
         self.kernel, self.texts, self.expressions = kernel, texts, expressions
         self._put, self._statement, self._braces, self._bind = put, statement, braces, bind
-        self._role: tuple[int, ir.Role] | None = None  # the one that is being written, and its number from 1
+        self._role: tuple[int, ir.Role] | None = None  # the current role, and its number from 1
 
     def write(self, stmt: ir.Stmt) -> None:
-        """One statement that only kernels with roles have."""
+        """Prints one statement that only kernels with roles have."""
         x = self.expressions
         match stmt:
             case ir.Roles(roles):
@@ -52,11 +52,11 @@ class RoleWriter:
                 raise AssertionError(f"no statement of roles: {stmt!r}")
 
     def barrier_at(self, phases: ir.Buffer, number: Expr) -> str:
-        """A pointer to a barrier with phases."""
+        """A pointer to a phase barrier."""
         return self.texts.barrier.format(pointer=f"{self.expressions.names[phases]} + {self.expressions.index(number, 5)}")
 
     def _enter(self, role: ir.Role, registers: int | None) -> None:
-        """The threads of a role count from 0, and have the registers that it was given."""
+        """Makes the threads of a role count from 0 and reallocates their registers."""
         x = self.expressions
         if registers is not None:
             self._put(self.texts.registers.format(registers=registers, threads=self.kernel.threads))
@@ -76,7 +76,8 @@ class RoleWriter:
             self._put(here * (together > 1) + text)
 
     def elected(self, stmt: ir.If) -> str | None:
-        """The condition of what the first thread of a role does, where it may as well be another: nothing in there asks which it is."""
+        """A condition for code of a role's first thread that any other thread could execute as well, because it never uses the
+        index."""
         if self._role is None or stmt.otherwise is not None or not _is_first(stmt.condition):
             return None
         inside = list(ir.statements(stmt.then))
@@ -85,7 +86,7 @@ class RoleWriter:
         return None if asking or meeting else self.texts.elected.format(thread=self.expressions.names[ir.THREAD.name])
 
     def barrier(self) -> str | None:
-        """The barrier of the role that is being written; None: there is none, and all threads meet."""
+        """The barrier of the current role; None outside roles, where the whole block synchronizes."""
         if self._role is None:
             return None
         number, role = self._role
@@ -93,7 +94,7 @@ class RoleWriter:
 
 
 def _is_first(condition: Expr) -> bool:
-    """Whether a condition holds in the first of the threads alone."""
+    """Whether a condition holds in the first thread only."""
     match condition:
         case Binary("<", Var() as thread, Const(value=1)):
             return thread.name == ir.THREAD.name
@@ -102,7 +103,7 @@ def _is_first(condition: Expr) -> bool:
 
 
 def texts_of(roles: RoleTexts | None, dialect: str) -> RoleTexts:
-    """How a dialect writes roles. Raises DeviceError where it has none."""
+    """The role texts of a dialect. Raises DeviceError if it has none."""
     if roles is None:
         raise DeviceError("no-roles", f"{dialect} has no warp specialization", mend="use units without roles, or another target")
     return roles

@@ -1,8 +1,8 @@
-"""Stores and asynchronous copies of the kernel IR as statements of C.
+"""Prints stores and asynchronous copies of the kernel IR as C statements.
 
-A store to a promoted register buffer writes its named variables, piece by piece where it touches several; a store to memory is one
-vector where the dialect can reach one. An asynchronous copy that the dialect, or the alignment, does not allow is a store: it lands
-as early as it may.
+A store to a promoted register buffer assigns its named variables, in pieces if it covers several. A store to memory is one vector
+where the dialect allows it. An asynchronous copy that the dialect or the alignment does not support becomes a store, which is its
+earliest legal completion.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Stores:
         self.lines.append(INDENT * self.depth + text)
 
     def put_if(self, text: str) -> None:
-        """A statement that the dialect may not have."""
+        """Prints a statement that the dialect may not have."""
         if text:
             self.put(text)
 
@@ -61,7 +61,7 @@ class Stores:
             self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
 
     def _stored(self, value: Expr, buffer: Buffer, n: int) -> str:
-        """A value as a buffer has it."""
+        """A value in the form in which a buffer holds it."""
         text = self.expressions.stored(value, buffer.dtype, n)
         match value:
             case Binary("+", Load(first, _, 4), Load(second, _, 4)) if (
@@ -71,7 +71,7 @@ class Stores:
         return text
 
     def _store_streaming(self, store: Store, text: str) -> None:
-        """A store past the caches, by the dialect's own function where the place is aligned, else by a helper that looks."""
+        """A streaming store, by the dialect's function if the location is aligned, else by a helper that checks."""
         x, buffer, n = self.expressions, store.buffer, ir.lanes(store.value)
         scalar, known = memory_type(buffer.dtype), x.known_alignment(buffer, store.indices)
         own = self.dialect.functions.get("store_streaming")
@@ -83,7 +83,7 @@ class Stores:
             self.put(f"{x.vector_place(buffer, store.indices, n, False)} = {text};")
 
     def copy(self, copy: Copy, declared: tuple[str, ...]) -> None:
-        """An asynchronous copy; where the dialect has none, or not from there, a store: it lands as early as it may."""
+        """An asynchronous copy, or a store if the dialect cannot copy from there asynchronously."""
         x, of = self.expressions, memory_bytes(copy.source.dtype)
         ends = (copy.source, copy.source_indices), (copy.target, copy.target_indices)
         bytes = of * copy.lanes
@@ -133,5 +133,5 @@ class Stores:
 
 
 def copied_by_instruction(copy: Copy, dialect: Dialect) -> bool:
-    """Whether a copy is written as the instruction that a schedule names: in a dialect that has no copies of its own."""
+    """Whether a copy is printed as the instruction that a schedule names, in a dialect without copies of its own."""
     return not dialect.copy and copy.by is not None and dialect.name in copy.by.dialects

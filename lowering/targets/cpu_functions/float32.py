@@ -1,19 +1,19 @@
-"""Elementary functions of 32-bit floats for native processors, as C with vector extensions: no call leaves the vector code.
+"""Elementary functions of 32-bit floats for CPUs, as C with vector extensions: no call leaves the vector code.
 
-Templates are strings over these placeholders, all given by `fields(type)` but `$inline`: `$T` the value type (float, float2, ...
-float16), `$I` and `$U` its signed and unsigned integer types, `$D` and `$L` double and long with as many lanes; `$wide` is a
-preprocessor condition for the instructions of AVX-512 on this type, and `$bits`, `$all` and `$rounding` complete their builtins'
-names and arguments; `$sixteen` is one for its vectors of 16 lanes. The surrounding text supplies as_T(...), convert_T(...),
-any(mask), sqrt, rint, INFINITY, NAN, a `long` of 64 bits, and contraction of a * b + c within a statement, on which the exact steps
-for machines with fused multiply-add rely. Comparisons of scalars are 1 in C and those of vectors -1, so that a mask is made by
-`? ($I)(-1) : ($I)(0)` before it meets `any`.
+Templates are strings over these placeholders, all given by `fields(type)` except `$inline`: `$T` the value type (`float` or
+`float2` to `float16`), `$I` and `$U` its signed and unsigned integer types, `$D` and `$L` double and long with as many lanes;
+`$wide` is a preprocessor condition for the instructions of AVX-512 on this type, and `$bits`, `$all` and `$rounding` complete
+their builtins' names and arguments; `$sixteen` is the condition for vectors of 16 lanes. The surrounding text supplies as_T(...),
+convert_T(...), any(mask), sqrt, rint, INFINITY, NAN, a `long` of 64 bits, and contraction of a * b + c within a statement, on
+which the exact steps for machines with fused multiply-add rely. Scalar comparisons yield 1 in C and vector comparisons -1, so a
+mask is built by `? ($I)(-1) : ($I)(0)` before it is passed to `any`.
 
-Every result is right for NaN, infinities, signed zeros and denormals. `ulps` is the greatest error, rounded up, with fused
-multiply-add and without: over all 2^32 arguments with AVX-512, elsewhere over those of 2^-8 to 2^7 in size and samples of the others,
-of pow over random pairs with room for those not seen, and of 1 / sqrt(x) elsewhere the bound that follows from its two roundings.
-`benchmarks/cpu_functions.py` measures it. Polynomial coefficients are weighted least-maximum fits (Lawson's iteration), except that
-of `exp` with AVX-512, a least-squares fit by `benchmarks/cpu_functions_tables.py`; they are rounded one by one from the lowest power.
-The waves, powers and remainders stand in `cpu_float32_waves.py`, tanh and erf in `cpu_float32_pieces.py`.
+Every function handles NaN, infinities, signed zeros and denormals. `ulps` is the maximum error, rounded up, with and without
+fused multiply-add: over all 2^32 arguments with AVX-512, otherwise over those of magnitude 2^-8 to 2^7 and samples of the rest;
+for pow over random pairs, with a margin; and for 1 / sqrt(x) without AVX-512 the bound that follows from its two roundings.
+`benchmarks/cpu_functions.py` measures it. Polynomial coefficients are weighted minimax fits (Lawson's iteration), except that of
+`exp` with AVX-512, a least-squares fit by `benchmarks/cpu_functions_tables.py`; they are rounded one by one from the lowest
+power. sin, cos, pow and fmod are in `float32_waves.py`, tanh and erf in `float32_pieces.py`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from tilelang.lowering.targets.cpu_functions.float32_pieces import ERF, TANH
 from tilelang.lowering.targets.cpu_functions.float32_waves import COS, FMOD, POW, SIN
 from tilelang.lowering.targets.cpu_functions.quotients import quotients
 
-# 2^n p for p near 1 and n of -150 to 128, where the low bits of `shifted` are n + 254. AVX-512 has an instruction for it. Elsewhere
-# there are two factors and the first product is exact, so that denormal results round once and only what is too large overflows.
+# 2^n p for p near 1 and n of -150 to 128, where the low bits of `shifted` are n + 254. AVX-512 has an instruction for it.
+# Elsewhere two factors are used and the first product is exact, so denormal results are rounded once and only values out of range
+# overflow.
 _SCALED = """\
 #if $wide
     return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));
@@ -36,9 +37,9 @@ _SCALED = """\
 #endif
 """
 
-# 2^(k/16 + d) for k of 0 to 15, with d = -0.016545595, at which rounding the 16 constants to float32 costs at most 0.19 ulp
-# each, so no correction table is needed. `benchmarks/cpu_functions_tables.py` finds d, and the polynomial of `exp` that takes it back.
-# Then 2^(-k/16), and what is missing from each, relative to it.
+# 2^(k/16 + d) for k of 0 to 15, with d = -0.016545595, for which rounding the 16 constants to float32 costs at most 0.19 ulp
+# each, so no correction table is needed. `benchmarks/cpu_functions_tables.py` finds d, and the polynomial of `exp` that
+# compensates it. Then 2^(-k/16), and the relative rounding error of each.
 # fmt: off
 _ROOTS = (
     0.988596976, 1.03236592, 1.07807267, 1.12580299, 1.17564654, 1.2276969, 1.28205168, 1.33881295,
@@ -54,7 +55,7 @@ _INVERSE_ROOTS = (
 
 
 def _root(roots: Sequence[float]) -> str:
-    """C of one of sixteen numbers for each lane, by the low four bits of `shifted`: one permutation of a register."""
+    """C that looks up one of sixteen numbers per lane by the low four bits of `shifted`: one permutation of a register."""
     floats = ", ".join(f"{v:.8e}f" for v in roots)
     return f"__builtin_ia32_permvarsf512(($T){{{floats}}}, as_$I(shifted))"
 
@@ -160,8 +161,8 @@ ${inline} $T expm1_$T($T x) {  // 2^n (1 + (e^r - 1)) - 1, its large and small p
 }
 """
 
-# m and e with x = 2^e m and m in 0.75 .. 1.5. With AVX-512 the instructions give -inf and inf for the exponents of 0 and inf, and NaN
-# for the significand of a negative number, so that the logarithm of every argument comes out of the common formula.
+# m and e with x = 2^e m and m in 0.75 .. 1.5. With AVX-512 the instructions give -inf and inf as exponents of 0 and inf, and NaN
+# as the significand of a negative number, so the common formula covers the logarithm of every argument.
 _PARTED = """\
 #if $wide
     const $T m = as_$T(__builtin_ia32_getmantps${bits}_mask(x, 15, x, $all$rounding));
@@ -210,7 +211,8 @@ _LOG = (
     + "    return result;\n}\n"
 )
 
-# Where the exponent is found by integers, m is in sqrt(1/2) .. sqrt(2): without fused multiply-add the wider range is too inexact.
+# If the exponent is found by integer operations, m is in sqrt(1/2) .. sqrt(2): without fused multiply-add the wider range is too
+# inexact.
 _LOG2 = (
     "\n${inline} $T log2_$T($T x) {\n"
     + _PARTED.replace("0x3f400000", "0x3f3504f3")
@@ -347,7 +349,7 @@ FUNCTIONS: dict[str, Function] = {
     "fmod": Function(FMOD, (), 0.0),
 }
 
-# Under licence; within these ulps of the exact value.
+# Only where permitted; within these ulps of the exact value.
 FAST: dict[str, Function] = {"exp": Function(_FAST_EXP, (), 5.0)}
 
 QUOTIENTS = quotients("float", "0x1p-126f", "0x1p126f", "0x1.fffffep127f")
@@ -356,7 +358,7 @@ ULPS = {name: function.ulps for name, function in FUNCTIONS.items()}
 
 
 def fields(type: str) -> dict[str, str]:
-    """The placeholders of a value type, `float` or `float2` to `float16`."""
+    """The placeholders for a value type, `float` or `float2` to `float16`."""
     lanes = type.removeprefix("float")
     others = {"T": type, "I": f"int{lanes}", "U": f"uint{lanes}", "D": f"double{lanes}", "L": f"long{lanes}"}
     if lanes == "16":

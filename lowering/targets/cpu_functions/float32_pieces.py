@@ -1,8 +1,8 @@
-"""tanh and erf of 32-bit floats for native processors, as the templates of `cpu_float32.py`.
+"""tanh and erf of 32-bit floats for CPUs, as templates like those of `float32.py`.
 
-Vectors of 16 lanes with AVX-512 look up the coefficients of a polynomial of degree 5 for each lane, in tables that one register holds:
-one instruction brings each. The argument's size lies in one of 16 pieces. `benchmarks/cpu_functions_tables.py` fits them. Elsewhere
-there is a polynomial near zero and an exponential far from it, and a choice between both.
+With AVX-512, vectors of 16 lanes look up the coefficients of a polynomial of degree 5 for each lane, in tables of one register each,
+with one instruction per table. The argument's magnitude selects one of 16 pieces. `benchmarks/cpu_functions_tables.py` fits them.
+Elsewhere a polynomial near zero and an exponential far from it are both computed, and one is selected.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 from collections.abc import Sequence
 
 # fmt: off
-# Of each piece: its centre c, f(c), and p1 to p5 of f(c + t) = f(c) + t (p1 + t (p2 + ...)). The first of erf is t + t (p1 + ...):
-# its slope at zero is no float, that of tanh is 1.
+# For each piece: its centre c, f(c), and p1 to p5 of f(c + t) = f(c) + t (p1 + t (p2 + ...)). The first of erf is t + t (p1 + ...),
+# because its slope at zero is not a float; that of tanh is 1.
 _TANH_PIECES = (
     (0, 0.187501088, 0.312523425, 0.500103354, 0.750048041, 1.0001992,
      1.25002086, 1.62514412, 2.12539887, 2.6251359, 3.12518978,
@@ -63,7 +63,7 @@ _ERF_PIECES = (
 
 
 def _by_pieces(index: str, first: int, most: str, rows: Sequence[Sequence[float]]) -> str:
-    """The body of f(x). index: C of an integer whose low four bits tell the piece of b, which is |x| or at most `most`; first: those
+    """The body of f(x). index: C of an integer whose low four bits select the piece of b, which is |x| clamped to `most`. first: those
     bits in the first piece."""
 
     def looked_up(row: Sequence[float]) -> str:
@@ -118,7 +118,7 @@ ${{inline}} $T tanh_$T($T x) {{
 }}
 """
 
-# -p6 to -p0 of erf(t) = 1 - e^-(t (p0 + t (p1 + ...))), by log(2).
+# -p6 to -p0 of erf(t) = 1 - e^-(t (p0 + t (p1 + ...))), divided by log(2).
 _FAR = tuple(
     f"{-c / math.log(2):.8e}f"
     for c in (1.15259299e-5, -3.25755333e-4, 3.65447090e-3, -2.37874929e-2, 1.06266432e-1, 6.35133445e-1, 1.12865293)

@@ -1,7 +1,7 @@
-"""sin, cos, pow and fmod of 32-bit floats for native processors, which use 64-bit floats inside: see `cpu_float32.py`.
+"""sin, cos, pow and fmod of 32-bit floats for CPUs, which use 64-bit floats internally: see `float32.py`.
 
-`SIN` and `COS` reduce arguments of ordinary size by quarter turns in 32-bit floats. If any lane is beyond that, all lanes compute
-the reduction for huge arguments too, and each selects its own. `POW` finds its exponent y log2(x) in 64-bit floats.
+`SIN` and `COS` reduce arguments of ordinary magnitude by quarter turns in 32-bit floats. If any lane is larger, all lanes also
+compute the reduction for huge arguments, and each selects its own result. `POW` computes its exponent y log2(x) in 64-bit floats.
 `FMOD` is exact: every step subtracts a multiple of the divisor whose product has at most 53 bits.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 _FUSED = "defined(__FMA__) || defined(__ARM_FEATURE_FMA)"
 
-# 2/pi in pieces of 24 bits, down to 2^-192. A float times a piece is exact in 64 bits, and multiples of 4 quarter turns drop out.
+# 2/pi in pieces of 24 bits, down to 2^-192. A float times a piece is exact in 64 bits, and multiples of 4 quarter turns cancel.
 _PIECES = """
             0x1.45f306p-1, 0x1.b9391p-26, 0x1.529fcp-52, 0x1.3abe88p-75, 0x1.ea69bap-97, 0x1.81b6c4p-121, 0x1.2b3278p-145,
             0x1.0e4104p-170"""
 
-# sin(|x|) or cos(|x|): r in quarter turns around zero, `turns` their number, then both polynomials.
+# sin(|x|) or cos(|x|): r is the remainder after `turns` quarter turns, then both polynomials.
 _WAVE = f"""
 ${{inline}} $T $name($T x) {{
     const $T a = as_$T(as_$I(x) & 0x7fffffff);

@@ -1,12 +1,12 @@
-"""Functions of 64-bit floats for CPUs, in C with clang's vector extensions: every width from double to double16, no library called.
+"""Functions of 64-bit floats for CPUs, in C with clang's vector extensions: every width from double to double16, no library calls.
 
-Each is a template over the value type `$T` (double, double2, ...), its signed integer type `$I` and its unsigned one `$U` (long and
-ulong of 64 bits and as many lanes); `${inline}` is what marks a function. They rely on the names that a kernel's text has: as_TYPE,
-INFINITY, NAN, sqrt, and any(mask), which is whether a comparison holds in some lane. Arguments that need more work (infinite, huge,
-denormal) are met by a branch that is taken where any lane needs it; no code is run lane by lane. NaN is handed on, infinities, zeros
-and their signs are NumPy's, denormals are kept. `ulps` is a few hundredths above the
-greatest error that benchmarks/cpu_functions_float64.py finds, with fused operations or without.
-Coefficients are least-maximum fits (Remez's exchange in 180 bits) of the relative error, 2^-56 or less, then rounded to doubles.
+Each is a template over the value type `$T` (double, double2, ...), its signed integer type `$I` and its unsigned one `$U` (long
+and ulong of 64 bits and as many lanes); `${inline}` is the prefix of a function. They rely on the names that a kernel's text has:
+as_TYPE, INFINITY, NAN, sqrt, and any(mask), which is whether a comparison holds in some lane. Arguments that need more work
+(infinite, huge, denormal) are handled by a branch taken if any lane needs it; no code runs lane by lane. NaN propagates,
+infinities, zeros and their signs are NumPy's, denormals are kept. `ulps` is a few hundredths above the greatest error that
+benchmarks/cpu_functions_float64.py finds, with and without fused operations. Coefficients are minimax fits (Remez exchange in 180
+bits) of the relative error, 2^-56 or less, then rounded to doubles.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXPM1_TAIL = (
     2.48015872237684e-05, 2.755724458221762e-06, 2.7557360886676525e-07, 2.510895403520973e-08, 2.088822960620422e-09,
 )  # fmt: skip
 
-# log(2) in two parts: whole numbers below 2^11 times the first are exact. What the second takes off is rounded in r, not in the sum.
+# log(2) in two parts: integers below 2^11 times the first are exact. The product with the second is rounded in r, not in the sum.
 _SPLIT = """\
     const $T shifted = $scaled * 1.4426950408889634 + 0x1.8p52;  // the sum's low bits are n
     const $T n = shifted - 0x1.8p52;
@@ -220,7 +220,7 @@ ${inline} $T sigmoid_$T($T x) {  // e^x / (1 + e^x) on the left, so that small r
 }
 """
 
-# The language's functions, and the helpers that they need.
+# The functions of the language and their helpers.
 FUNCTIONS: dict[str, Function] = {
     "exp": Function(_EXP, (), 0.95),
     "exp2": Function(_EXP2, (), 1.45),

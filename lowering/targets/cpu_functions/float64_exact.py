@@ -1,10 +1,10 @@
 """Functions of 64-bit floats that need more than 64-bit arithmetic: sin and cos of any argument, pow, and fmod.
 
-Templates as in cpu_float64.py, which lists the placeholders. A product is carried with its rounding error (`product_error`): one fused
-multiply-add where the machine has it, Dekker's split products elsewhere. What only that makes right is written with explicit fused
-operations or sums whose order matters, so it holds whether the compiler contracts a*b+c or not.
-Source: T. J. Dekker, A floating-point technique for extending the available precision, 1971 (split products). M. Payne and R. Hanek,
-Radian reduction for trigonometric functions, 1983 (sin and cos of large arguments).
+Templates as in float64.py, which lists the placeholders. A product is carried with its rounding error (`product_error`): one
+fused multiply-add where the machine has it, Dekker's split products elsewhere. Steps whose correctness depends on it use explicit
+fused operations or sums in a fixed order, so they hold whether or not the compiler contracts a*b+c.
+Source: T. J. Dekker, A floating-point technique for extending the available precision, 1971 (split products). M. Payne and R.
+Hanek, Radian reduction for trigonometric functions, 1983 (sin and cos of large arguments).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ FUSED = "#if defined(__FMA__) || defined(__FMA4__) || defined(__aarch64__) || de
 
 
 def polynomial(name: str, variable: str, coefficients: Sequence[float], ways: int = 2) -> str:
-    """Statements of a template that evaluate a polynomial; coefficients from the constant's upwards.
+    """Statements of a template that evaluate a polynomial; coefficients from the constant term upwards.
 
-    ways: 1 for Horner's rule; 2 for even and odd powers apart, each by Horner's rule: chains half as long, for one multiplication more
-    (none where the square is there already).
+    ways: 1 for Horner's rule; 2 for even and odd powers separately, each by Horner's rule: the dependency chains are half as
+    long, for one more multiplication (none if the square is already there).
     """
     lines, power = [], variable
     if ways == 2:
@@ -70,7 +70,7 @@ _RECIPROCAL_OF_PI = (
 
 
 def _window() -> str:
-    """Statements that choose words number `word` to `word` + 3 of the constant, for 0 <= word < 16: half the words at each step."""
+    """Statements that select words `word` to `word` + 3 of the constant, for 0 <= word < 16, by halving the words at each step."""
     lines, names = [], [f"(ulong){word:#x}" for word in _RECIPROCAL_OF_PI]
     for step in (8, 4, 2, 1):
         lines.append(f"    const $I by_{step} = (word & {step}) != 0 ? ($I)(-1) : ($I)(0);")
@@ -85,8 +85,8 @@ def _window() -> str:
     return "\n".join(lines)
 
 
-# x = m * 2^q with m of 53 bits. Bits of 1/pi above 2^-q give even multiples, so the product of m and the 192 bits from there on is
-# x / pi modulo 2. 128 bits of it are kept: no double is nearer than 2^-62 to a multiple of pi / 2.
+# x = m * 2^q with m of 53 bits. Bits of 1/pi above 2^-q give even multiples, so the product of m and the 192 bits that follow is
+# x / pi modulo 2. 128 bits of it are kept: no double is closer than 2^-62 to a multiple of pi / 2.
 _FAR = f"""
 ${{inline}} $T far_remainder_$T($T a, $U half, $I* turns) {{  // x - n pi in -pi/2 .. pi/2, for x >= 2^20 (plus pi/2); turns: n modulo 2
     const $U bits = as_$U(a);
@@ -197,7 +197,7 @@ _COS = _wave("cos", "0.5 + 0x1.8p52", "(shifted - 0x1.8p52) - 0.5", "0x400000000
 
 # log2(|x|) = e + s (c1 + c3 s^2 + ...) with s = (m - 1) / (m + 1) and m in sqrt(1/2) .. sqrt(2), to 2^-64 of itself: the quotient, the
 # first two coefficients and all sums in pairs of doubles. Then 2^(y log2(|x|)).
-_LOG2_TAIL = (  # what c3 loses by rounding, c5, c7, ...
+_LOG2_TAIL = (  # the rounding error of c3, c5, c7, ...
     5.0577616648125907e-17, 0.5770780163555853, 0.4121985831111953, 0.32059889794828045, 0.2623081945240016, 0.22195253465027567,
     0.19239186524005025, 0.16862927281118573, 0.17144989425121807,
 )  # fmt: skip
@@ -266,7 +266,7 @@ ${{inline}} $T pow_$T($T x, $T y) {{
 }}
 """
 
-# The quotient is rounded to a whole number, so the remainder is in -b/2 .. b/2 and exact. Where the quotient is large, the operands'
+# The quotient is rounded to an integer, so the remainder is in -b/2 .. b/2 and exact. For large quotients, the operands'
 # significands are divided 48 bits of the quotient at a time.
 _FMOD = f"""
 ${{inline}} $T fmod_$T($T x, $T y) {{

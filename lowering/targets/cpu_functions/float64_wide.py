@@ -1,20 +1,20 @@
 """Shorter forms of some functions of 64-bit floats for AVX-512: tables of 16 numbers in two registers, scaling, estimates.
 
-Each is the body of a function in cpu_float64.py, which puts it behind `CONDITION`: for double8 alone, where the machine has AVX-512.
-(clang 22 compiles the permutation wrong where two of them make up a double16: both halves get the first one's numbers.)
-Coefficients are least-maximum fits as there; the argument is smaller by 16.
+Each is the body of a function in float64.py, which places it under `CONDITION`: for double8 only, on machines with AVX-512. (clang 22
+miscompiles the permutation for double16, which needs two: both halves get the first one's numbers.) Coefficients are minimax fits as
+there, for an argument smaller by a factor of 16.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-# The other types' names are unknown to the preprocessor, so 0.
+# The preprocessor does not know the other types' names, so they are 0.
 CONDITION = """\
 #define lanes_of_double8 8
 #if defined(__AVX512F__) && lanes_of_$T"""
 
-# 2^(i/16), rounded, and the rests.
+# 2^(i/16), rounded, and the rounding errors.
 _POWERS = (
     1.0, 1.0442737824274138, 1.0905077326652577, 1.1387886347566916, 1.189207115002721, 1.241857812073484, 1.2968395546510096,
     1.3542555469368927, 1.4142135623730951, 1.4768261459394993, 1.5422108254079407, 1.6104903319492543, 1.681792830507429,
@@ -36,8 +36,8 @@ def _looked_up(name: str) -> str:
     return f"__builtin_ia32_vpermi2varpd512({name}_low, as_$I(shifted), {name}_high)"
 
 
-# Where n counts sixteenths, its fraction is in the low four bits of `shifted`; scaling by 2^n drops it, and its results may be infinite
-# or denormal.
+# If n counts sixteenths, its fraction is in the low four bits of `shifted`; scaling by 2^n drops it, and may give infinite or
+# denormal results.
 _CLAMPED = """\
     $T y = x > 4096.0 ? ($T)(4096.0) : x;
     y = y < -4096.0 ? ($T)(-4096.0) : y;"""

@@ -1,9 +1,9 @@
-"""Division of a vector by one number on native processors, without a division for each vector.
+"""Division of a vector by one number on CPUs, without a division per vector.
 
-The reciprocal is found once. A product with it and two fused steps make the quotient that a division gives (P. Markstein, "Computation
-of elementary functions on the IBM RISC System/6000 processor", 1990), infinities, NaN and signs of zeros included. The first product
-is kept finite, so that its excess over the dividend decides whether the quotient is infinite. The excess of a dividend below 2^-103
-(2^-969 of 64-bit floats), or of a denormal quotient, may be rounded: then the quotient is off by up to 1.5 ulps.
+The reciprocal is computed once. A product with it and two fused steps yield the same quotient as a division (P. Markstein, "Computation
+of elementary functions on the IBM RISC System/6000 processor", 1990), including infinities, NaN and signs of zeros. The first product
+is kept finite, so that its excess over the dividend decides whether the quotient is infinite. The excess for a dividend below 2^-103
+(2^-969 for 64-bit floats), or for a denormal quotient, may be rounded; then the quotient is off by up to 1.5 ulps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ${inline} $T quotients_$T($T x, SCALAR d) {
 
 
 def quotients(scalar: str, least: str, greatest: str, most: str) -> Function:
-    """A template over vectors of a C scalar type. least, greatest: divisors whose reciprocals are normal; most: the greatest number."""
+    """A template for vectors of a C scalar type. least, greatest: the divisors with normal reciprocals. most: the greatest number."""
     text = _TEXT
     for word, filled in {"SCALAR": scalar, "LEAST": least, "GREATEST": greatest, "MOST": most}.items():
         text = text.replace(word, filled)
