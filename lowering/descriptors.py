@@ -15,10 +15,8 @@ class BoxMap:
     """A tensor map: a tensor in global memory and the boxes of it that one instruction moves."""
 
     buffer: ir.Buffer
-    # the extents of a box
-    box: tuple[int, ...]
-    # swizzle of the rows in shared memory (0: none)
-    swizzle_bytes: int
+    box: tuple[int, ...]  # the extents of a box
+    swizzle_bytes: int  # swizzle of the rows in shared memory (0: none)
 
 
 def described(body: ir.Stmt) -> set[str]:

@@ -24,29 +24,21 @@ from tilelang.lowering.sets import example, implied, impossible
 class Access:
     """An element that a statement reads at a point."""
 
-    # the element as an operand of the statement's value
-    what: Expr
-    # the conditions under which it is inside its buffer and was written
-    there: tuple[Expr, ...] = ()
-    # the conditions inside the value under which it is read at all
-    under: tuple[Expr, ...] = ()
-    # what the buffer holds where a condition of `real` fails; None: unknown
-    fill: Const | None = None
+    what: Expr  # the element as an operand of the statement's value
+    there: tuple[Expr, ...] = ()  # the conditions under which it is inside its buffer and was written
+    under: tuple[Expr, ...] = ()  # the conditions inside the value under which it is read at all
+    fill: Const | None = None  # what the buffer holds where a condition of `real` fails; None: unknown
     real: tuple[Expr, ...] = ()
-    # the conditions under which the buffer holds this element and not another in its place
-    own: tuple[Expr, ...] = ()
+    own: tuple[Expr, ...] = ()  # the conditions under which the buffer holds this element and not another in its place
 
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
     """What a statement does with its values."""
 
-    # the conditions under which its result is read
-    stored: tuple[Expr, ...] = ()
-    # for an accumulator update: the value that is combined into it
-    value: Expr | None = None
-    # the value that leaves the accumulator unchanged; None if every value changes it
-    identity: Const | None = None
+    stored: tuple[Expr, ...] = ()  # the conditions under which its result is read
+    value: Expr | None = None  # for an accumulator update: the value that is combined into it
+    identity: Const | None = None  # the value that leaves the accumulator unchanged; None if every value changes it
 
 
 @dataclasses.dataclass(frozen=True)

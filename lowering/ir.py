@@ -94,15 +94,11 @@ class Store(Stmt):
     buffer: Buffer
     indices: tuple[Expr, ...]
     value: Expr
-    # only this many leading lanes exist
-    count: Expr | None = None
-    # the elements are not read again soon
-    streaming: bool = False
+    count: Expr | None = None  # only this many leading lanes exist
+    streaming: bool = False  # the elements are not read again soon
     span: Span | None = None
-    # lanes past the end of a row continue in the next row
-    across: bool = False
-    # until the pass `delay_stores`: by how many iterations the store may be delayed
-    behind: int = 0
+    across: bool = False  # lanes past the end of a row continue in the next row
+    behind: int = 0  # until the pass `delay_stores`: by how many iterations the store may be delayed
 
     @property
     def kept_from(self) -> Expr | None:
@@ -143,13 +139,10 @@ class Copy(Stmt):
     source: Buffer
     source_indices: tuple[Expr, ...]
     lanes: int
-    # only this many leading lanes exist in the source; the others are written as zero
-    count: Expr | None = None
+    count: Expr | None = None  # only this many leading lanes exist in the source; the others are written as zero
     span: Span | None = None
-    # the instruction that makes the copy, if the schedule names one
-    by: Any = None
-    # lanes past the end of a row continue in the next row, in source and target
-    across: bool = False
+    by: Any = None  # the instruction that makes the copy, if the schedule names one
+    across: bool = False  # lanes past the end of a row continue in the next row, in source and target
 
 
 def at_once(copy: Copy) -> Store:
@@ -195,26 +188,22 @@ class Region(Node):
 
     operand: str
     variables: tuple[Var, ...]
-    # width of the swizzled rows, as the descriptor states it (0: not swizzled)
-    swizzle_bytes: int = 0
+    swizzle_bytes: int = 0  # width of the swizzled rows, as the descriptor states it (0: not swizzled)
 
 
 @node
 class Instruction(Stmt):
     """One hardware (or user-defined) instruction issued together by `width` consecutive threads (1: by each thread alone)."""
 
-    # the instruction (instructions/instruction.py)
-    semantics: Any
+    semantics: Any  # the instruction (instructions/instruction.py)
     # (operand name, buffer, indices of the first element as each thread sees them)
     operands: tuple[tuple[str, Buffer, tuple[Expr, ...]], ...]
     width: int = 1
     span: Span | None = None
     # regions of operands outside the lanes; an operand without one adds its coordinates to the last indices
     regions: tuple[Region, ...] = ()
-    # for instructions that complete by bytes: the phase barrier that counts them
-    signal: tuple[Buffer, Expr] | None = None
-    # the copy goes to this place in every block of the cluster, and signals the barrier there
-    in_cluster: bool = False
+    signal: tuple[Buffer, Expr] | None = None  # for instructions that complete by bytes: the phase barrier that counts them
+    in_cluster: bool = False  # the copy goes to this place in every block of the cluster, and signals the barrier there
 
     def region(self, operand: str) -> Region | None:
         """The region of an operand, or None."""
@@ -277,11 +266,9 @@ class Arrive(Stmt):
     phases: Buffer
     index: Expr
     together: int = 1
-    # bytes, brought by instructions that signal this barrier, that the phase additionally waits for
-    bytes: int = 0
+    bytes: int = 0  # bytes, brought by instructions that signal this barrier, that the phase additionally waits for
     span: Span | None = None
-    # arrive at this barrier of every block of the cluster
-    in_cluster: bool = False
+    in_cluster: bool = False  # arrive at this barrier of every block of the cluster
 
 
 @node
@@ -320,15 +307,11 @@ class Kernel(Node):
     threads: int
     buffers: tuple[Buffer, ...]
     body: Stmt
-    # width of index arithmetic (32 or 64)
-    index_bits: int = 32
+    index_bits: int = 32  # width of index arithmetic (32 or 64)
     contract: bool = True  # a*b+c may be rounded once
-    # functions that may be less exact (`exp` by the licence fast_exp)
-    fast_math: tuple[str, ...] = ()
-    # hints that the schedule left to the device, and their outcome
-    notes: tuple[str, ...] = ()
-    # blocks along x that form a cluster; the grid is a multiple of it
-    cluster: int = 1
+    fast_math: tuple[str, ...] = ()  # functions that may be less exact (`exp` by the licence fast_exp)
+    notes: tuple[str, ...] = ()  # hints that the schedule left to the device, and their outcome
+    cluster: int = 1  # blocks along x that form a cluster; the grid is a multiple of it
 
     @property
     def arguments(self) -> tuple[Buffer, ...]:

@@ -37,10 +37,8 @@ class Reading:
     """One read: its index in each dimension, over the variables of `ranges`."""
 
     indices: tuple[Expr, ...]
-    # per variable, the start and length of its piece (the subrange that is read)
-    ranges: Mapping[Expr, Range]
-    # per variable, the bounds within which points of the piece exist
-    bounds: Mapping[Expr, tuple[Bound, ...]]
+    ranges: Mapping[Expr, Range]  # per variable, the start and length of its piece (the subrange that is read)
+    bounds: Mapping[Expr, tuple[Bound, ...]]  # per variable, the bounds within which points of the piece exist
 
     @cached_property
     def box(self) -> tuple[Range, ...]:

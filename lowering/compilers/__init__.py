@@ -1,1 +1,1 @@
-"""Compilers that need no device: sources to machine code for a named architecture, with what each kernel uses, and its text."""
+"""Compilers from source text to machine code, and readers of its assembly."""

@@ -1,8 +1,8 @@
-"""HIP C++ to an AMD code object by the clang inside the `ziglang` wheel: no ROCm, no driver, no device.
+"""Compiles HIP C++ to an AMD code object with the clang inside the `ziglang` wheel: no ROCm, driver or device is needed.
 
-A text may include <hip/hip_runtime.h> or nothing: the header of that name in include/ stands in for ROCm's and is always read first.
-Three programs run for a kernel, each in milliseconds: the compiler to assembly, the assembler, the linker. What each kernel uses
-stands in the assembly's metadata, which the driver reads as well.
+A text may include <hip/hip_runtime.h> or nothing: the header of that name in include/ replaces ROCm's and is always read first. Three
+programs run per kernel, each for milliseconds: the compiler to assembly, the assembler, the linker. The resources of each kernel are
+read from the assembly's metadata, as the driver does.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _INCLUDE = Path(__file__).parent / "include"
 _HEADER = _INCLUDE / "hip" / "hip_runtime.h"
 _OPTIONS = (
     *("-x", "hip", "--offload-device-only", "-nogpulib", "-nogpuinc", "-fdeclspec", "-O3", "-std=c++17", "-w"),
-    "-fuse-cuid=none",  # else names in the code hold a number made of the file's path
-    "-mcode-object-version=5",  # what ROCm 6 and 7 both load
+    "-fuse-cuid=none",  # otherwise names in the code contain a hash of the file's path
+    "-mcode-object-version=5",  # loaded by ROCm 6 and 7
 )
 
 _METADATA = re.compile(r"\.amdgpu_metadata\n(.*?)\.end_amdgpu_metadata", re.DOTALL)
@@ -36,7 +36,7 @@ _VECTOR_REGISTERS = re.compile(r"^; NumVgprs: (\d+)$", re.MULTILINE)
 
 @functools.cache
 def version() -> str:
-    """The compiler's name and version. Raises DeviceError `no-compiler` where it is not installed."""
+    """The compiler's name and version. Raises DeviceError `no-compiler` if it is not installed."""
     words = _run(["clang", "--version"]).stdout.split()
     return f"clang {words[words.index('version') + 1]}"
 
@@ -50,9 +50,9 @@ def _run(arguments: Sequence[str], folder: Path | None = None) -> subprocess.Com
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:
-    """The code object of a HIP C++ text for an architecture such as "gfx90a", found in the cache given where it is there.
+    """The code object of a HIP C++ text for an architecture such as "gfx90a", taken from the cache if it is there.
 
-    Raises DeviceError: `no-compiler`, or `compile-failed` with the compiler's words.
+    Raises DeviceError: `no-compiler`, or `compile-failed` with the compiler's message.
     """
     name = key(["clang", version(), _HEADER.read_text(), source, architecture, *options])
     known = kept(cache, name)
@@ -66,7 +66,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
 
 
 def text_of_code(source: str, compiled: Compiled) -> str:
-    """The text of compiled machine code. Raises DeviceError where no program can give it."""
+    """The assembly of compiled machine code. Raises DeviceError if no program can produce it."""
     return disassembly.disassemble(compiled)
 
 
@@ -87,7 +87,7 @@ def _compile(source: str, architecture: str, options: Sequence[str], folder: Pat
 
 
 def resources(assembly: str) -> tuple[CompiledKernel, ...]:
-    """What each kernel uses, from an assembly's metadata and its remarks on spilled registers."""
+    """The resources of each kernel, from an assembly's metadata and its remarks on spilled registers."""
     metadata = _METADATA.search(assembly)
     if metadata is None:
         return ()
@@ -99,7 +99,7 @@ def resources(assembly: str) -> tuple[CompiledKernel, ...]:
         moved = {"Spill": 0, "Reload": 0}
         for count, what in _FOLDED.findall(body):
             moved[what] += int(count)
-        # Where both kinds share one file, `.vgpr_count` is their sum; the remark after the kernel counts vector registers alone.
+        # If both kinds share one register file, `.vgpr_count` is their sum; the remark after the kernel counts vector registers alone.
         vector = _VECTOR_REGISTERS.search(body)
         found.append(
             CompiledKernel(
@@ -117,7 +117,7 @@ def resources(assembly: str) -> tuple[CompiledKernel, ...]:
 
 
 def _body(assembly: str, name: str) -> str:
-    """A kernel's instructions with the remarks that follow them: what stands between its label and the next kernel's."""
+    """A kernel's instructions and the remarks after them: the text from its label to the next kernel's."""
     start = assembly.index(f"\n{name}:")
     end = assembly.find("\n\t.protected\t", start)
     return assembly[start : end if end >= 0 else len(assembly)]

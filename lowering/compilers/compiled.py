@@ -1,4 +1,4 @@
-"""What a compiler gives: machine code and what each of its kernels uses, as frozen records that a cache can keep as bytes."""
+"""Compilation results: machine code and each kernel's resources, as frozen records that a cache can store as bytes."""
 
 from __future__ import annotations
 
@@ -9,51 +9,43 @@ from typing import Self
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.cache import BinaryCache
 
-_MOST_LINES = 12  # of what the compiler says that an error repeats
+_MOST_LINES = 12  # of the compiler's message that an error repeats
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CompiledKernel:
-    """What the compiler reports of one kernel, for each thread, `shared_bytes` for each block.
-
-    registers: of 32 bits, vector registers on AMD. scalar_registers: for each wave, and accumulation_registers: the registers that
-    only matrix instructions and moves reach; both AMD's alone (None elsewhere). stack_bytes: memory of a thread, spilled registers
-    among it. spill_store_bytes, spill_load_bytes: what the instructions that save registers to memory and bring them back move, each
-    instruction counted once.
-    """
+    """The resources of one kernel as the compiler reports them, per thread unless noted otherwise."""
 
     name: str
+    # 32-bit registers; on AMD, vector registers
     registers: int
-    shared_bytes: int
-    stack_bytes: int
-    spill_store_bytes: int
+    shared_bytes: int  # per block
+    stack_bytes: int  # local memory, including spilled registers
+    spill_store_bytes: int  # bytes moved by spill stores and loads, counting each instruction once
     spill_load_bytes: int
+    # AMD only (None elsewhere): registers per wave, and those that only matrix instructions and moves can access
     scalar_registers: int | None = None
     accumulation_registers: int | None = None
 
     @property
     def spills(self) -> bool:
-        """Whether registers are kept in memory for want of room."""
+        """Whether registers are spilled to memory."""
         return bool(self.spill_store_bytes or self.spill_load_bytes)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Compiled:
-    """Machine code for one architecture, ready for a driver.
-
-    compiler: its name and version. code: a cubin, or an AMD code object. assembly: the text of the code where the compiler writes it
-    (None: ask a disassembler). log: what the compiler said.
-    """
+    """Machine code for one architecture, ready for a driver."""
 
     architecture: str
-    compiler: str
-    code: bytes
+    compiler: str  # its name and version
+    code: bytes  # a cubin, or an AMD code object
     kernels: tuple[CompiledKernel, ...]
-    assembly: str | None = None
-    log: str = ""
+    assembly: str | None = None  # the text of the code if the compiler writes it (None: use a disassembler)
+    log: str = ""  # the compiler's messages
 
     def kernel(self, name: str) -> CompiledKernel:
-        """What the kernel of that name uses."""
+        """The resources of the kernel of that name."""
         return next(k for k in self.kernels if k.name == name)
 
     def to_bytes(self) -> bytes:
@@ -64,7 +56,7 @@ class Compiled:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """The record that `to_bytes` wrote. Raises ValueError where the bytes are no such record."""
+        """Reads what `to_bytes` wrote. Raises ValueError for any other bytes."""
         text, _, code = data.partition(b"\n")
         try:
             head = json.loads(text)
@@ -74,7 +66,7 @@ class Compiled:
 
 
 def compile_failed(compiler: str, architecture: str, log: str) -> DeviceError:
-    """The error of a text that does not compile, with the first lines of what the compiler said."""
+    """The error for a text that does not compile, with the first lines of the compiler's message."""
     lines = [line for line in log.splitlines() if line.strip() and "warning" not in line]
     shown = [*lines[:_MOST_LINES], *([f"... and {len(lines) - _MOST_LINES} more lines"] if len(lines) > _MOST_LINES else [])]
     message = f"{compiler} does not compile the kernel for {architecture}\n" + "\n".join(shown)
@@ -86,7 +78,7 @@ def compile_failed(compiler: str, architecture: str, log: str) -> DeviceError:
 
 
 def kept(cache: BinaryCache | None, name: str) -> Compiled | None:
-    """The record that a cache has under a name; None where it has none, or one that another version wrote."""
+    """A cached record; None if there is none, or if another version wrote it."""
     data = cache.get(name) if cache is not None else None
     try:
         return Compiled.from_bytes(data) if data is not None else None

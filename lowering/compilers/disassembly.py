@@ -1,4 +1,4 @@
-"""The text of machine code: SASS of a cubin by NVIDIA's disassembler; the AMD compiler writes its text itself."""
+"""Disassembles machine code: SASS of a cubin by NVIDIA's disassembler; the AMD compiler writes assembly itself."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tilelang.lowering.compilers.compiled import Compiled
 
 
 def disassemblers() -> list[Path]:
-    """The programs here that disassemble cubins: the wheel's, then that of a toolkit on the search path."""
+    """The installed disassemblers for cubins: the wheel's, then that of a toolkit on the search path."""
     return wheels.programs("nvdisasm")
 
 
 def disassemble(compiled: Compiled) -> str:
-    """The text of a compiled kernel. Raises DeviceError where no disassembler is installed, or none knows the architecture."""
+    """The assembly of a compiled kernel. Raises DeviceError if no disassembler is installed, or none knows the architecture."""
     if compiled.assembly is not None:
         return compiled.assembly
     if not disassemblers():
@@ -27,7 +27,7 @@ def disassemble(compiled: Compiled) -> str:
     with tempfile.TemporaryDirectory(prefix="tilelang-sass-") as folder:
         (Path(folder) / "kernel.cubin").write_bytes(compiled.code)
         for path in disassemblers():
-            command = [str(path), "-c", "kernel.cubin"]  # -c: the code alone
+            command = [str(path), "-c", "kernel.cubin"]  # -c: code only
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode == 0 and done.stdout:
                 return done.stdout

@@ -1,7 +1,7 @@
-"""What the runtime and the command line ask of the compilers: which one a dialect has, and which programs are here.
+"""The interface between the runtime or the command line and the compilers: which one a dialect has, and which are installed.
 
-A compiler is a module of this package, such as native.py or nvrtc.py, that has what `Compiler` says. A dialect without one is
-compiled by its driver alone.
+A compiler is a module of this package, such as native.py or nvrtc.py, that implements `Compiler`. A dialect without one is compiled by
+its driver.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tilelang.lowering.drivers.cache import BinaryCache
 
 COMPILERS = {"cpu": "native", "cuda": "nvrtc", "hip": "clang"}
 
-# The dialects whose compiler reports registers and spills.
+# The dialects whose compilers report registers and spills.
 REPORTING = ("cuda", "hip")
 
-# What is raised where a compiler cannot be asked at all, and its text may be right.
+# Error codes for a compiler that cannot be used at all; they say nothing about the text.
 ABSENT = ("no-compiler", "unknown-architecture")
 
 
@@ -35,15 +35,15 @@ class Compiler(Protocol):
         """The machine code of a text. Raises DeviceError, one of ABSENT or `compile-failed`."""
 
     def text_of_code(self, source: str, compiled: Compiled) -> str:
-        """The text of the machine code of a compiled text. Raises DeviceError where no program can give it."""
+        """The assembly of a compiled text. Raises DeviceError if no program can produce it."""
 
     def version(self) -> str:
-        """Its name and version. Raises DeviceError `no-compiler` where it is not installed."""
+        """Its name and version. Raises DeviceError `no-compiler` if it is not installed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Tool:
-    """A program that needs no device. found: its name and version, or None. use: what it is for; get: how to install it."""
+    """A program that needs no device. found: its name and version, or None. use: its purpose. get: how to install it."""
 
     found: str | None
     use: str
@@ -51,7 +51,7 @@ class Tool:
 
 
 def load(dialect: str) -> Compiler:
-    """The compiler of a dialect. Raises DeviceError `no-compiler` where only a driver compiles it."""
+    """The compiler of a dialect. Raises DeviceError `no-compiler` if only a driver compiles it."""
     if dialect not in COMPILERS:
         message = (
             f"{dialect} is compiled only by the device's driver, which reports neither a kernel's resources nor its machine code"
@@ -65,8 +65,8 @@ def load(dialect: str) -> Compiler:
 
 
 def begun(dialect: str, architecture: str, options: Sequence[str]) -> contextlib.AbstractContextManager[None]:
-    """In the `with` a text of a dialect is written and compiled: a compiler that is a program, and takes a while to start, does so
-    meanwhile. options: those that the text will name."""
+    """In the `with` block a text of a dialect is generated and compiled. A compiler that is a separate, slowly starting program is
+    started in advance. options: those that the text will name."""
     if dialect != "cpu":
         return contextlib.nullcontext()
     from tilelang.lowering.compilers import native
@@ -75,7 +75,7 @@ def begun(dialect: str, architecture: str, options: Sequence[str]) -> contextlib
 
 
 def tools() -> tuple[Tool, ...]:
-    """The compilers and the disassembler, whether they are here or not."""
+    """The compilers and the disassembler, whether installed or not."""
     found = []
     for dialect in COMPILERS:
         try:

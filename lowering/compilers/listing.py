@@ -1,7 +1,7 @@
-"""Assembly as data: the instructions of each kernel in order, its loops, and how often an instruction stands there.
+"""Parses assembly: the instructions of each kernel in order, its loops, and instruction counts.
 
-Reads SASS as nvdisasm prints it, and the assembly of AMD's compiler. Loops are those of the flow of control, not of the text: both
-compilers put parts of a loop behind the rest of the kernel.
+Reads SASS as nvdisasm prints it, and the assembly of AMD's compiler. Loops are found in the control flow, not in the text, because both
+compilers move parts of a loop behind the rest of the kernel.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TARGET = re.compile(r"(\.\w+)")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Instruction:
-    """One machine instruction: its name with all modifiers, its operands as text, and the predicate that it runs under, if any."""
+    """One machine instruction: its name with all modifiers, its operands as text, and its predicate, if any."""
 
     name: str
     operands: str = ""
@@ -29,43 +29,43 @@ class Instruction:
 
     @property
     def target(self) -> str | None:
-        """The label that a jump goes to; None for other instructions."""
+        """The target label of a jump; None for other instructions."""
         found = _TARGET.search(self.operands) if _JUMP.match(self.name) else None
         return found[1] if found else None
 
     @property
     def leaves(self) -> bool:
-        """Whether the instruction after it in the text is never the next one."""
+        """Whether control never falls through to the following instruction."""
         always = self.name == "s_branch" or (self.name.startswith("BRA") and self.operands.startswith("`"))
         return not self.predicate and (always or _ENDS.match(self.name) is not None)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Listing:
-    """The instructions of one kernel, or of a part of one. labels: the instruction that each label stands before."""
+    """The instructions of one kernel, or of part of it. labels: the index of the instruction after each label."""
 
     kernel: str
     instructions: tuple[Instruction, ...]
     labels: tuple[tuple[str, int], ...] = ()
 
     def count(self, *prefixes: str) -> int:
-        """How many instructions have a name that begins with one of the prefixes."""
+        """The number of instructions whose name begins with one of the prefixes."""
         return sum(i.name.startswith(prefixes) for i in self.instructions)
 
     def loops(self) -> tuple[Listing, ...]:
-        """The loops, outer and inner, in order of their heads."""
+        """All loops, outer and inner, ordered by their heads."""
         bodies = _loops(_blocks(self))
         return tuple(Listing(self.kernel, tuple(self.instructions[i] for i in sorted(bodies[head]))) for head in sorted(bodies))
 
     def loops_alone(self) -> tuple[Listing, ...]:
-        """As `loops`, each without the instructions of the loops inside it."""
+        """Like `loops`, each without the instructions of its inner loops."""
         bodies = _loops(_blocks(self))
         inside = {head: set().union(*(other for other in bodies.values() if other < bodies[head])) for head in bodies}
         own = [sorted(bodies[head] - inside[head]) for head in sorted(bodies)]
         return tuple(Listing(self.kernel, tuple(self.instructions[i] for i in numbers)) for numbers in own)
 
     def main_loop(self, *prefixes: str) -> Listing:
-        """The shortest loop among those that have the most instructions of these names. Raises ValueError where none has any."""
+        """The shortest loop among those with the most instructions of these names. Raises ValueError if none has any."""
         having = [loop for loop in self.loops() if loop.count(*prefixes)]
         if not having:
             raise ValueError(f"no loop of {self.kernel} has {' or '.join(prefixes)}")
@@ -74,14 +74,14 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Block:
-    """Instructions that always run one after another: their numbers, and the first numbers of the blocks that may follow."""
+    """A basic block: the indices of its instructions, and the first indices of its successors."""
 
     numbers: range
     after: tuple[int, ...]
 
 
 def _blocks(listing: Listing) -> dict[int, _Block]:
-    """The blocks by their first instruction's number."""
+    """The basic blocks by the index of their first instruction."""
     instructions, where = listing.instructions, dict(listing.labels)
     jumps = [n for n, i in enumerate(instructions) if i.target is not None or i.leaves]
     starts = sorted({0, *where.values(), *(n + 1 for n in jumps)} & set(range(len(instructions))))
@@ -95,7 +95,7 @@ def _blocks(listing: Listing) -> dict[int, _Block]:
 
 
 def _dominators(blocks: dict[int, _Block]) -> dict[int, set[int]]:
-    """For each block that is reached, the blocks that every way to it goes through, itself among them."""
+    """For each reachable block, its dominators, including itself."""
     found = {0: {0}}
     changed = True
     while changed:
@@ -111,8 +111,8 @@ def _dominators(blocks: dict[int, _Block]) -> dict[int, set[int]]:
 def _loops(blocks: dict[int, _Block]) -> dict[int, set[int]]:
     """The instructions of each natural loop, by the first instruction of its head.
 
-    A loop is every block from which a jump back to its head is reached without passing the head again. (Aho, Lam, Sethi, Ullman:
-    Compilers, section 9.6.)
+    A loop consists of all blocks from which a back edge to its head is reachable without passing through the head. (Aho, Lam, Sethi,
+    Ullman: Compilers, section 9.6.)
     """
     over = _dominators(blocks)
     before: dict[int, list[int]] = {}
@@ -161,11 +161,11 @@ def _listing(kernel: str, lines: list[str]) -> Listing:
     for line in lines:
         text = line.split(";")[0].rstrip()
         if found := _SASS.match(text) or _ISA.match(text):
-            first, *others = (found[3] or "").split(" :: ")  # two that AMD's chips begin at once are two
+            first, *others = (found[3] or "").split(" :: ")  # dual-issued instructions of AMD GPUs count as two
             instructions.append(Instruction(found[2], first.strip(), (found[1] or "").strip()))
             instructions += [Instruction(*other.strip().split(" ", 1)) for other in others]
         elif label := _LABEL.match(text):
             labels.append((label[1], len(instructions)))
-        elif text.startswith("\t.section") and instructions:  # what follows a kernel's code describes it
+        elif text.startswith("\t.section") and instructions:  # metadata after a kernel's code
             break
     return Listing(kernel, tuple(instructions), tuple(labels))

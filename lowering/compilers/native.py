@@ -1,8 +1,8 @@
-"""C for processors to a shared library, by clang and lld: those inside the `ziglang` wheel, or a system's clang of version 17 or newer.
+"""Compiles C for CPUs to a shared library with clang and lld: those inside the `ziglang` wheel, or a system clang (17 or newer).
 
-Two programs run for a text: `clang -c`, in some tens of milliseconds, and the linker, which starts beside it; `clang` may start while
-the text is written (`begun`). On Linux both read and write pipes and memory files, so that no folder needs to be writable. An
-architecture is a processor as LLVM names it, with the system after an `@` where that is not this one: `native`, `znver4`,
+Two programs run per text: `clang -c`, for some tens of milliseconds, and the linker, which starts at the same time; clang may be
+started while the text is still being generated (`begun`). On Linux both use pipes and memory files, so that no writable folder is
+needed. An architecture is LLVM's name of a CPU, followed by `@` and the system if that is not this one: `native`, `znver4`,
 `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
 """
 
@@ -36,8 +36,8 @@ NATIVE = "native"
 OLDEST_CLANG = 17
 TIMEOUT_S = 120.0  # the slowest kernels of the tests take 3 s
 
-# No library is linked: -ffreestanding keeps the compiler from making calls of memset and memcpy out of loops, -fno-math-errno from
-# calling sqrt. Contraction of a*b+c within a statement is clang's default, and stated here.
+# No library is linked: -ffreestanding keeps the compiler from turning loops into calls to memset and memcpy, -fno-math-errno from
+# calling sqrt. Contraction of a*b+c within a statement is clang's default, stated explicitly.
 FLAGS = (
     *("-std=gnu17", "-O2", "-ffreestanding", "-ffp-contract=on", "-fno-math-errno", "-fno-stack-protector", "-fno-ident"),
     *("-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-strict-aliasing", "-fsigned-char", "-w"),
@@ -47,7 +47,7 @@ _INSTALL = f"{wheels.CLANG}, or install clang 17 or newer and name it with TILEL
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Toolchain:
-    """The programs that compile and link. clang, linker: the beginnings of their command lines; version: as clang tells it."""
+    """The compiler and linker. clang, linker: the beginnings of their command lines. version: as clang reports it."""
 
     clang: tuple[str, ...]
     linker: tuple[str, ...]
@@ -57,7 +57,7 @@ class Toolchain:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class System:
-    """What machine code is for. name: linux, macos or windows; machine: x86_64 or aarch64; cpu: LLVM's name of the processor."""
+    """A compilation target. name: linux, macos or windows. machine: x86_64 or aarch64. cpu: LLVM's name of the CPU."""
 
     cpu: str
     machine: str
@@ -70,13 +70,13 @@ class System:
 
     @property
     def triple(self) -> str:
-        """What clang calls it."""
+        """The target triple."""
         vendor = {"linux": "unknown-linux-gnu", "macos": "apple-macosx11.0", "windows": "pc-windows-msvc"}[self.name]
         return f"{'arm64' if self.name == 'macos' and self.machine == 'aarch64' else self.machine}-{vendor}"
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The compiler's options for it."""
+        """The compiler's options for this target."""
         x86 = self.machine == "x86_64"
         found = ["-march=" + self.cpu if x86 else "-mcpu=" + self.cpu]
         found += ["-mprefer-vector-width=512"] if x86 else []
@@ -92,7 +92,7 @@ def _this_system() -> tuple[str, str]:
 
 
 def system_of(architecture: str) -> System:
-    """The system and processor that an architecture's name means. Raises DeviceError `unknown-architecture`."""
+    """The system and CPU of an architecture name. Raises DeviceError `unknown-architecture`."""
     cpu, _, system = architecture.partition("@")
     if not system:
         return System(cpu, *_this_system())
@@ -108,7 +108,7 @@ def system_of(architecture: str) -> System:
 
 @functools.cache
 def toolchain() -> Toolchain:
-    """The compiler that is used: TILELANG_CLANG, else the wheel's, else the system's. Raises DeviceError `no-compiler`."""
+    """The compiler in use: TILELANG_CLANG, else the wheel's, else the system's. Raises DeviceError `no-compiler`."""
     named = Options.from_environment().clang
     if named is not None:
         return _system_clang(named)
@@ -123,7 +123,7 @@ def toolchain() -> Toolchain:
 
 @functools.cache
 def program() -> Path | None:
-    """The wheel's program, which holds clang and the linkers; None where it is not installed."""
+    """The wheel's program, which contains clang and the linkers; None if it is not installed."""
     names = (folder / name for folder in wheels.folders("ziglang") for name in ("zig", "zig.exe"))
     return next((path for path in names if path.exists()), None)
 
@@ -153,19 +153,20 @@ def _major(version: str) -> int:
 
 
 def version() -> str:
-    """The compiler's name and version. Raises DeviceError `no-compiler` where none is installed."""
+    """The compiler's name and version. Raises DeviceError `no-compiler` if none is installed."""
     return toolchain().version
 
 
 def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int] = ()) -> subprocess.CompletedProcess[bytes]:
-    """A program's output. Raises DeviceError where it cannot be started or does not end in time."""
+    """Runs a program to its end. Raises DeviceError if it cannot be started or does not end in time."""
     return _ended(_started(command, given is not None, files), given)
 
 
 class _Process(subprocess.Popen[bytes]):
-    """A process whose end is noticed at once: the standard library looks for it between pauses that become longer and longer.
+    """A process whose end is noticed immediately; the standard library polls with growing pauses.
 
-    `os.pidfd_open` is missing from Pythons that were built for an old Linux, as conda's are."""
+    `os.pidfd_open` is missing from Pythons built for an old Linux, such as conda's.
+    """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -185,7 +186,7 @@ _PROCESSES: weakref.WeakSet[_Process] = weakref.WeakSet()
 
 
 def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """A program that has begun. reads: it is given something later. Raises DeviceError where it cannot be started."""
+    """Starts a program. reads: it will get input later. Raises DeviceError if it cannot be started."""
     inherited: dict[str, Any] = {"pass_fds": tuple(files)} if files else {}  # not on Windows
     source = subprocess.PIPE if reads else subprocess.DEVNULL
     try:
@@ -195,7 +196,7 @@ def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] =
 
 
 def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """What a program writes, until it ends. Raises DeviceError where that is not in time."""
+    """Waits for a program and collects its output. Raises DeviceError if that takes too long."""
     command = cast("list[str]", process.args)
     with process:
         try:
@@ -217,9 +218,9 @@ def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subp
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:
-    """The shared library of a C text for an architecture, found in the cache given where it is there.
+    """The shared library of a C text for an architecture, taken from the cache if it is there.
 
-    Raises DeviceError: `no-compiler`, `unknown-architecture`, `compile-timeout`, or `compile-failed` with the compiler's words.
+    Raises DeviceError: `no-compiler`, `unknown-architecture`, `compile-timeout`, or `compile-failed` with the compiler's message.
     """
     system = system_of(architecture)
     name = key(["native", *resolved(architecture), source, *FLAGS, *system.flags, *options])
@@ -236,7 +237,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
 
 @functools.cache
 def resolved(architecture: str) -> tuple[str, ...]:
-    """What the compiler makes of an architecture: its version, the processor and its features, never the word `native`."""
+    """The compiler's interpretation of an architecture: its version, the CPU and its features, never the word `native`."""
     done = _run([*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull])
     words = [word.strip('"') for word in done.stderr.decode(errors="replace").split()]
     found = [
@@ -253,26 +254,26 @@ def _unknown(architecture: str, words: str) -> DeviceError:
 
 
 def processor(architecture: str) -> str:
-    """LLVM's name of an architecture's processor: for `native` that of the one here."""
+    """LLVM's name of an architecture's CPU; for `native`, of this machine's CPU."""
     cpu = system_of(architecture).cpu
     return cpu if cpu != NATIVE else resolved(architecture)[2]
 
 
 @functools.cache
 def macros(architecture: str) -> frozenset[str]:
-    """The macros that tell a C text what an architecture has, such as `__AVX512F__`. Raises DeviceError where it is unknown."""
+    """The feature macros of an architecture, such as `__AVX512F__`. Raises DeviceError if it is unknown."""
     system = system_of(architecture)
     words = invoke([*toolchain().clang, *system.flags, "-dM", "-E", "-x", "c", os.devnull], system).decode(errors="replace")
     return frozenset(line.split()[1] for line in words.splitlines() if line.startswith("#define "))
 
 
 def own_options(source: str) -> tuple[str, ...]:
-    """The options that a text names itself."""
+    """The compiler options named in a text."""
     return tuple(word for line in re.findall(r"^// clang: (.*)$", source, re.M) for word in line.split())
 
 
 def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
-    """An object file, or assembly. Raises DeviceError with the compiler's words."""
+    """An object file, or assembly. Raises DeviceError with the compiler's message."""
     command, process = _command(system, (*own_options(source), *options), as_text), _AHEAD.process
     if process is not None and process.args == command:
         _AHEAD.process = None
@@ -282,12 +283,12 @@ def object_code(source: str, system: System, options: Sequence[str] = (), as_tex
 
 
 def _command(system: System, options: Sequence[str], as_text: bool = False) -> list[str]:
-    """What compiles a text that comes through a pipe."""
+    """The command that compiles a text from a pipe."""
     return [*toolchain().clang, *FLAGS, *system.flags, *options, "-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
 
 
 class _Ahead(threading.local):
-    """The compiler that a thread has started before its text was written."""
+    """The compiler process that a thread started before its text was generated."""
 
     process: subprocess.Popen[bytes] | None = None
 
@@ -296,10 +297,11 @@ _AHEAD = _Ahead()
 
 
 def _after_fork() -> None:
-    """Closes a forked child's copies of the pipes to compilers: a text ends where every copy is closed."""
+    """Closes a forked child's copies of the pipes to compilers, because a compiler sees the end of its input only when all are
+    closed."""
     for process in list(_PROCESSES):
         if process.stdin is not None:
-            cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the buffer, which is empty
+            cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the (empty) buffer
     _AHEAD.process = None
 
 
@@ -309,13 +311,13 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
-    """In the `with` a text is written and compiled: the compiler, which takes some milliseconds until it reads, starts now.
+    """In the `with` block a text is generated and compiled. The compiler is started now, because it takes some milliseconds to start.
 
-    options: those that the text will name; where it names others, the compiler starts again.
+    options: those that the text will name; if it names others, the compiler is started again.
     """
     outer, _AHEAD.process = _AHEAD.process, None
     try:
-        with contextlib.suppress(DeviceError):  # whoever compiles says so
+        with contextlib.suppress(DeviceError):  # the compilation itself will report it
             _AHEAD.process = _started(_command(system_of(architecture), options), reads=True)
         yield
     finally:
@@ -325,14 +327,14 @@ def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program whose output nobody needs."""
+    """Ends a program whose output is not needed."""
     process.kill()
     with process:
         pass
 
 
 def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
-    """What a program writes to its output. Raises DeviceError with its words where it fails."""
+    """Runs a program and returns its output. Raises DeviceError with its message if it fails."""
     return _output(_run(command, given, files), system)
 
 
@@ -347,24 +349,25 @@ def _output(done: subprocess.CompletedProcess[bytes], system: System) -> bytes:
 
 
 def assembly(source: str, architecture: str, options: Sequence[str] = ()) -> str:
-    """The machine code of a C text for an architecture, as text."""
+    """The assembly of a C text for an architecture."""
     return object_code(source, system_of(architecture), options, as_text=True).decode(errors="replace")
 
 
 def text_of_code(source: str, compiled: Compiled) -> str:
-    """The text of the machine code that a C text was compiled to."""
+    """The assembly of the machine code that a C text was compiled to."""
     return assembly(source, compiled.architecture)
 
 
 def link(code: bytes, system: System) -> bytes:
-    """A shared library of one object file. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""
+    """Links one object file to a shared library. Raises DeviceError: `no-compiler` if the linker does not run, else with its
+    message."""
     with Linker(system) as linker:
         return linker.link(code)
 
 
 class Linker:
-    """Makes a shared library of one object file. The wheel's linker reads it from a pipe: its process starts in `with`, and is ready
-    when the compiler is done. Others read a file, and start when it is there."""
+    """Links one object file to a shared library. The wheel's linker reads a pipe: its process starts with the `with` block and is ready
+    when the compiler is done. Other linkers read a file and start when it exists."""
 
     def __init__(self, system: System) -> None:
         self.system = system
@@ -380,7 +383,8 @@ class Linker:
             _end(self._process)
 
     def link(self, code: bytes) -> bytes:
-        """The library of an object file, once. Raises DeviceError: `no-compiler` where the linker does not run, else with its words."""
+        """The library of an object file; to be called once. Raises DeviceError: `no-compiler` if the linker does not run, else its
+        message."""
         try:
             return _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
         except DeviceError as error:
@@ -390,12 +394,12 @@ class Linker:
 
 
 def _in_memory(system: System) -> bool:
-    """Whether the linker reads and writes pipes and memory files."""
+    """Whether the linker supports pipes and memory files."""
     return sys.platform == "linux" and system.name == "linux"
 
 
 def _probe_linker(system: System) -> None:
-    """Raises DeviceError where the linker cannot even tell its version."""
+    """Raises DeviceError if the linker cannot even report its version."""
     probe = (*linker_command(system)[: 2 if toolchain().zig else 1], "--version")
     done = _run(probe)
     if done.returncode:
@@ -421,7 +425,7 @@ def _linked(code: bytes, system: System) -> bytes:
 
 
 def working_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for files that are linked, gone after its `with`. Raises DeviceError `no-room` where none can be made."""
+    """A temporary folder for linking, to be used in a `with`. Raises DeviceError `no-room` if none can be created."""
     try:
         return tempfile.TemporaryDirectory(prefix="tilelang-")
     except OSError as error:
@@ -435,15 +439,15 @@ def linker_command(system: System) -> tuple[str, ...]:
     if not found.zig:
         return _system_linker(system, found)
     if system.name == "windows":
-        # what code with floats names, and a C library would define: its value is of no use
+        # code with floats references it, and a C library would define it; its value is irrelevant
         return (*found.linker, "lld-link", "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
-    if system.name == "macos":  # the wheel has no linker for it that runs alone
+    if system.name == "macos":  # the wheel has no stand-alone linker for it
         return (*found.linker, "cc", "-target", f"{system.machine}-macos", "-shared")
-    return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu", "--threads=1")  # for one object
+    return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu", "--threads=1")  # one thread, for one object
 
 
 def _system_linker(system: System, found: Toolchain) -> tuple[str, ...]:
-    """The linker beside a system's clang. Raises DeviceError `no-compiler` where it has none for the system."""
+    """The linker that comes with a system's clang. Raises DeviceError `no-compiler` if it has none for the system."""
 
     def beside(name: str) -> str | None:
         return shutil.which(f"{name}-{_major(found.version)}") or shutil.which(name)

@@ -1,7 +1,7 @@
-"""Assembly of processors as data: what clang writes for x86-64 and 64-bit Arm, as the listings of listing.py.
+"""Parses CPU assembly: what clang writes for x86-64 and 64-bit Arm, as the listings of listing.py.
 
-Instructions keep the text of their operands; directives and comments are left out. A name of a local label differs by system: `.LBB0_1`
-in ELF and COFF, `LBB0_1` in Mach-O, whose functions begin with an underscore.
+Instructions keep their operands as text; directives and comments are dropped. Local labels differ by system: `.LBB0_1` in ELF and COFF,
+`LBB0_1` in Mach-O, where function names begin with an underscore.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilelang.lowering.compilers.listing import Instruction, Listing
 _LABEL = re.compile(r'^"?([\w.$]+)"?:')
 _LOCAL = re.compile(r"^\.?L")
 _INSTRUCTION = re.compile(r"^\s+([a-z][\w.]*)(?:\s+(.*))?$")
-_COMMENT = re.compile(r"\s*(?:##|#(?=\s|$)|//|;|@).*$")  # `#1` is a number of Arm's
+_COMMENT = re.compile(r"\s*(?:##|#(?=\s|$)|//|;|@).*$")  # `#1` is an Arm immediate
 _CONDITIONAL = re.compile(r"^(?:j(?!mp)[a-z]+|b\.[a-z]+|cbn?z|tbn?z)$")
 _ALWAYS = ("jmp", "b")
 _ENDS = ("ret", "retq", "br")
@@ -24,18 +24,18 @@ MULTIPLY_ADDS = ("vfmadd", "vfnmadd", "vfmsub", "vfnmsub", "fmla", "fmls", "fmad
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class NativeInstruction(Instruction):
-    """One instruction of a processor."""
+    """One CPU instruction."""
 
     @property
     def target(self) -> str | None:
-        """The label that a jump within the function goes to; None for other instructions."""
+        """The target label of a jump within the function; None for other instructions."""
         if not (_CONDITIONAL.match(self.name) or self.name in _ALWAYS):
             return None
         return self.operands.rpartition(",")[2].strip().strip('"') or None
 
     @property
     def leaves(self) -> bool:
-        """Whether the instruction after it in the text is never the next one."""
+        """Whether control never falls through to the following instruction."""
         return self.name in _ALWAYS or self.name in _ENDS
 
 
@@ -64,14 +64,14 @@ def functions(assembly: str) -> tuple[Listing, ...]:
 
 
 def main_loops(function: Listing) -> tuple[Listing, ...]:
-    """The loops with the most multiply-adds, each without the loops inside it; none where no loop has any."""
+    """The loops with the most multiply-adds, each without its inner loops; empty if no loop has any."""
     alone = function.loops_alone()
     most = max((loop.count(*MULTIPLY_ADDS) for loop in alone), default=0)
     return tuple(loop for loop in alone if most and loop.count(*MULTIPLY_ADDS) == most)
 
 
 def stack_accesses(part: Listing, function: Listing) -> tuple[Instruction, ...]:
-    """The instructions of a part of a function that read or write its stack."""
+    """The instructions of part of a function that access its stack."""
     registers = [r"\(%rsp", r"\[sp\b"]
     names = [(i.name, i.operands.replace(" ", "")) for i in function.instructions]
     registers += [r"\(%rbp"] if ("movq", "%rsp,%rbp") in names else []

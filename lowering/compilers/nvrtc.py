@@ -1,8 +1,8 @@
-"""CUDA C++ to a cubin by NVRTC, the compiler in NVIDIA's wheels, through ctypes: no driver and no device.
+"""Compiles CUDA C++ to a cubin with NVRTC from NVIDIA's wheels, through ctypes: no driver or device is needed.
 
-Always to machine code (sm_80), never to PTX alone: NVRTC does not look inside inline assembly, the assembler behind it does. What each
-kernel uses stands in the assembler's report, which NVRTC puts in its log. Two versions may be installed; version 12 comes first, which
-knows every architecture from sm_50 to sm_121.
+It always compiles to machine code (sm_80), never to PTX alone, because only the assembler checks inline assembly. The resources of each
+kernel are read from the assembler's report in NVRTC's log. Two versions may be installed; version 12 is preferred, since it supports
+every architecture from sm_50 to sm_121.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHARED = re.compile(r"(\d+) bytes smem")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Library:
-    """An NVRTC that is installed. architectures: the numbers that it compiles for, 80 for sm_80; include: where the headers are."""
+    """An installed NVRTC. architectures: the numbers it compiles for (80 for sm_80). include: the folder of its headers."""
 
     version: tuple[int, int]
     architectures: tuple[int, ...]
@@ -42,26 +42,26 @@ class Library:
         return f"NVRTC {self.version[0]}.{self.version[1]}"
 
     def compiles_for(self, architecture: str) -> bool:
-        """Whether an architecture's number is known, whatever letter follows: sm_90a is 90."""
+        """Whether an architecture's number is supported, ignoring a letter suffix: sm_90a is 90."""
         number = re.fullmatch(r"sm_(\d+)[af]?", architecture)
         return number is not None and int(number[1]) in self.architectures
 
 
 @functools.cache
 def libraries() -> tuple[Library, ...]:
-    """The versions of NVRTC here whose headers are here too, the preferred one first."""
+    """The installed versions of NVRTC that have their headers, the preferred one first."""
     found = [_open(path) for path in wheels.nvidia("*/lib/libnvrtc.so.1*")]
     return tuple(sorted((one for one in found if one is not None), key=lambda one: one.version))
 
 
 def _open(path: Path) -> Library | None:
-    """A library and what it can do; None where its headers are not installed. Each version has folders of its own."""
+    """Opens a library; None if its headers are not installed. Each version has its own folders."""
     own = path.parent.parent
     headers = [own / "include", own.parent / "cuda_runtime" / "include"]
     include = next((folder for folder in headers if (folder / "cuda_fp16.h").exists()), None)
     if include is None:
         return None
-    for builtins in path.parent.glob("libnvrtc-builtins.so*"):  # which version 13 opens by its name alone
+    for builtins in path.parent.glob("libnvrtc-builtins.so*"):  # version 13 opens it by its bare name
         ctypes.CDLL(str(builtins))
     handle = ctypes.CDLL(str(path))
     handle.nvrtcGetErrorString.restype = ctypes.c_char_p
@@ -74,7 +74,7 @@ def _open(path: Path) -> Library | None:
 
 
 def version() -> str:
-    """The compiler's name and version. Raises DeviceError `no-compiler` where it is not installed."""
+    """The compiler's name and version. Raises DeviceError `no-compiler` if it is not installed."""
     return str(_installed()[0])
 
 
@@ -85,7 +85,7 @@ def _installed() -> tuple[Library, ...]:
 
 
 def library_for(architecture: str) -> Library:
-    """The NVRTC for an architecture. Raises DeviceError where there is none, or none that knows the architecture."""
+    """The NVRTC for an architecture. Raises DeviceError if there is none, or none that supports the architecture."""
     for library in _installed():
         if library.compiles_for(architecture):
             return library
@@ -96,9 +96,9 @@ def library_for(architecture: str) -> Library:
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:
-    """The machine code of a CUDA C++ text for an architecture such as "sm_80", found in the cache given where it is there.
+    """The machine code of a CUDA C++ text for an architecture such as "sm_80", taken from the cache if it is there.
 
-    Raises DeviceError: `no-compiler`, `unknown-architecture`, or `compile-failed` with the compiler's words.
+    Raises DeviceError: `no-compiler`, `unknown-architecture`, or `compile-failed` with the compiler's message.
     """
     library = library_for(architecture)
     every = [f"-arch={architecture}", "--std=c++17", "--ptxas-options=-v", f"-I{library.include}", *options]
@@ -115,7 +115,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
 
 
 def text_of_code(source: str, compiled: Compiled) -> str:
-    """The text of compiled machine code. Raises DeviceError where no program can give it."""
+    """The assembly of compiled machine code. Raises DeviceError if no program can produce it."""
     return disassembly.disassemble(compiled)
 
 

@@ -1,4 +1,4 @@
-"""Where the wheels of the extra `[compilers]` put their libraries, headers and programs."""
+"""Locates the libraries, headers and programs in the wheels of the extra `[compilers]`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ CLANG = "pip install 'ziglang>=0.17,<0.18'"
 
 
 def folders(package: str) -> Iterator[Path]:
-    """The folders of an installed package: one, or several of a name that many distributions share; none where it is absent."""
+    """The folders of an installed package: one, several for a namespace package, or none if it is absent."""
     spec = importlib.util.find_spec(package)
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         yield Path(folder)
 
 
 def nvidia(pattern: str) -> list[Path]:
-    """The files of NVIDIA's wheels that fit a pattern below `nvidia/`, in order of their names."""
+    """The files of NVIDIA's wheels that match a pattern in `nvidia/`, sorted by name."""
     return sorted(found for folder in folders("nvidia") for found in folder.glob(pattern))
 
 
 def programs(name: str) -> list[Path]:
-    """The programs of that name in NVIDIA's wheels, then the one of the search path."""
+    """The programs of that name: those in NVIDIA's wheels, then the one on the search path."""
     path = shutil.which(name)
     return [*nvidia(f"*/bin/{name}"), *([Path(path)] if path is not None else [])]

@@ -1,1 +1,1 @@
-"""Part of tilelang.lowering."""
+"""Drivers: devices, memory, launches and times for OpenCL, CUDA, HIP and the CPU."""

@@ -1,8 +1,8 @@
-"""Compiled binaries on disk, by a hash of everything that went into them.
+"""An on-disk cache of compiled binaries, keyed by a hash of all inputs of the compilation.
 
-A cache only saves time: a damaged entry is as good as none, and a directory that cannot be read or written is silently no cache.
-Entries are written whole, under another name, and renamed, so that a reader never sees half of one; they carry a checksum, of their
-name as well. Their bytes are executed, so nothing is read from a directory or a file that another user can write: that is logged, with
+The cache only saves time: a damaged entry counts as missing, and without access to the directory nothing is cached, silently.
+Entries are written completely under another name and then renamed, so that readers never see half of one; a checksum covers their bytes
+and their name. Their bytes are executed, so nothing is read from a directory or file that another user can write; a log message says
 what to do about it.
 """
 
@@ -25,7 +25,7 @@ _FOLDERS = 256  # named by the first two hexadecimal digits of their entries
 
 
 def key(parts: Iterable[str]) -> str:
-    """The name of an entry: a hash of texts, with their borders."""
+    """The name of an entry: a hash of texts and of the boundaries between them."""
     digest = hashlib.sha256()
     for part in parts:
         data = part.encode()
@@ -34,18 +34,18 @@ def key(parts: Iterable[str]) -> str:
 
 
 def why_unsafe(status: os.stat_result) -> str | None:
-    """Why others may have written a directory or a file, from what the system says of it; None where they cannot, or on Windows, where
-    a user's folders are not open to others. A sticky directory, as /tmp, is one that others write into."""
+    """The reason why other users may have written a directory or file, judged by its status. None if they cannot, and on Windows, where
+    a user's folders are not open to others. A sticky directory such as /tmp counts as writable by others."""
     if os.name != "posix":
         return None
-    if status.st_uid not in (os.geteuid(), 0):  # root writes wherever it wants
+    if status.st_uid not in (os.geteuid(), 0):  # root can write anywhere
         return f"it belongs to the user with the number {status.st_uid}"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"others may write to it (its mode is {stat.S_IMODE(status.st_mode):o})"
     return None
 
 
-_told: set[str] = set()  # of which directories the log has told
+_told: set[str] = set()  # directories that have been logged
 
 
 class BinaryCache:
@@ -60,7 +60,7 @@ class BinaryCache:
         return None if self.directory is None else self.directory / name[:2] / name
 
     def get(self, name: str) -> bytes | None:
-        """The entry's bytes; None where there is none that is whole."""
+        """The entry's bytes, or None if there is no intact one."""
         path = self._path(name)
         if path is None or not self._is_safe(path.parent):
             return None
@@ -78,7 +78,7 @@ class BinaryCache:
         return body
 
     def _is_safe(self, folder: Path) -> bool:
-        """Whether only the user writes to the cache and to one of its folders; where not, that is logged once."""
+        """Whether only the user can write to the cache and this folder; if not, logs it once."""
         for one in (self.directory, folder):
             try:
                 why = why_unsafe(os.stat(one)) if one is not None else None
@@ -96,7 +96,7 @@ class BinaryCache:
         return True
 
     def put(self, name: str, body: bytes) -> bool:
-        """Keeps an entry; tells whether it could."""
+        """Stores an entry; returns whether that succeeded."""
         path = self._path(name)
         if path is None or self.directory is None:
             return False
@@ -120,14 +120,14 @@ class BinaryCache:
         return True
 
     def drop(self, name: str) -> None:
-        """Forgets an entry."""
+        """Removes an entry."""
         path = self._path(name)
         if path is not None:
             with contextlib.suppress(OSError):
                 path.unlink()
 
     def _prune(self, folder: Path) -> None:
-        """Drops the older half of the entries when there are too many; they are counted where one folder has more than its share."""
+        """Removes the older half of the entries if there are too many. They are counted when one folder exceeds its share."""
         try:
             if self.directory is None or len(os.listdir(folder)) <= _MOST_ENTRIES // _FOLDERS:
                 return
@@ -147,5 +147,5 @@ def _checksum(name: str, body: bytes) -> bytes:
 
 
 def _is_ours(folder: os.DirEntry[str]) -> bool:
-    """Whether a folder holds entries: others may keep theirs beside them."""
+    """Whether a folder holds entries; the directory may contain other folders."""
     return folder.is_dir() and len(folder.name) == 2

@@ -1,6 +1,6 @@
-"""How many cores this process may use: by its affinity, and by the quotas of its control groups, as containers set them.
+"""The number of cores that this process may use, from its affinity and the quotas of its control groups, as set for containers.
 
-A thread beyond the quota does not help: the scheduler stops all threads of the group for the rest of a period once it is used up.
+Threads beyond the quota do not help: once it is used up, the scheduler stops all threads of the group for the rest of the period.
 """
 
 from __future__ import annotations
@@ -9,21 +9,20 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-GROUPS = Path("/sys/fs/cgroup")  # where Linux shows control groups
+GROUPS = Path("/sys/fs/cgroup")  # where Linux mounts control groups
 OF_PROCESS = Path("/proc/self/cgroup")
 
 
 def usable_cores(groups: Path = GROUPS, of_process: Path = OF_PROCESS) -> int:
-    """Logical processors that this process may use, at least one: those of its affinity, at most its quota, rounded down."""
+    """Logical processors that this process may use, at least one: those of its affinity, limited by its quota, rounded down."""
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, int(min([own, *quotas(groups, of_process)])))
 
 
 def quotas(groups: Path = GROUPS, of_process: Path = OF_PROCESS) -> Iterator[float]:
-    """The quota in cores of each control group that the process is in and that has one, of both versions.
+    """The quota in cores of each control group of the process that has one, in both versions of control groups.
 
-    A container often sees its group at the top, under another path than the one that its process is told: each folder above that path
-    is looked at as well, where it exists.
+    A container often sees its group at the root, under another path than the one in /proc: every parent of that path is also tried.
     """
     try:
         lines = of_process.read_text().splitlines()
@@ -46,7 +45,7 @@ def quotas(groups: Path = GROUPS, of_process: Path = OF_PROCESS) -> Iterator[flo
 
 
 def _quota(folder: Path) -> Iterator[float]:
-    """The quota that a group's folder states: `QUOTA PERIOD` in version 2, a file for each in version 1."""
+    """The quota in a group's folder: `QUOTA PERIOD` in version 2, a file for each in version 1."""
     try:
         if (folder / "cpu.max").exists():
             granted, period = (folder / "cpu.max").read_text().split()
@@ -54,5 +53,5 @@ def _quota(folder: Path) -> Iterator[float]:
             granted, period = ((folder / f"cpu.cfs_{what}_us").read_text().strip() for what in ("quota", "period"))
         if granted != "max" and int(granted) > 0 and int(period) > 0:
             yield int(granted) / int(period)
-    except (OSError, ValueError):  # no quota, or one of a form that is not known
+    except (OSError, ValueError):  # no quota, or an unknown format
         return

@@ -1,7 +1,7 @@
-"""CUDA through cuda-bindings, which is imported on first use. Texts are compiled by NVRTC for the device's own architecture.
+"""The CUDA driver, through cuda-bindings, which is imported on first use. NVRTC compiles for the device's own architecture.
 
-Each device has one context, the primary one, which other libraries use too: a stream of any of them may be launched on. Within the
-driver a stream is its handle, a number.
+Each device uses its primary context, which other libraries share, so any of their streams can be launched on. Within the driver a
+stream is its handle, a number.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from tilelang.lowering.drivers.tensor_maps import MAP_BYTES, TensorMap, encode
 
 GET = "NVIDIA's driver, and pip install 'tilelang-rtile[cuda,compilers]'"
 _KINDS = (device_arrays.CUDA, device_arrays.CUDA_MANAGED)
-_STATIC_BYTES = 48 << 10  # of shared memory; a kernel must ask for more
-_DEFAULT_STREAM = 1  # as DLPack numbers it
-_MAP_ALIGNMENT = 64  # of a tensor map in the host's memory
+_STATIC_BYTES = 48 << 10  # of shared memory; a kernel must request more explicitly
+_DEFAULT_STREAM = 1  # DLPack's number for it
+_MAP_ALIGNMENT = 64  # of a tensor map in host memory
 _NAME_BYTES = 256
 _opened = OpenedBy("CUDA")
 
 
 class CudaError(Exception):
-    """What the driver refuses. name: the driver's own for it."""
+    """An error of the CUDA driver. name: the driver's name for it."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -39,13 +39,13 @@ class CudaError(Exception):
 
 @functools.cache
 def _cuda() -> Any:
-    """The module cuda.bindings.driver. Raises DeviceError where it is not installed or finds no driver."""
+    """The module cuda.bindings.driver. Raises DeviceError if it is not installed or finds no driver."""
     try:
         import cuda.bindings.driver as driver
     except ImportError as error:
         raise DeviceError("no-driver", f"cuda-bindings cannot be imported: {error}", mend=GET) from None
     try:
-        driver.cuDriverGetVersion()  # which opens the driver's library
+        driver.cuDriverGetVersion()  # opens the driver's library
     except RuntimeError as error:
         said = (str(error) or type(error).__name__).splitlines()[0]
         raise DeviceError("no-driver", f"cuda-bindings finds no CUDA driver: {said}", mend=GET) from None
@@ -53,7 +53,7 @@ def _cuda() -> Any:
 
 
 def _call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function of the driver gives beside its status. Raises CudaError where the status is not success."""
+    """Calls a driver function and returns its results without the status. Raises CudaError if the status is not success."""
     status, *given = function(*arguments)
     if status:
         raise _error(function.__name__, status)
@@ -69,16 +69,16 @@ def _error(function: str, status: Any) -> CudaError:
 
 @functools.cache
 def devices() -> tuple[Device, ...]:
-    """Every CUDA device here, the best first: the highest architecture, then the most multiprocessors. Empty where there is none.
+    """All CUDA devices, best first: the highest architecture, then the most multiprocessors. Empty if there are none.
 
-    Raises DeviceError where cuda-bindings or the driver is missing.
+    Raises DeviceError if cuda-bindings or the driver is missing.
     """
     cuda = _cuda()
     _opened.here()
     try:
         _call(cuda.cuInit, 0)
         found = [_describe(cuda, number) for number in range(_call(cuda.cuDeviceGetCount))]
-    except CudaError:  # a driver without its hardware
+    except CudaError:  # a driver without hardware
         return ()
     return tuple(sorted(found, key=lambda d: (-int(d.architecture.strip("sm_a")), -d.compute_units)))
 
@@ -102,7 +102,8 @@ def _describe(cuda: Any, number: int) -> Device:
         shared_bytes=fact("MAX_SHARED_MEMORY_PER_BLOCK_OPTIN"),
         global_bytes=int(_call(cuda.cuDeviceTotalMem, handle)),
         host_memory=False,
-        architecture=f"sm_{major}{fact('COMPUTE_CAPABILITY_MINOR')}" + ("a" if major >= 9 else ""),  # with what it alone has
+        # with architecture-specific features
+        architecture=f"sm_{major}{fact('COMPUTE_CAPABILITY_MINOR')}" + ("a" if major >= 9 else ""),
         grid_max=tuple(fact(f"MAX_GRID_DIM_{d}") for d in "XYZ"),
         handle=number,
     )
@@ -117,13 +118,13 @@ def _version(number: int) -> str:
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
-    """The best CUDA device whose name contains the given part. Raises DeviceError where there is none."""
+    """The best CUDA device whose name contains `device`. Raises DeviceError if there is none."""
     return fitting(devices(), "CUDA device", platform, device, mend=GET)
 
 
 @functools.cache
 def connect(device: Device) -> Connection:
-    """The one connection to a device."""
+    """The connection to a device; there is one per device."""
     return Connection(device)
 
 
@@ -163,12 +164,12 @@ class Connection(streams.Connection):
     def launch(
         self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared_bytes: int, queue: Any
     ) -> None:
-        memory, pointers = by_pointers(arguments)  # `memory` lives until the driver has read it
+        memory, pointers = by_pointers(arguments)  # `memory` must live until the driver has read it
         _call(self.cuda.cuLaunchKernel, kernel, *grid, threads, 1, 1, shared_bytes, queue or 0, pointers, 0)
 
     @cached_property
     def _zero(self) -> Any:
-        """Memory that holds zero."""
+        """Memory that holds a zero."""
         import numpy as np
 
         return self.upload(np.zeros(16, np.uint8))
@@ -195,7 +196,7 @@ class Connection(streams.Connection):
             _call(self.cuda.cuMemcpyHtoD, address, array.ctypes.data, array.nbytes)
         else:
             _call(self.cuda.cuMemcpyHtoDAsync, address, array.ctypes.data, array.nbytes, queue)
-            self.synchronize(queue)  # the copy may read the host's memory until then
+            self.synchronize(queue)  # the copy may read host memory until then
 
     def copy_out(self, array: Any, address: int, queue: Any) -> None:
         if queue is None:
@@ -231,13 +232,13 @@ class Connection(streams.Connection):
         self.cuda.cuDevicePrimaryCtxRelease(self._device)
 
     def queue_of(self, arrays: Sequence[Any]) -> None:
-        """The default stream, with which other libraries' are ordered: a kernel's workspace is one for calls on all of them."""
+        """The default stream, which is ordered with those of other libraries: kernels share one workspace for calls on all of them."""
 
 
 @functools.lru_cache(maxsize=256)
 def _layout(maps: tuple[bool, ...]) -> tuple[struct.Struct, Any, tuple[int, ...]]:
-    """How a launch's arguments lie in memory behind the pointers to them, tensor maps aligned: as a struct, as memory with room for
-    any beginning, and where each argument begins."""
+    """The memory layout of a launch's arguments after the pointers to them, with aligned tensor maps: the struct, an array type with
+    room for any start address, and the offset of each argument."""
     size, words, begins = 8 * len(maps), [f"{len(maps)}Q"], []
     for is_map in maps:
         padding = -size % (_MAP_ALIGNMENT if is_map else 8)
@@ -249,8 +250,8 @@ def _layout(maps: tuple[bool, ...]) -> tuple[struct.Struct, Any, tuple[int, ...]
 
 
 def by_pointers(arguments: Sequence[Any]) -> tuple[Any, int]:
-    """Kernel arguments, addresses and the bytes of tensor maps, each in a place of its own: the memory, and where in it the array of
-    pointers to them lies. Where each argument lies for the kernel the driver knows, not we: that depends on the architecture."""
+    """Stores kernel arguments (addresses, and tensor maps as bytes) each at its own address. Returns the memory and the address of the
+    array of pointers to them. The driver knows how the kernel lays out its arguments; that depends on the architecture."""
     laid, room, begins = _layout(tuple([type(a) is bytes for a in arguments]))
     memory = room()
     start = ctypes.addressof(memory)
@@ -261,16 +262,16 @@ def by_pointers(arguments: Sequence[Any]) -> tuple[Any, int]:
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether an argument is an array on a CUDA device, told without importing anything."""
+    """Whether an argument is an array on a CUDA device, determined without importing anything."""
     return device_arrays.on_device(value, _KINDS)
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and NumPy type of a device array."""
+    """The shape and NumPy type of a device array."""
     found = device_arrays.find("an argument", value, _DEFAULT_STREAM)
     return found.shape, found.dtype
 
 
 def as_queue(queue: Any) -> int | None:
-    """The handle of a stream of any library; None for the default one. Raises DeviceError where it is not a stream."""
+    """The handle of any library's stream; None for the default one. Raises DeviceError if it is not a stream."""
     return streams.stream_handle(queue, _cuda().CUstream)

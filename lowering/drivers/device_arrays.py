@@ -1,8 +1,8 @@
-"""Arrays of other libraries that are on a CUDA or HIP device, taken where they lie: DLPack, or the CUDA array interface.
+"""Arrays of other libraries on a CUDA or HIP device, used in place through DLPack or the CUDA array interface.
 
-Both protocols say where the bytes are and how work on them is ordered. DLPack's producer makes the stream that it is told wait for what
-it has enqueued; the CUDA array interface names the stream that must be waited for. After a launch the order is the other way round:
-PyTorch and CuPy let their current stream wait for ours. No library is imported here but one whose array was given.
+Both protocols give the address and order the work. DLPack's producer makes the given stream wait for the work that it has enqueued; the
+CUDA array interface names the stream to wait for. After a launch the roles are reversed: the current streams of PyTorch and CuPy wait
+for ours. No library is imported here except the one whose array was passed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tilelang.computations.arguments import wrong
 from tilelang.core.dlpack import element_type, tensor_of
 from tilelang.errors import DeviceError
 
-CUDA, CUDA_MANAGED, ROCM = 2, 13, 10  # DLPack's numbers of devices
+CUDA, CUDA_MANAGED, ROCM = 2, 13, 10  # DLPack's device types
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """Where an array lies. ordinal: its device's number (None: not told). stream: what must be waited for (None: nothing)."""
+    """A device array. ordinal: its device's number (None: unknown). stream: the stream to wait for (None: nothing)."""
 
     address: int
     shape: tuple[int, ...]
@@ -34,7 +34,7 @@ class Found:
 
 @functools.cache
 def _protocol_of_type(kind: type) -> str | None:
-    """How all arrays of a type tell where they lie; None where the type does not say, or they are always on the host."""
+    """The protocol of all arrays of a type; None if the type does not determine it, or if they are always on the host."""
     if library(kind) == "numpy":
         return None
     if hasattr(kind, "__dlpack__") and hasattr(kind, "__dlpack_device__"):
@@ -43,22 +43,22 @@ def _protocol_of_type(kind: type) -> str | None:
 
 
 def _protocol(value: Any) -> str | None:
-    """How an array tells where it lies, by its type or by an attribute of its own; None for what is not an array, or on the host."""
+    """The protocol of an array, from its type or an attribute of its own; None if it is on the host or not an array."""
     kind: Any = type(value)
     own = getattr(value, "__dict__", ())
     return _protocol_of_type(kind) or ("interface" if "__cuda_array_interface__" in own else None)
 
 
 def library(kind: type) -> str:
-    """The name of the library that a type comes from."""
+    """The name of the library that defines a type."""
     name = kind.__module__.partition(".")[0]
     return "jax" if name == "jaxlib" else name
 
 
 def on_device(value: Any, kinds: tuple[int, ...]) -> bool:
-    """Whether an array is on a device of DLPack's kinds; one with the CUDA array interface alone is on a CUDA device.
+    """Whether an array is on a device of these DLPack types; one with only the CUDA array interface is on a CUDA device.
 
-    One that DLPack has no kind for, as a tensor of PyTorch's device `meta`, or whose memory was given back is on none.
+    An array on a device unknown to DLPack, such as PyTorch's `meta`, or whose memory has been freed, is on none.
     """
     protocol = _protocol(value)
     if protocol == "dlpack":
@@ -70,9 +70,9 @@ def on_device(value: Any, kinds: tuple[int, ...]) -> bool:
 
 
 def find(name: str, value: Any, stream: int) -> Found:
-    """Where the array for `name` lies; `stream`, as DLPack numbers it, waits for what fills it.
+    """Locates the array for `name`; `stream`, in DLPack's numbering, waits for the work that fills it.
 
-    Raises ComputationError where its library does not give it away.
+    Raises ComputationError if its library does not export it.
     """
     kind: Any = type(value)
     try:
@@ -108,7 +108,8 @@ def _by_interface(value: Any) -> Found:
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
-    """Whether elements lie row by row; strides, in elements, are None where they do. One element's stride does not matter."""
+    """Whether elements are in row-major order. strides are in elements, or None for row-major; the stride of an extent of 1 is
+    ignored."""
     if strides is None or 0 in shape:
         return True
     wanted = 1
@@ -120,7 +121,7 @@ def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool
 
 
 def current_stream(value: Any) -> int | None:
-    """The handle of the stream on which an array's library works now, 0 for the default one; None where it does not tell."""
+    """The handle of the stream that an array's library currently uses, 0 for the default one; None if unknown."""
     match library(type(value)):
         case "torch":
             return int(sys.modules["torch"].cuda.current_stream(value.device).cuda_stream)
@@ -130,7 +131,7 @@ def current_stream(value: Any) -> int | None:
 
 
 def wait_for(value: Any, handle: int) -> bool:
-    """Makes what an array's library does from now on wait for a stream; False where that needs a wait on the host."""
+    """Makes later work of an array's library wait for a stream; False if that needs a wait on the host."""
     current = current_stream(value)
     if current is None or current == handle:
         return current is not None
@@ -149,7 +150,7 @@ def wait_for(value: Any, handle: int) -> bool:
 
 
 def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
-    """A new array of the library that `like` is of, on the same device. Raises DeviceError where that library has no such type."""
+    """A new array of the same library and on the same device as `like`. Raises DeviceError if the library has no such type."""
     name = library(type(like))
     try:
         match name:

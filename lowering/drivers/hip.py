@@ -1,7 +1,7 @@
-"""HIP through pyhip-interface, which is imported on first use. Texts are compiled by clang for the device's own architecture.
+"""The HIP driver, through pyhip-interface, which is imported on first use. clang compiles for the device's own architecture.
 
-Within the driver a stream is its handle, a number: calls with PyTorch's tensors are launched on its
-current stream. Nothing here has run on an AMD device; the calls are tested against a library that records them.
+Within the driver a stream is its handle, a number; calls with PyTorch tensors are launched on PyTorch's current stream. Nothing here
+has run on an AMD device: the calls are tested against a library that records them.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _opened = OpenedBy("HIP")
 
 @functools.cache
 def _hip() -> Any:
-    """The module pyhip.hip. Raises DeviceError where it is not installed or finds no library."""
+    """The module pyhip.hip. Raises DeviceError if it is not installed or finds no library."""
     try:
         import pyhip.hip
     except ModuleNotFoundError as error:
         raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", mend=GET) from None
-    except Exception as error:  # it opens the library, and asks for its version, while it is imported
+    except Exception as error:  # the import opens the library and asks for its version
         raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_said(error)}", mend=GET) from None
     return pyhip.hip
 
 
 def _said(error: BaseException) -> str:
-    """What an error of pyhip says; it often has a name alone."""
+    """The text of a pyhip error, which often has only a name."""
     return (str(error) or type(error).__name__).splitlines()[0]
 
 
 @functools.cache
 def devices() -> tuple[Device, ...]:
-    """Every HIP device here, the one with the most compute units first. Empty where there is none.
+    """All HIP devices, the one with the most compute units first. Empty if there are none.
 
-    Raises DeviceError where pyhip-interface or the library is missing.
+    Raises DeviceError if pyhip-interface or the library is missing.
     """
     hip = _hip()
     _opened.here()
     try:
         found = [_describe(hip, number) for number in range(hip.hipGetDeviceCount())]
-    except hip.hipError:  # a library without its hardware
+    except hip.hipError:  # a library without hardware
         return ()
     return tuple(sorted(found, key=lambda d: -d.compute_units))
 
@@ -79,13 +79,13 @@ def _describe(hip: Any, number: int) -> Device:
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
-    """The best HIP device whose name contains the given part. Raises DeviceError where there is none."""
+    """The best HIP device whose name contains `device`. Raises DeviceError if there is none."""
     return fitting(devices(), "HIP device", platform, device, mend=GET)
 
 
 @functools.cache
 def connect(device: Device) -> Connection:
-    """The one connection to a device."""
+    """The connection to a device; there is one per device."""
     return Connection(device)
 
 
@@ -103,7 +103,7 @@ class Connection(streams.Connection):
         self.hip.hipSetDevice(self.device.handle)
 
     def leave(self) -> None:
-        """Every operation makes its own device current."""
+        """Does nothing: every operation makes its own device current."""
 
     def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
         from tilelang.lowering.compilers import clang
@@ -114,7 +114,7 @@ class Connection(streams.Connection):
         return self.hip.hipModuleLoadData(code)
 
     def kernel(self, module: Any, name: str, shared_bytes: int) -> tuple[Any, int]:
-        """The kernel's shared arrays stand in its code: a launch asks for nothing more."""
+        """The kernel's shared arrays are static, so a launch requests no more."""
         return self.hip.hipModuleGetFunction(module, name), 0
 
     def launch(
@@ -142,7 +142,7 @@ class Connection(streams.Connection):
             self.hip.hipMemcpy_htod(address, array.ctypes.data, array.nbytes)
         else:
             self.hip.hipMemcpyAsync_htod(address, array.ctypes.data, array.nbytes, queue)
-            self.hip.hipStreamSynchronize(queue)  # the copy reads the host's memory until then
+            self.hip.hipStreamSynchronize(queue)  # the copy reads host memory until then
 
     def copy_out(self, array: Any, address: int, queue: Any) -> None:
         if queue is None:
@@ -179,16 +179,16 @@ class Connection(streams.Connection):
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether an argument is an array on an AMD device, told without importing anything."""
+    """Whether an argument is an array on an AMD device, determined without importing anything."""
     return device_arrays.on_device(value, _KINDS)
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and NumPy type of a device array."""
+    """The shape and NumPy type of a device array."""
     found = device_arrays.find("an argument", value, 0)
     return found.shape, found.dtype
 
 
 def as_queue(queue: Any) -> int | None:
-    """The handle of a stream of any library; None for the default one. Raises DeviceError where it is not a stream."""
+    """The handle of any library's stream; None for the default one. Raises DeviceError if it is not a stream."""
     return streams.stream_handle(queue)

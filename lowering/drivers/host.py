@@ -1,8 +1,8 @@
-"""The processor as a device: kernels are functions of this process, called by a pool of threads; arrays are used where they lie.
+"""The CPU driver: kernels are functions in this process, called by a pool of threads, and arrays are used in place.
 
-A launch is over when it returns, so there are no queues and nothing is waited for. What launches take are addresses: of NumPy arrays,
-of memory of ours, and of any library's arrays in the host's memory, which computations/arguments.py makes NumPy arrays of without a
-copy. The compiler is asked for when a kernel is built; devices are described without it.
+A launch has finished when it returns, so there are no queues and nothing to wait for. Launches take addresses: of NumPy arrays, of
+memory allocated here, and of host arrays of any library, which computations/arguments.py wraps as NumPy arrays without a copy. The
+compiler is needed only to build a kernel, not to describe devices.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import HostArray as HostArrayProtocol
     from tilelang.lowering.drivers.tensor_maps import TensorMap
 
-NATIVE = "native"  # the platform, and to the compiler this machine
-MOST_THREADS = 4096  # of a block; they are iterations of loops
+NATIVE = "native"  # the platform's name, and the architecture name for this machine
+MOST_THREADS = 4096  # per block; they are loop iterations
 LEAST_SCRATCH_BYTES = 256 << 10
 MOST_SCRATCH_BYTES = (
     64 << 20
 )  # of a thread of the pool: what the language allows a block, and what its threads keep across barriers
-MOST_RECENT = 256  # modules that are kept without anyone using them
+MOST_RECENT = 256  # unused modules that are kept
 
 
 @functools.cache
 def devices() -> tuple[Device, ...]:
-    """The processor. Raises DeviceError where it is of a kind that nothing is compiled for, or TILELANG_THREADS is not a number."""
+    """The CPU. Raises DeviceError if nothing can be compiled for it, or if TILELANG_THREADS is not a number."""
     found = processor()
     if found.machine not in (X86_64, ARM64):
         message = f"kernels run on x86-64 and arm64 processors, this one is {found.machine or 'unknown'}"
@@ -55,7 +55,7 @@ def devices() -> tuple[Device, ...]:
 
 
 def describe_processor(found: Processor, threads: int) -> Device:
-    """A processor as a device that so many threads compute on."""
+    """A CPU as a device that computes with `threads` threads."""
     caches = [c.bytes for c in found.caches if c.level == 2 and c.kind != "instruction"]
     return Device(
         driver="cpu",
@@ -76,22 +76,22 @@ def describe_processor(found: Processor, threads: int) -> Device:
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
-    """The processor, if its names contain the given parts. Raises DeviceError where they do not."""
+    """The CPU, if its names contain the given parts. Raises DeviceError if they do not."""
     return fitting(devices(), "processor", platform, device)
 
 
 @functools.cache
 def connect(device: Device) -> Connection:
-    """The one connection to the processor."""
+    """The connection to the CPU; there is only one."""
     return Connection(device)
 
 
 class Connection:
-    """The processor with its pool of threads."""
+    """The CPU with its thread pool."""
 
     @staticmethod
     def address(array: Any) -> int:
-        """Where a writable contiguous NumPy array begins. Raises TypeError, ValueError or BufferError for any other."""
+        """The address of a writable contiguous NumPy array. Raises TypeError, ValueError or BufferError for any other."""
         return _addressof(_byte_of(array))
 
     def __init__(self, device: Device) -> None:
@@ -106,9 +106,9 @@ class Connection:
             allow_tiles()
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
-        """Compiles a C text, or finds it compiled: in this process, then in the cache given.
+        """Compiles a C text, unless it is found compiled in this process or in the given cache.
 
-        Raises DeviceError: `no-compiler`, `compile-failed` with the compiler's words, or `cannot-load`.
+        Raises DeviceError: `no-compiler`, `compile-failed` with the compiler's message, or `cannot-load`.
         """
         name = key([source, *options])
         with self._lock.held():
@@ -124,42 +124,44 @@ class Connection:
         return compilers.load(self.device.driver).compile_source(source, self.device.architecture, options, cache)
 
     def _pool_code(self, cache: BinaryCache | None = None) -> Library:
-        """The compiled pool."""
+        """The compiled thread pool."""
         with self._lock.held():
             if self._pool_library is None:
-                inline = ("-mno-outline-atomics",) if processor().machine == ARM64 else ()  # else they are calls of a library
+                inline = (
+                    ("-mno-outline-atomics",) if processor().machine == ARM64 else ()
+                )  # otherwise atomics are calls to a library
                 source = host_pool.SOURCE_FILE.read_text(encoding="utf-8")
                 self._pool_library = load_library(self._compile(source, inline, cache).code, "tilelang-pool")
             return self._pool_library
 
     def allocate(self, size_bytes: int) -> Memory:
-        """Memory at a page's beginning, freed with the object. Raises DeviceError where there is not enough."""
+        """Page-aligned memory, freed with the object. Raises DeviceError if there is not enough."""
         return aligned_memory(size_bytes)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
         raise DeviceError("tensor-map", "a CPU has no TMA copies", mend="use loads without TMA")
 
     def upload(self, array: Any) -> Memory:
-        """Memory of its own with what a contiguous NumPy array holds."""
+        """New memory with a copy of a contiguous NumPy array."""
         memory = aligned_memory(array.nbytes)
         if array.nbytes:
             ctypes.memmove(int(memory), address_of(as_bytes(array)), array.nbytes)
         return memory
 
     def host_array(self, array: Any, role: str, queue: Any) -> HostArrayProtocol:
-        """A contiguous NumPy array as an argument, used in place; copied where its elements are not aligned."""
+        """A contiguous NumPy array as an argument, used in place; copied if its elements are not aligned."""
         return HostArray(array, role != "input")
 
     def queue_of(self, arrays: Sequence[Any]) -> None:
-        """None: launches are over when they return."""
+        """None: launches have finished when they return."""
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
-        """A NumPy array as a device array; the runtime passes them as the host's."""
+        """A NumPy array as a device array; the runtime passes these as host arrays."""
         begin, flags = address_of(array), array.flags
         return DeviceArray(array.shape, array.dtype, flags.c_contiguous, flags.writeable, begin, NATIVE, begin, array.nbytes)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
-        """Nothing is to be done: launches are over when they return."""
+        """Does nothing: launches have finished when they return."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, queue: Any, like: Any) -> Any:
         """A new NumPy array."""
@@ -168,20 +170,20 @@ class Connection:
         return np.empty(shape, dtype)
 
     def finish(self, queue: Any = None) -> None:
-        """Nothing is to be waited for: launches are over when they return."""
+        """Does nothing: launches have finished when they return."""
 
 
 class Module:
-    """A loaded library. It is unloaded once neither it nor a function of it is referenced."""
+    """A loaded library, unloaded when neither it nor a function of it is referenced."""
 
     def __init__(self, connection: Connection, library: Library) -> None:
         self.connection, self.library = connection, library
-        weakref.finalize(self, library.close).atexit = False  # a thread may run its code until the process is gone
+        weakref.finalize(self, library.close).atexit = False  # a thread may run its code until the process ends
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
         """A kernel of the library, ready to launch.
 
-        Raises DeviceError where a block has too many threads or too much shared memory, or there is no kernel of that name.
+        Raises DeviceError if a block has too many threads or too much shared memory, or if there is no kernel of that name.
         """
         roomy = dataclasses.replace(self.connection.device, shared_bytes=MOST_SCRATCH_BYTES)
         check_limits(roomy, name, grid, threads, shared_bytes)
@@ -189,7 +191,7 @@ class Module:
 
 
 class Ran:
-    """The event of a launch that is over. seconds: how long it took."""
+    """The event of a completed launch. seconds: its duration."""
 
     __slots__ = ("seconds",)
 
@@ -201,7 +203,7 @@ class Ran:
 
 
 class Function:
-    """A kernel with its launch shape. Calling it with the addresses of its arguments runs all blocks and returns when they are done."""
+    """A kernel with its launch shape. A call with the addresses of its arguments runs all blocks and returns when they are done."""
 
     __slots__ = ("at", "_given", "_launch", "_module", "_pack", "_pool", "blocks", "name")
 
@@ -213,7 +215,7 @@ class Function:
         self._pool.reserve(shared_bytes)
 
     def __call__(self, buffers: Sequence[int], queue: Any = None) -> None:
-        """Launches on addresses in the order of the kernel's arguments."""
+        """Launches with addresses in the order of the kernel's arguments."""
         if queue is not None:
             as_queue(queue)
         if self.blocks:
@@ -225,7 +227,7 @@ class Function:
             self._launch(request)
 
     def _packed(self, buffers: Sequence[int]) -> bytes:
-        """The request of the first launch, or one with another number of arguments. Raises DeviceError where they are not addresses."""
+        """Packs a request whose number of arguments is new, as in the first launch. Raises DeviceError if they are not addresses."""
         self._pack = _packer(len(buffers))
         try:
             request: bytes = self._pack(self._pool.address or self._pool.start(), self.at, *buffers)
@@ -237,7 +239,7 @@ class Function:
             raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", mend=mend) from None
 
     def timed(self, buffers: Sequence[int], queue: Any = None) -> Ran | None:
-        """The same, with how long it took; None for a grid of no blocks."""
+        """Launches and returns the time taken; None for an empty grid."""
         if not self.blocks:
             return None
         start = time.perf_counter()
@@ -247,12 +249,12 @@ class Function:
 
 @functools.cache
 def _packer(arguments: int) -> Any:
-    """Packs the addresses of a pool, of a launch and of so many arguments as host_pool_launch takes them."""
+    """Packs the addresses of a pool, a launch and `arguments` arguments as host_pool_launch takes them."""
     return struct.Struct(f"{2 + arguments}Q").pack
 
 
 def seconds(event: Ran) -> float:
-    """How long a launch took."""
+    """The duration of a launch."""
     return event.seconds
 
 
@@ -267,7 +269,7 @@ class HostArray:
     def __init__(self, array: Any, written: bool) -> None:
         self._array, self._written, self._copy = array, written, None
         try:
-            self.buffer = _addressof(_byte_of(array))  # `address_of`, without the time of its call
+            self.buffer = _addressof(_byte_of(array))  # `address_of`, inlined for speed
         except (TypeError, ValueError, BufferError):
             self.buffer = int(array.ctypes.data)
         if self.buffer % (array.itemsize or 1):
@@ -275,7 +277,7 @@ class HostArray:
             self.buffer = address_of(self._copy)
 
     def land(self, queue: Any = None) -> None:
-        """Brings results back where the array was copied."""
+        """Copies results back if the array had to be copied."""
         if self._written and self._copy is not None:
             self._array[...] = self._copy
 
@@ -284,24 +286,24 @@ _addressof, _byte_of = ctypes.addressof, ctypes.c_char.from_buffer
 
 
 def address_of(array: Any) -> int:
-    """Where a NumPy array begins."""
+    """The address of a NumPy array."""
     try:
         return _addressof(_byte_of(array))
-    except (TypeError, ValueError, BufferError):  # read-only, of no bytes, or of a type that buffers do not know; slower
+    except (TypeError, ValueError, BufferError):  # read-only, empty, or of a type without a buffer protocol; slower
         return int(array.ctypes.data)
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether an array must be taken by this driver: never, the host's arrays are taken as they are everywhere."""
+    """Whether this driver must take an array over: never, because host arrays are used directly."""
     return False
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and NumPy type of an array."""
+    """The shape and NumPy type of an array."""
     return value.shape, value.dtype
 
 
 def as_queue(queue: Any) -> None:
-    """Raises DeviceError: the processor has no queues."""
+    """Raises DeviceError: the CPU has no queues."""
     message = f"queue={brief(queue)}: a CPU has no queues; a call has finished when it returns"
     raise DeviceError("bad-queue", message, mend="remove queue=")

@@ -1,22 +1,22 @@
-// A thread pool that runs the blocks of one launch at a time; host_pool.py says how it is used.
+// A thread pool that runs the blocks of one launch at a time; see host_pool.py for its use.
 //
-// The calling thread takes part. Every thread has a share of the blocks, the same one in each launch, and takes an eighth of what is
-// left of it at once. A thread whose share is finished takes blocks of others: at once where the owner has not begun, after a wait of
-// `spare_cycles` where it has, because blocks moved to another core have their data moved too. Launches of odd number go over a share
-// backwards: the data that a launch used last is still in the core's cache, and the next launch needs it first if it uses the same.
+// The calling thread takes part. Each thread has a fixed share of the blocks, the same in every launch, and takes an eighth of the rest of
+// its share at a time. A thread that has finished its share steals blocks from others: immediately if the owner has not begun, otherwise
+// after `spare_cycles`, because the data of stolen blocks moves to another core. Every second launch traverses a share backwards: the data
+// used last in one launch is still in the core's cache, and the next launch needs it first if it uses the same data.
 //
-// No header is included and no symbol is left undefined. On Linux the system is called directly; on macOS and Windows the functions
-// that wait, wake and yield are given by address in `System`.
+// No header is included and no symbol is left undefined. On Linux the pool makes system calls directly; on macOS and Windows the functions
+// to wait, wake and yield are passed by address in `System`.
 typedef long long int64;
 typedef unsigned long long uint64;
 typedef void (*Blocks)(void *const *arguments, char *scratch, int64 first, int64 last);
 
-#define LINE_BYTES 128        // two lines of 64 bytes are prefetched together on x86; Apple's lines have 128
-#define PARTS 8               // a thread takes this part of what is left of a share
-#define STEPS 64              // backwards, what was taken is run in so many steps at most
-#define MOST_BLOCKS (1LL << 30) // of one round: the number of a block and of a round share 64 bits
-#define CLOSED 0x7fffffffLL   // the place in a share from which nothing can be taken
-#define BEGUN (1LL << 31)     // in a share: its owner works on it
+#define LINE_BYTES 128        // x86 prefetches pairs of 64-byte lines; Apple's lines have 128 bytes
+#define PARTS 8               // a thread takes 1/PARTS of the rest of a share at a time
+#define STEPS 64              // the maximum number of calls for the blocks taken, when going backwards
+#define MOST_BLOCKS (1LL << 30) // per round: the indices of a block and of a round share 64 bits
+#define CLOSED 0x7fffffffLL   // the position of a share that is closed
+#define BEGUN (1LL << 31)     // flag of a share: its owner has begun
 #define MOST_CORES 4096
 #define LINE _Alignas(LINE_BYTES)
 
@@ -39,22 +39,22 @@ typedef struct { // one per kernel and launch shape
 typedef struct Pool Pool;
 
 typedef struct { // one per thread; thread 0 is the caller
-  LINE int64 share;  // number of the round << 32 | BEGUN or 0 | next block, counted from the beginning of the share
-  int64 core;        // on which the thread was seen last, -1: unknown
-  int64 thread;      // the system's number of it, 0: not started
+  LINE int64 share;  // round << 32 | (BEGUN or 0) | next block, relative to the start of the share
+  int64 core;        // where the thread last ran, -1: unknown
+  int64 thread;      // the system's thread id, 0: not started
   Pool *pool;
 } Seat;
 
 struct Pool {
-  LINE int lock;    // 0: free, 1: a launch runs, 2: and another thread sleeps until it ends
-  LINE int round;   // its number; what idle threads wait for
-  LINE int asleep;  // idle threads that wait in the kernel
-  LINE int done;    // blocks of this round
-  int caller_waits; // in the kernel, for `done`
+  LINE int lock;    // 0: free, 1: a launch runs, 2: a launch runs and another thread sleeps until it ends
+  LINE int round;   // the current round; idle threads wait for it to change
+  LINE int asleep;  // number of idle threads that sleep in the kernel
+  LINE int done;    // blocks of this round that are done
+  int caller_waits; // whether the caller sleeps in the kernel until `done` changes
   LINE Blocks function;
   void *const *arguments;
   int64 base, blocks; // of this round: blocks base .. base + blocks - 1
-  int64 shares;       // of this round: no more than there are blocks
+  int64 shares;       // of this round: at most as many as blocks
   char *scratch;
   int64 scratch_stride, scratch_bytes;
   int64 threads, wait_cycles, little_cycles, spare_cycles, end;
@@ -69,7 +69,7 @@ struct Pool {
 #define RELEASE(x, value) __atomic_store_n(&(x), value, __ATOMIC_RELEASE)
 #define ORDERED __ATOMIC_SEQ_CST
 
-// ---------------------------------------------------------------- the processor
+// ---------------------------------------------------------------- the CPU
 
 #if defined(__x86_64__)
 static inline int64 cycles(void) { return (int64)__builtin_ia32_rdtsc(); }
@@ -85,7 +85,7 @@ static inline int64 cycles(void) {
   __asm__ volatile("mrs %0, cntvct_el0" : "=r"(now));
   return now;
 }
-static inline void relax(void) { __asm__ volatile("isb"); } // `yield` does nothing on most cores; isb takes some ten cycles
+static inline void relax(void) { __asm__ volatile("isb"); } // `yield` does nothing on most cores; isb takes about ten cycles
 typedef uint64 Arithmetic;
 #define DEFAULT_ARITHMETIC 0
 static inline Arithmetic arithmetic(void) {
@@ -157,7 +157,7 @@ static int64 core_here(void) {
   __builtin_ia32_rdtscp(&core);
   return core & 0xfff;
 }
-// A thread woken on the caller's core would wait for the caller. It gets the caller's other cores; if there are none it stays.
+// A thread that wakes on the caller's core would wait for the caller, so it is restricted to the caller's other cores, if there are any.
 static void send_away(Seat *seat, int64 core) {
   uint64 cores[MOST_CORES / 64], any = 0;
   const int64 bytes = call(GET_AFFINITY, 0, sizeof cores, (int64)cores, 0);
@@ -173,8 +173,8 @@ static int64 core_here(void) { return -1; }
 static void send_away(Seat *seat, int64 core) {}
 #endif
 
-// Waits until a word has another value: awake for the pool's time, then in the kernel. Returns at the first change or wake-up after
-// that, so callers look again.
+// Waits while a word has this value: spins for the pool's waiting time, then sleeps in the kernel. May return after a spurious wake-up, so
+// callers must check again.
 static void wait_while(Pool *pool, int *word, int value, int *sleepers) {
   const int64 start = cycles(), most = pool->wait_cycles;
   while (ACQUIRE(*word) == value) {
@@ -210,7 +210,7 @@ static void give_lock(Pool *pool) {
 
 // ---------------------------------------------------------------- taking part
 
-static int after(int round) { return round == CLOSED ? 1 : round + 1; } // 0 is before the first
+static int after(int round) { return round == CLOSED ? 1 : round + 1; } // round 0 precedes the first one
 
 static void run(const Pool *pool, char *scratch, int64 first, int64 last, int backwards) {
   const Blocks function = pool->function;
@@ -231,8 +231,8 @@ static void count_done(Pool *pool, int64 blocks) {
   if (__atomic_load_n(&pool->caller_waits, ORDERED)) wake(pool, &pool->done, 1);
 }
 
-// Runs blocks of a round until none is left to take; the number of those that this thread ran. What a round is about is read after one
-// of its blocks was taken, or is checked by taking one: until that block is done the next round is not written.
+// Runs blocks of a round until none are left; returns how many this thread ran. The data of a round is read after taking one of its blocks,
+// or validated by taking one: the next round is not written until that block is done.
 static int64 take_part(Pool *pool, int64 me, int round) {
   const int64 shares = LOAD(pool->shares);
   char *scratch = 0;
@@ -266,11 +266,11 @@ static int64 take_part(Pool *pool, int64 me, int round) {
   return all;
 }
 
-// What every thread but the caller's does until the pool is stopped. seat: its own.
+// The main function of all threads except the caller's. seat: the thread's own.
 EXPORT void *host_pool_worker(Seat *seat) {
   Pool *pool = seat->pool;
   const int64 me = seat - pool->seats;
-  uint64 signals = ~(uint64)SYNCHRONOUS_SIGNALS; // handlers belong to the program's threads; crashes are told where they happen
+  uint64 signals = ~(uint64)SYNCHRONOUS_SIGNALS; // signal handlers run on the program's threads; crashes are reported where they happen
   block_signals(pool, &signals);
   set_arithmetic(DEFAULT_ARITHMETIC);
   STORE(seat->thread, own_number());
@@ -283,11 +283,11 @@ EXPORT void *host_pool_worker(Seat *seat) {
   }
 }
 
-// One round: at most MOST_BLOCKS blocks, from `base` on. Returns how many the caller ran.
+// Runs one round of at most MOST_BLOCKS blocks, from `base` on. Returns how many the caller ran.
 static int64 run_round(Pool *pool, const Launch *launch, void *const *arguments, int64 base, int64 blocks) {
   const int64 shares = pool->threads < blocks ? pool->threads : blocks, start = cycles();
   const int round = after(pool->round);
-  for (int64 n = 0; n < pool->shares; n++) STORE(pool->seats[n].share, CLOSED); // those of the round before
+  for (int64 n = 0; n < pool->shares; n++) STORE(pool->seats[n].share, CLOSED); // the shares of the previous round
   __atomic_thread_fence(__ATOMIC_RELEASE);
   pool->function = launch->function;
   pool->arguments = arguments;
@@ -301,7 +301,7 @@ static int64 run_round(Pool *pool, const Launch *launch, void *const *arguments,
   for (int64 n = 1; n < shares; n++)
     if (core >= 0 && LOAD(pool->seats[n].core) == core && LOAD(pool->seats[n].thread)) send_away(&pool->seats[n], core);
   const int64 work = launch->work_cycles, little = pool->little_cycles;
-  const int burst = pool->wait_cycles && start - pool->end < little; // then threads that are woken once stay awake
+  const int burst = pool->wait_cycles && start - pool->end < little; // threads woken during a burst stay awake
   if (__atomic_load_n(&pool->asleep, ORDERED) && blocks > 1 && (!work || work > little || burst)) {
     const int64 useful = work > little && little ? work / little : blocks - 1;
     wake(pool, &pool->round, useful < blocks - 1 ? useful : blocks - 1);
@@ -345,10 +345,10 @@ EXPORT void host_pool_launch(const int64 *request) {
 
 // ---------------------------------------------------------------- beginning and end
 
-// Bytes of a pool, which must be zero and aligned to LINE_BYTES.
+// The size of a pool in bytes; its memory must be zeroed and aligned to LINE_BYTES.
 EXPORT int64 host_pool_bytes(int64 threads) { return (int64)sizeof(Pool) + threads * (int64)sizeof(Seat); }
 
-// times: cycles that a thread waits awake; of work that wakes nobody; before blocks of a share at work are taken. system: may be null.
+// times, in cycles: to spin; of work below which no thread is woken; before stealing from a share in progress. system: may be null.
 EXPORT void host_pool_begin(Pool *pool, int64 threads, const int64 *times, const System *system) {
   pool->threads = threads;
   pool->wait_cycles = times[0];
@@ -361,11 +361,11 @@ EXPORT void host_pool_begin(Pool *pool, int64 threads, const int64 *times, const
   }
 }
 
-// The seat of a thread, which host_pool_worker takes.
+// The seat of a thread, to pass to host_pool_worker.
 EXPORT Seat *host_pool_seat(Pool *pool, int64 thread) { return &pool->seats[thread]; }
 
-// Gives the threads other scratch memory, `stride` bytes apart, when no launch runs, if it is larger. Returns the memory that is free
-// now: the former one, or the one given.
+// Replaces the threads' scratch memory (`stride` bytes apart) by a larger one when no launch runs. Returns the memory to free: the former
+// one, or the new one if it is not larger.
 EXPORT void *host_pool_scratch(Pool *pool, char *scratch, int64 stride, int64 bytes) {
   take_lock(pool);
   char *free = scratch;
@@ -379,7 +379,7 @@ EXPORT void *host_pool_scratch(Pool *pool, char *scratch, int64 stride, int64 by
   return free;
 }
 
-// Ends the threads. The pool's memory must stay: they still look there.
+// Ends the threads. The pool's memory must stay valid, because they still read it.
 EXPORT void host_pool_stop(Pool *pool) {
   take_lock(pool);
   STORE(pool->stopped, 1);
@@ -388,5 +388,5 @@ EXPORT void host_pool_stop(Pool *pool) {
   give_lock(pool);
 }
 
-// The processor's counter, by which waiting is timed.
+// The CPU's counter, which times all waiting.
 EXPORT int64 host_pool_cycles(void) { return cycles(); }

@@ -1,11 +1,10 @@
-"""The threads that run kernels on the processor: when they start, how much memory they have, what happens to them in a fork.
+"""The thread pool that runs kernels on the CPU: starting threads, scratch memory, and forks.
 
-The loops are C (host_pool.c), compiled by the compiler that compiles the kernels. A pool has one launch at a time; other Python threads
-that launch wait for it in C, without the interpreter's lock. The lock is held by no Python code, so a signal handler, which Python runs
-between two calls, may launch as well. A forked child has none of its parent's threads: it starts its own with its first launch.
+The scheduling is C (host_pool.c), compiled by the kernels' compiler. A pool runs one launch at a time; other Python threads that launch
+wait for it in C, without the GIL. No Python code runs under that lock, so a signal handler, which Python runs between two calls, may
+launch as well. A forked child has none of its parent's threads: it starts its own with its first launch.
 
-Threads start with the first launch and never end, as long as the process runs. They wait for 0.1 ms after a launch for the next one,
-then sleep in the kernel.
+Threads start with the first launch and run until the process ends. After a launch they spin for 0.1 ms, then sleep in the kernel.
 """
 
 from __future__ import annotations
@@ -27,16 +26,16 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.loader import Library
 
 SOURCE_FILE = Path(__file__).with_suffix(".c")
-WAIT_S = 100e-6  # threads wait awake for so long, about what sleeping and waking cost
-LITTLE_S = 20e-6  # less work than this, of all threads together, wakes nobody unless another launch was just before
-SPARE_S = 2e-6  # a thread without work leaves a share that its owner works on alone for so long
+WAIT_S = 100e-6  # threads spin this long, about the cost of sleeping and waking
+LITTLE_S = 20e-6  # with less total work than this, no thread is woken, unless another launch was just before
+SPARE_S = 2e-6  # an idle thread waits this long before it steals from a share whose owner has begun
 STACK_BYTES = 16 << 20
 HUGE_BYTES = 2 << 20
-LEAST_HUGE_BYTES = 256 << 10  # scratch memory of this size is in huge pages
+LEAST_HUGE_BYTES = 256 << 10  # scratch memory of at least this size uses huge pages
 
 
 class Memory(int):
-    """Memory of this process by its address, freed with this object."""
+    """Memory of this process, as its address; freed with this object."""
 
     _held: Any
     size_bytes: int
@@ -47,7 +46,7 @@ class Memory(int):
 
 
 def aligned_memory(size_bytes: int) -> Memory:
-    """Memory that holds zeros and begins at a page, or a huge page where it is large. Raises DeviceError where there is not enough."""
+    """Zeroed memory, aligned to a page or, if large, to a huge page. Raises DeviceError if there is not enough."""
     huge = size_bytes >= HUGE_BYTES
     try:
         held = _map(size_bytes + (HUGE_BYTES if huge else 0))
@@ -76,11 +75,11 @@ def _up(size: int, multiple: int) -> int:
     return -(-size // multiple) * multiple
 
 
-_kept: dict[int, Memory] = {}  # by address: what threads of the system's may use
+_kept: dict[int, Memory] = {}  # by address: memory that native threads may use
 
 
 def _keep(memory: Memory) -> None:
-    """Keeps memory until `_free`, and beyond the interpreter's end: its threads still run then."""
+    """Keeps memory until `_free`, even beyond the interpreter's end, when the pool's threads still run."""
     _kept[int(memory)] = memory
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(memory))
 
@@ -92,7 +91,7 @@ def _free(address: int | None) -> None:
 
 
 class ProcessLock:
-    """A lock that the thread holding it may take again, as a signal's handler does, and that is free in a forked child."""
+    """A lock that its owner may take again, as in a signal handler, and that is free in a forked child."""
 
     def __init__(self) -> None:
         self._lock, self._process = threading.RLock(), os.getpid()
@@ -106,20 +105,23 @@ class ProcessLock:
 
 
 class Pool:
-    """The threads of a process. code: gives the compiled pool; threads: how many, the caller's among them; wait_s: how long they wait
-    awake. address: of the running pool, 0 before the first launch in this process; launch: takes what host_pool_launch does."""
+    """The thread pool of a process.
+
+    code: returns the compiled pool. threads: number of threads, including the caller's. wait_s: how long they spin before sleeping.
+    address: of the running pool, 0 before the first launch in this process. launch: calls host_pool_launch.
+    """
 
     def __init__(self, code: Callable[[], Library], threads: int, wait_s: float = WAIT_S) -> None:
         self.threads, self.wait_s, self.address = threads, wait_s, 0
-        self.scratch_bytes = 0  # of each thread, at least
+        self.scratch_bytes = 0  # minimum per thread
         self._code, self._lock = code, ProcessLock()
         _pools.add(self)
 
     def start(self) -> int:
-        """The address of the running pool, whose threads it starts if this process has none.
+        """The address of the running pool; starts it if this process has none.
 
-        An exception of a signal's handler may come at any point, and so may a launch from one, which starts a pool of its own: the one
-        that is ready first is used, and the threads of another one end.
+        A signal handler may raise an exception at any point, or launch and thereby start a pool of its own: the pool that is ready
+        first is used, and the threads of the other one end.
         """
         with self._lock.held():
             if self.address:
@@ -138,10 +140,10 @@ class Pool:
                 begun = True
                 for thread in range(1, self.threads):
                     if not _start_thread(self._library.address("host_pool_worker"), self._seat(int(memory), thread)):
-                        break  # the system has no more threads: those that there are do its blocks
+                        break  # the system allows no more threads: the existing ones run its blocks
                 if not self.address:
                     self.address, ready = int(memory), True
-                    if self.scratch_bytes > scratch_bytes:  # reserved meanwhile, by a signal's handler
+                    if self.scratch_bytes > scratch_bytes:  # a signal handler reserved more in the meantime
                         self._grow(int(memory), self.scratch_bytes)
             finally:
                 if begun and not ready:
@@ -149,7 +151,7 @@ class Pool:
             return self.address
 
     def reserve(self, scratch_bytes: int) -> None:
-        """Has every thread have so many bytes of scratch memory at least, from the next launch on."""
+        """Gives every thread at least this much scratch memory from the next launch on."""
         with self._lock.held():
             if scratch_bytes > self.scratch_bytes:
                 if self.address:
@@ -168,7 +170,7 @@ class Pool:
 
     @property
     def launch(self) -> Callable[[bytes], None]:
-        """Runs a launch: takes the addresses of the pool, of the launch and of the arguments, packed."""
+        """Runs a launch; takes the packed addresses of the pool, the launch and the arguments."""
         return cast(Callable[[bytes], None], self._function("host_pool_launch", None, ctypes.c_char_p))
 
     def _seat(self, pool: int, thread: int) -> int:
@@ -179,7 +181,7 @@ class Pool:
         return self._code()
 
     def _cycles_per_second(self) -> float:
-        """How fast the processor's counter counts, by 0.2 ms of it."""
+        """The frequency of the CPU's counter, measured for 0.2 ms."""
         cycles = self._function("host_pool_cycles", ctypes.c_int64)
         start, first = time.perf_counter(), cycles()
         while (now := time.perf_counter()) < start + 2e-4:
@@ -193,7 +195,7 @@ class Pool:
         return self._function(name, result, *[ctypes.c_int64] * len(arguments))(*arguments)
 
     def forked(self) -> None:
-        """Forgets the running pool, in a forked child, where it has no threads, and may have been in the middle of a launch."""
+        """Forgets the running pool in a forked child, where it has no threads and may be in the middle of a launch."""
         self.address = 0
 
 
@@ -210,7 +212,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _guard(address: int) -> None:
-    """Has a page fault where it is touched, where the system does that for us: a write beyond scratch memory is told at once."""
+    """Makes a page inaccessible if the system supports it, so that a write beyond scratch memory crashes at once."""
     if sys.platform != "win32":
         _libc().mprotect(ctypes.c_void_p(address), ctypes.c_size_t(mmap.PAGESIZE), 0)
 
@@ -224,7 +226,7 @@ _tables: list[Any] = []
 
 
 def _system() -> int:
-    """The address of the system's functions that the pool calls, null where it calls the system itself: see `System` in C."""
+    """The address of the table of system functions that the pool calls; null on Linux, where it makes system calls (`System` in C)."""
     if sys.platform.startswith("linux"):
         return 0
     if sys.platform == "win32":
@@ -239,7 +241,7 @@ def _system() -> int:
 
 
 def _start_thread(function: int, argument: int) -> bool:
-    """Starts a thread of the system's, which runs no Python, with a stack of its own; whether it could."""
+    """Starts a native thread with its own stack, which runs no Python; returns whether that succeeded."""
     if sys.platform == "win32":
         create = ctypes.windll.kernel32.CreateThread
         create.restype = ctypes.c_void_p

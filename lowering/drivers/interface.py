@@ -1,7 +1,7 @@
-"""What the runtime asks of a driver: devices, connections, modules, launches, times, and arrays that already are on a device.
+"""The interface between the runtime and a driver: devices, connections, modules, launches, times, and device arrays.
 
-A driver is a module of this package, opencl.py and its neighbours, that has what `Driver` says and imports its library on first use.
-A queue is whatever work is enqueued on in order: an OpenCL command queue, a CUDA or HIP stream. None is the connection's own.
+A driver is a module of this package (opencl.py and its neighbours) that implements `Driver` and imports its library on first use.
+A queue is whatever orders the enqueued work: an OpenCL command queue, a CUDA or HIP stream. None is the connection's default.
 """
 
 from __future__ import annotations
@@ -18,48 +18,42 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.cache import BinaryCache
     from tilelang.lowering.drivers.tensor_maps import TensorMap
 
-DRIVERS = {"cpu": "host", "opencl": "opencl", "cuda": "cuda", "hip": "hip"}  # their modules, by the dialect that they run
-KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, the best first
+DRIVERS = {"cpu": "host", "opencl": "opencl", "cuda": "cuda", "hip": "hip"}  # their modules, by dialect
+KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, best first
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Device:
-    """A device of a driver. kind: cpu, gpu, accelerator or custom. host_memory: it computes in the host's own memory.
-
-    architecture: what a compiler calls it, as in sm_90a or gfx942; "" where the driver compiles itself. platform_version: of the
-    platform's interface. grid_max: blocks along each dimension of a grid (empty: the driver does not tell). vector_bytes: the widest
-    vector of a processor (0: the driver does not tell). details: what else tells it from other devices of its name. handle: the
-    driver's own name of it.
-    """
+    """A device of a driver."""
 
     driver: str
     name: str
     platform: str
-    kind: str
+    kind: str  # cpu, gpu, accelerator or custom
     driver_version: str
-    platform_version: str
+    platform_version: str  # of the platform's interface
     compute_units: int
     max_threads: int
     shared_bytes: int
     global_bytes: int
-    host_memory: bool
-    architecture: str = ""
-    grid_max: tuple[int, ...] = ()
-    vector_bytes: int = 0
-    details: str = ""
-    workarounds: tuple[str, ...] = ()  # passes of lowering/workarounds that its compiler needs
-    handle: Any = dataclasses.field(default=None, compare=False, repr=False)
+    host_memory: bool  # computes in the host's memory
+    architecture: str = ""  # the compiler's name for it, such as sm_90a or gfx942; "" if the driver itself compiles
+    grid_max: tuple[int, ...] = ()  # maximum blocks along each dimension of a grid (empty: unknown)
+    vector_bytes: int = 0  # the widest vector of a CPU (0: unknown)
+    details: str = ""  # distinguishes devices of the same name
+    workarounds: tuple[str, ...] = ()  # passes in lowering/workarounds that its compiler needs
+    handle: Any = dataclasses.field(default=None, compare=False, repr=False)  # the driver's own object for it
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind}, {self.platform})"
 
     @property
     def fingerprint(self) -> str:
-        """What tells it from other devices, also on other machines: what is measured on it is kept under this."""
+        """Identifies the device, also across machines: measurements are stored under this key."""
         return f"{self}, {self.details or self.architecture}, {self.compute_units} compute units"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles by its names: what the driver gives belongs to the process."""
+        """Pickles by name, because the driver's handle is valid only in this process."""
         return _found_again, (self.driver, self.platform, self.name)
 
 
@@ -68,7 +62,7 @@ def _found_again(driver: str, platform: str, name: str) -> Device:
 
 
 class DeviceArray:
-    """An array on a device as a launch takes it. dtype: NumPy's. begin: where its bytes begin in `base`, whatever that is."""
+    """A device array as a launch takes it. dtype: NumPy's. begin: the offset of its first byte in `base`."""
 
     __slots__ = ("base", "begin", "buffer", "contiguous", "dtype", "nbytes", "shape", "writeable")
 
@@ -87,7 +81,7 @@ class DeviceArray:
         self.buffer, self.base, self.begin, self.nbytes = buffer, base, begin, nbytes
 
     def overlaps(self, other: DeviceArray) -> bool:
-        """Whether two arrays have bytes in common; both contiguous."""
+        """Whether two contiguous arrays share bytes."""
         if self.begin >= other.begin + other.nbytes or other.begin >= self.begin + self.nbytes:
             return False
         return bool(self.base == other.base)
@@ -98,27 +92,27 @@ class HostArray(Protocol):
 
     @property
     def buffer(self) -> Any:
-        """What a launch takes."""
+        """The argument that a launch takes."""
 
     def land(self, queue: Any = None) -> None:
-        """Waits until the array holds what kernels enqueued before have written."""
+        """Waits until the array holds what previously enqueued kernels wrote."""
 
 
 class Function(Protocol):
     """A kernel with its launch shape."""
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
-        """Enqueues one launch on buffers in the order of the kernel's arguments. Raises DeviceError where that fails."""
+        """Enqueues one launch with buffers in the order of the kernel's arguments. Raises DeviceError if that fails."""
 
     def timed(self, buffers: Sequence[Any], queue: Any = None) -> Any:
-        """The same, and gives the launch's event (None for a grid of no blocks)."""
+        """Like a call, but returns the launch's event (None for an empty grid)."""
 
 
 class Module(Protocol):
     """A compiled source text."""
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
-        """A kernel of it. Raises DeviceError where the device has fewer threads or less shared memory for a block."""
+        """A kernel of the module. Raises DeviceError if a block needs more threads or shared memory than the device has."""
 
 
 class Connection(Protocol):
@@ -130,86 +124,86 @@ class Connection(Protocol):
 
     @property
     def queue(self) -> Any:
-        """What launches are enqueued on unless the caller says otherwise."""
+        """The queue of launches for which the caller names none."""
 
     @property
     def address(self) -> Callable[[Any], int] | None:
-        """Where launches take addresses of the host's arrays and are over when they return: the address of a writable contiguous NumPy
-        array, TypeError, ValueError or BufferError for any other. None elsewhere."""
+        """For drivers whose launches take host addresses and are synchronous: returns the address of a writable contiguous NumPy array,
+        or raises TypeError, ValueError or BufferError for any other. None for other drivers."""
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
-        """Compiles a text, or finds it compiled. Raises DeviceError with the compiler's words where it does not compile."""
+        """Compiles a text, unless a cache has it. Raises DeviceError with the compiler's message if it does not compile."""
 
     def allocate(self, size_bytes: int) -> Any:
-        """Device memory, freed with the object. Raises DeviceError where there is not enough."""
+        """Device memory, freed with the object. Raises DeviceError if there is not enough."""
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        """The kernel argument by which copies of boxes know a tensor in a buffer. Raises DeviceError where there are none such."""
+        """The kernel argument that describes a tensor in a buffer for TMA copies. Raises DeviceError if the device has none."""
 
     def upload(self, array: Any) -> Any:
-        """Device memory of its own with what a contiguous NumPy array holds."""
+        """New device memory with a copy of a contiguous NumPy array."""
 
     def host_array(self, array: Any, role: str, queue: Any) -> HostArray:
         """A contiguous NumPy array as an argument of one launch on a queue. role: "input", "output", or "both"."""
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
-        """The queue on which work on these device arrays needs the least waiting; None: the connection's own."""
+        """The queue on which work on these device arrays needs the least waiting; None: the connection's default."""
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
-        """A device array as an argument; what is launched on the queue from now on comes after what fills the array.
+        """A device array as an argument; later launches on the queue wait for the work that fills the array.
 
-        Raises DeviceError where the array lives elsewhere than on this device, ComputationError where it cannot be had.
+        Raises DeviceError if the array is not on this device, ComputationError if it is not accessible.
         """
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
-        """What these arrays' libraries do from now on comes after what was launched on the queue."""
+        """Makes later work of these arrays' libraries wait for the launches on the queue."""
 
     def empty(self, shape: tuple[int, ...], dtype: Any, queue: Any, like: Any) -> Any:
-        """A new device array of the kind that `like` is."""
+        """A new device array of the same library as `like`."""
 
     def finish(self, queue: Any = None) -> None:
-        """Waits for everything that was enqueued. Raises DeviceError where a kernel failed."""
+        """Waits for everything that was enqueued. Raises DeviceError if a kernel failed."""
 
 
 class Driver(Protocol):
     """A module that drives one kind of device."""
 
     def devices(self) -> tuple[Device, ...]:
-        """Every device here, the best first. Raises DeviceError where the driver or its library is missing."""
+        """All devices, best first. Raises DeviceError if the driver or its library is missing."""
 
     def choose(self, platform: str | None = None, device: str | None = None) -> Device:
-        """The best device whose names contain the given parts. Raises DeviceError where there is none."""
+        """The best device whose names contain the given parts. Raises DeviceError if there is none."""
 
     def connect(self, device: Device) -> Connection:
-        """The one connection to a device."""
+        """The connection to a device; there is one per device."""
 
     def is_device_array(self, value: Any) -> bool:
-        """Whether an argument is an array on one of its devices, told without importing anything."""
+        """Whether an argument is an array on one of its devices, determined without importing anything."""
 
     def describe(self, value: Any) -> tuple[tuple[int, ...], Any]:
-        """Shape and NumPy type of a device array."""
+        """The shape and NumPy type of a device array."""
 
     def as_queue(self, queue: Any) -> Any:
-        """A caller's queue as connections take it. Raises DeviceError where the driver cannot launch on it."""
+        """A caller's queue as connections take it. Raises DeviceError if the driver cannot launch on it."""
 
     def seconds(self, event: Any) -> float:
-        """How long a launch ran on the device; waits for it."""
+        """The time that a launch took on the device; waits for it."""
 
 
 def load(name: str) -> Driver:
-    """The driver of a dialect: its module, without its library."""
+    """The driver of a dialect: its module, without importing its library."""
     return cast(Driver, importlib.import_module(f"tilelang.lowering.drivers.{DRIVERS[name]}"))
 
 
 def of_array(value: Any) -> str | None:
-    """The name of the driver whose device an array is on; None for anything else."""
+    """The name of the driver that owns an array's device; None for anything else."""
     return next((name for name in DRIVERS if load(name).is_device_array(value)), None)
 
 
 def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None, mend: str = "") -> Device:
-    """The first device whose platform's and own name contain the given parts, whatever their case.
+    """The first device whose platform and name contain the given parts, ignoring case.
 
-    Raises DeviceError where there is none: with the names of the others, or with what to install where there are no devices.
+    Raises DeviceError if there is none: with the names of the others, or with what to install if there are no devices.
     """
     for one in found:
         if (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold():
@@ -221,7 +215,7 @@ def fitting(found: Sequence[Device], what: str, platform: str | None, device: st
 
 
 def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> None:
-    """Raises DeviceError where the device cannot run a kernel: too many threads, or too much shared memory, for a block; or too many
+    """Raises DeviceError if the device cannot run a kernel: too many threads or too much shared memory for a block, or too many
     blocks."""
     if any(blocks > most for blocks, most in zip(grid, device.grid_max, strict=False)):
         of, most = (" x ".join(map(str, numbers)) for numbers in (grid, device.grid_max))
@@ -245,17 +239,17 @@ def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, s
 
 
 class OpenedBy:
-    """The process that opened a driver: a forked child has its memory, and none of its threads."""
+    """The process that opened a driver. A forked child has its memory but none of its threads."""
 
     def __init__(self, name: str) -> None:
         self.name, self._process = name, 0
 
     def here(self) -> None:
-        """Notes that it was this process."""
+        """Records this process as the one that opened the driver."""
         self._process = os.getpid()
 
     def check(self) -> None:
-        """Raises DeviceError in a forked child of that process, where launches fail or wait for ever."""
+        """Raises DeviceError in a forked child of that process, where launches would fail or hang."""
         if self._process and self._process != os.getpid():
             parent = f"this process was forked from process {self._process}"
             raise DeviceError(

@@ -1,8 +1,8 @@
-"""Shared libraries from bytes into this process.
+"""Loads shared libraries from bytes into this process.
 
-On Linux the bytes are in a file in memory, which loads wherever the process may execute anything, also where all file systems that can
-be written are mounted noexec. Elsewhere, and where that fails, they are in a file of a directory that is private to the user, which is
-deleted as soon as the system allows. A loaded library stays until `Library.close`, after which its addresses must not be used.
+On Linux the bytes are put in a memory file, which works wherever the process may execute code at all, even if all writable file systems
+are mounted noexec. On other systems, and if that fails, they are put in a file in a directory private to the user and deleted as soon
+as the system allows. A library stays loaded until `Library.close`, after which its addresses must not be used.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Library:
         self.name, self._handle, self._release = name, handle, release
 
     def address(self, symbol: str) -> int:
-        """Where an exported symbol is. Raises DeviceError where the library has none of that name."""
+        """The address of an exported symbol. Raises DeviceError if the library does not have it."""
         try:
             found = ctypes.cast(getattr(self._handle, symbol), ctypes.c_void_p).value
         except AttributeError:
@@ -57,8 +57,8 @@ class Library:
 def load_library(code: bytes, name: str = "kernel") -> Library:
     """Loads a shared library from its bytes.
 
-    Raises DeviceError where the system loads it from no place, with each reason: bytes of another architecture, or a process that may
-    neither have executable files in memory nor executable temporary files.
+    Raises DeviceError, with all reasons, if no way of loading works: the bytes are for another architecture, or the process may have
+    neither executable memory files nor executable temporary files.
     """
     reasons = []
     for load in (_from_memory, _from_file):
@@ -74,7 +74,7 @@ def load_library(code: bytes, name: str = "kernel") -> Library:
 
 
 def _from_memory(code: bytes, name: str) -> Library | None:
-    """Through a file in memory; None where the system has no such files. Raises OSError where it does not load."""
+    """Loads through a memory file; None if the system has none. Raises OSError if loading fails."""
     create = getattr(os, "memfd_create", None)
     if create is None:
         return None
@@ -88,8 +88,8 @@ def _from_memory(code: bytes, name: str) -> Library | None:
 
 
 def _unique_path(file: int) -> str:
-    """A path to an open file that no other library was loaded by: the loader takes equal paths for the same library, and numbers of
-    files are used again. Between the last two parts stands a number in which `/` is 0 and `./` is 1.
+    """A path to an open file under which no other library was loaded. The loader identifies libraries by their paths, and file numbers
+    are reused, so a counter is encoded before the last part, with `/` as 0 and `./` as 1.
 
     >>> _unique_path(3) != _unique_path(3)
     True
@@ -99,7 +99,7 @@ def _unique_path(file: int) -> str:
 
 
 def _from_file(code: bytes, name: str) -> Library:
-    """Through a file in a directory that others cannot enter. Raises OSError where it does not load."""
+    """Loads through a file in a directory closed to others. Raises OSError if loading fails."""
     folder = tempfile.mkdtemp(prefix="tilelang-")  # of mode 0700
     path = Path(folder) / {"win32": "kernel.dll", "darwin": "kernel.dylib"}.get(sys.platform, "kernel.so")
     try:
@@ -115,7 +115,7 @@ def _from_file(code: bytes, name: str) -> Library:
 
 
 def _removal(folder: str) -> Callable[[], None]:
-    """Removes a folder when called, or when the process ends: Windows does not delete a file that is loaded."""
+    """Removes a folder when called, or at the end of the process, because Windows does not delete a loaded file."""
     import atexit
 
     def remove() -> None:

@@ -1,8 +1,8 @@
-"""OpenCL through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Knows no IR.
+"""The OpenCL driver, through pyopencl, which is imported on first use: devices, builds, memory, launches, times. Independent of the IR.
 
-A device that cannot compile an empty kernel is left out, with its compiler's reason. Launches go through a queue: a NumPy array is used
-where it lies by devices that compute in the host's memory, and copied for others. Arrays of pyopencl are used in order with their
-queue's other work when that queue is the one launched on.
+Devices that cannot compile an empty kernel are excluded, with their compiler's message as the reason. Launches go through a queue.
+Devices that compute in host memory use NumPy arrays in place; for others they are copied. pyopencl arrays are ordered with other work
+on their queue if that queue is the one launched on.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import prepare_opencl
 
 POCL = "Portable Computing Language"
-# PoCL 3 miscompiles barriers in loops and under conditions, or compiles for ever; of later ones nobody has tried to do without.
+# PoCL 3 miscompiles barriers in loops and under conditions, or never finishes compiling; later versions have not been tried without.
 POCL_NEEDS = ("unconditional_barriers", "barrier_at_loop_end", "diverge_tail_conditions")
 GET = "the OpenCL driver of the GPU's vendor, or pip install 'tilelang-rtile[pocl]' for the processor (x86-64 Linux)"
 
@@ -36,7 +36,7 @@ _TYPES = {2: "cpu", 4: "gpu", 8: "accelerator", 16: "custom"}  # CL_DEVICE_TYPE_
 
 @functools.cache
 def _cl() -> Any:
-    """The module pyopencl. Raises DeviceError where it is not installed or finds no loader."""
+    """The module pyopencl. Raises DeviceError if it is not installed or finds no loader."""
     prepare_opencl()
     try:
         import pyopencl
@@ -70,9 +70,9 @@ EMPTY_KERNEL = "__kernel void nothing(void) {}\n"
 
 
 def devices() -> tuple[Device, ...]:
-    """Every OpenCL device here that compiles kernels, the best first: GPUs, then accelerators, then the most compute units.
+    """All OpenCL devices that compile kernels, best first: GPUs, then accelerators, then by number of compute units.
 
-    Empty where there is no device. Raises DeviceError where pyopencl is missing, or where none of the devices compiles an empty kernel.
+    Empty if there are no devices. Raises DeviceError if pyopencl is missing, or if no device compiles an empty kernel.
     """
     found, unusable = _probed()
     if unusable and not found:
@@ -81,18 +81,18 @@ def devices() -> tuple[Device, ...]:
 
 
 def unusable_devices() -> tuple[tuple[Device, str], ...]:
-    """The devices here that do not compile an empty kernel, each with the first lines of what its compiler says.
+    """The devices that do not compile an empty kernel, each with the first lines of its compiler's message.
 
-    Raises DeviceError where pyopencl is missing.
+    Raises DeviceError if pyopencl is missing.
     """
     return _probed()[1]
 
 
 @functools.cache
 def _probed() -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
-    """The devices here that compile an empty kernel, the best first; and the others, each with the reason.
+    """The devices that compile an empty kernel, best first; and the others, each with the reason.
 
-    Each process asks anew (30 ms, since drivers keep what they compiled): a verdict on disk would outlive the update of a driver.
+    Each process probes again (30 ms, because drivers cache compilations): a result on disk would outlive a driver update.
     """
     cl = _cl()
     _opened.here()
@@ -104,7 +104,7 @@ def _probed() -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
     for one in platforms:
         try:
             found += [_describe(handle) for handle in one.get_devices()]
-        except cl.Error:  # a platform without its hardware
+        except cl.Error:  # a platform without hardware
             continue
     found.sort(key=lambda d: (KINDS.index(d.kind), -d.compute_units))
     reasons = [_why_unusable(device) for device in found]
@@ -113,7 +113,7 @@ def _probed() -> tuple[tuple[Device, ...], tuple[tuple[Device, str], ...]]:
 
 
 def _why_unusable(device: Device) -> str | None:
-    """Why a device does not compile an empty kernel, in one line of its compiler's own words; None where it does."""
+    """The reason why a device does not compile an empty kernel, in one line of its compiler's message; None if it does."""
     cl = _cl()
     try:
         compile_program(cl.Context([device.handle]), device.handle, EMPTY_KERNEL, ())
@@ -125,7 +125,7 @@ def _why_unusable(device: Device) -> str | None:
 
 
 def _first_lines(text: str, count: int = 3, most: int = 300) -> str:
-    """The first lines of a text that say anything, as one line."""
+    """The first non-empty lines of a text, as one line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return textwrap.shorten("; ".join(lines[:count]), most, placeholder=" ...")
 
@@ -138,9 +138,9 @@ def _cannot_compile(unusable: Sequence[tuple[Device, str]]) -> DeviceError:
 
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
-    """The best device whose platform's and own name contain the given parts, whatever their case.
+    """The best device whose platform and name contain the given parts, ignoring case.
 
-    Raises DeviceError where there is none, with what there is; `no-device` where one fits that cannot compile, with the reason.
+    Raises DeviceError if there is none, listing the others; `no-device` with the reason if a match cannot compile.
     """
     found = devices()
     try:
@@ -153,21 +153,21 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
 
 
 def _fits(one: Device, platform: str | None, device: str | None) -> bool:
-    """Whether a device's platform's and own name contain the given parts, whatever their case."""
+    """Whether a device's platform and name contain the given parts, ignoring case."""
     return (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold()
 
 
 def compile_program(context: Any, handle: Any, source: str, options: Sequence[str]) -> Any:
-    """The program that a device's compiler makes of a text. Raises DeviceError with the compiler's words where it does not compile.
+    """Compiles a text for a device. Raises DeviceError with the compiler's message if it does not compile.
 
-    pyopencl keeps nothing of it: its own cache on disk holds pickles, which run code when they are read.
+    pyopencl's own disk cache is bypassed, because it holds pickles, which run code when they are read.
     """
     cl = _cl()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the compiler's remarks come as Python warnings
+        warnings.simplefilter("ignore")  # compiler messages arrive as Python warnings
         program = cl.Program(context, source)
         try:
-            program.get_info(cl.program_info.NUM_DEVICES)  # makes it now: only what is made by `build` goes through the cache
+            program.get_info(cl.program_info.NUM_DEVICES)  # creates it now: only programs created by `build` use the cache
             program.build(list(options), [handle])
             names = program.get_info(cl.program_info.KERNEL_NAMES)
         except cl.Error as error:
@@ -179,7 +179,7 @@ def compile_program(context: Any, handle: Any, source: str, options: Sequence[st
 
 
 def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
-    """What went wrong in a build: in the compiler's words where it says something, else by OpenCL's name of the status."""
+    """The error of a failed build: the compiler's message if there is one, else OpenCL's name of the status."""
     cl = _cl()
     device, code, said = handle.name.strip(), cl.status_code, str(error).splitlines()[0]
     of_text = error.code in (code.BUILD_PROGRAM_FAILURE, code.COMPILE_PROGRAM_FAILURE, code.LINK_PROGRAM_FAILURE)
@@ -199,9 +199,9 @@ def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
 
 
 class Connection:
-    """A device with a context and a queue that takes times."""
+    """A device with a context and a profiling queue."""
 
-    address: Callable[[Any], int] | None = None  # launches take buffers of the device
+    address: Callable[[Any], int] | None = None  # launches take device buffers
 
     def __init__(self, device: Device) -> None:
         _opened.check()
@@ -213,9 +213,9 @@ class Connection:
         self._lock = threading.Lock()
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
-        """Compiles a source text, or finds it compiled: in this process, then in the cache given.
+        """Compiles a source text, unless it is found compiled in this process or in the given cache.
 
-        Raises DeviceError with the compiler's words where the source does not compile.
+        Raises DeviceError with the compiler's message if the source does not compile.
         """
         _opened.check()
         d = self.device
@@ -236,13 +236,13 @@ class Connection:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return cl.Program(self.context, [self.device.handle], [binary]).build(list(options))
-        except cl.Error:  # whole, but this driver will not have it
+        except cl.Error:  # intact, but rejected by this driver
             cache.drop(name)
             return None
 
     def _from_source(self, name: str, source: str, options: Sequence[str], cache: BinaryCache | None) -> Any:
         program = compile_program(self.context, self.device.handle, source, options)
-        if cache is not None and self.device.platform != POCL:  # which has a cache, and compiles once more for a binary
+        if cache is not None and self.device.platform != POCL:  # PoCL has its own cache, and would recompile to get a binary
             cache.put(name, program.get_info(_cl().program_info.BINARIES)[0])
         return program
 
@@ -250,7 +250,7 @@ class Connection:
         raise DeviceError("tensor-map", "OpenCL has no TMA copies", mend="use loads without TMA")
 
     def allocate(self, size_bytes: int) -> Any:
-        """Device memory, for workspace. Raises DeviceError where there is not enough."""
+        """Device memory, for workspace. Raises DeviceError if there is not enough."""
         cl = _cl()
         try:
             return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, max(1, size_bytes))
@@ -258,7 +258,7 @@ class Connection:
             raise _out_of_memory(size_bytes, self.device, error) from None
 
     def upload(self, array: Any) -> Any:
-        """Device memory of its own with what a contiguous NumPy array holds."""
+        """New device memory with a copy of a contiguous NumPy array."""
         cl = _cl()
         if array.nbytes == 0:
             return self.allocate(1)
@@ -269,7 +269,7 @@ class Connection:
             raise _out_of_memory(array.nbytes, self.device, error) from None
 
     def image(self, pixels: Any) -> Any:
-        """An image with what a NumPy array of (rows, columns, 4) floats holds. Raises DeviceError where there is not enough memory."""
+        """An image with the values of a NumPy array of (rows, columns, 4) floats. Raises DeviceError if there is not enough memory."""
         cl = _cl()
         flags, kind = cl.mem_flags, cl.ImageFormat(cl.channel_order.RGBA, cl.channel_type.FLOAT)
         try:
@@ -281,17 +281,17 @@ class Connection:
         return HostArray(self, array, role != "input")
 
     def queue_of(self, arrays: Sequence[Any]) -> Any:
-        """The first queue that one of these pyopencl arrays was made with."""
+        """The first queue attached to one of these pyopencl arrays."""
         return next((a.queue for a in arrays if a.queue is not None), None)
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
-        """A pyopencl array as an argument. Its own queue orders what fills it; another one is the caller's to order."""
+        """A pyopencl array as an argument. Its own queue orders the work that fills it; for any other queue the caller must do so."""
         contiguous, base, offset = array.flags.c_contiguous, array.base_data, array.offset
         buffer = device_buffer(self, base, offset, array.nbytes) if contiguous else None
         return DeviceArray(array.shape, array.dtype, contiguous, True, buffer, base, offset, array.nbytes)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
-        """Nothing is to be done: the arrays' queue is the one launched on."""
+        """Does nothing: the arrays' queue is the one launched on."""
 
     def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
         """A new pyopencl array."""
@@ -312,7 +312,7 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
 
 @functools.cache
 def connect(device: Device) -> Connection:
-    """The one connection to a device."""
+    """The connection to a device; there is one per device."""
     return Connection(device)
 
 
@@ -325,25 +325,25 @@ class Module:
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
         """A kernel of the module, ready to launch.
 
-        Raises DeviceError where the device cannot run it: too many threads, or too much shared memory (which PoCL would not
-        refuse but crash on).
+        Raises DeviceError if the device cannot run it: too many threads, or too much shared memory (on which PoCL would crash instead
+        of reporting an error).
         """
         check_limits(self.connection.device, name, grid, threads, shared_bytes)
         return Function(self, name, tuple(grid), threads)
 
 
 class Function:
-    """A kernel with its launch shape. Calling it enqueues one launch and gives its event (None for a grid of no blocks)."""
+    """A kernel with its launch shape. A call enqueues one launch and returns its event (None for an empty grid)."""
 
     def __init__(self, module: Module, name: str, grid: tuple[int, ...], threads: int) -> None:
         self.name, self.queue, self._module = name, module.connection.queue, module
         self.empty = 0 in grid
         self.global_size = (grid[0] * threads, *grid[1:])
         self.local_size = (threads, *(1 for _ in grid[1:]))
-        self._spare: list[Any] = []  # OpenCL's kernels that no call uses: arguments stay in one between setting and launching
+        self._spare: list[Any] = []  # idle kernel objects: arguments belong to the object between setting and launching
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> Any:
-        """Launches on buffers in the order of the kernel's arguments; on the connection's queue, or another of its context."""
+        """Launches with buffers in the order of the kernel's arguments, on the connection's queue or another of its context."""
         _opened.check()
         if self.empty:
             return None
@@ -366,7 +366,7 @@ class Function:
 
 
 def seconds(event: Any) -> float:
-    """How long a launch ran on the device; waits for it."""
+    """The time that a launch took on the device; waits for it."""
     try:
         event.wait()
         return float(event.profile.end - event.profile.start) * 1e-9
@@ -381,7 +381,7 @@ _IS_ARRAY: dict[type, bool] = {}  # whether a type is pyopencl.array.Array
 
 
 def is_device_array(value: Any) -> bool:
-    """Whether an argument is a pyopencl.array.Array, told without importing pyopencl."""
+    """Whether an argument is a pyopencl.array.Array, determined without importing pyopencl."""
     try:
         return _IS_ARRAY[type(value)]
     except KeyError:
@@ -391,12 +391,12 @@ def is_device_array(value: Any) -> bool:
 
 
 def describe(value: Any) -> tuple[tuple[int, ...], Any]:
-    """Shape and NumPy type of a pyopencl array."""
+    """The shape and NumPy type of a pyopencl array."""
     return value.shape, value.dtype
 
 
 def as_queue(queue: Any) -> Any:
-    """The queue itself. Raises DeviceError where it is none of pyopencl's."""
+    """The queue itself. Raises DeviceError if it is not a pyopencl queue."""
     if not isinstance(queue, _cl().CommandQueue):
         raise DeviceError(
             "bad-queue",

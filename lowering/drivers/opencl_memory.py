@@ -1,7 +1,7 @@
-"""What launches on an OpenCL device take: buffers over NumPy's arrays, and those that pyopencl's arrays are in.
+"""Buffers for launches on an OpenCL device, from NumPy arrays and pyopencl arrays.
 
-On devices that compute in the host's memory, NumPy arrays are used in place: a buffer over their memory is made for each launch and
-never kept, because the memory behind an address may change hands between two launches. On other devices they are copied.
+Devices that compute in host memory use NumPy arrays in place: each launch creates a buffer over their memory and never keeps it,
+because the memory at an address may be reused between two launches. On other devices they are copied.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def _cl() -> Any:
 
 
 def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: int) -> Any:
-    """The buffer that a pyopencl array is in, from where it begins.
+    """The buffer of a pyopencl array, beginning at its first element.
 
-    Raises DeviceError where the array lives in another context, or begins where the device cannot address it.
+    Raises DeviceError if the array is in another context, or if the device cannot address its start.
     """
-    if base is None:  # no elements
+    if base is None:  # an empty array
         return connection.allocate(1)
     if base.context != connection.context:
         raise DeviceError(
@@ -49,14 +49,14 @@ def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: in
 
 
 def failed(error: Exception) -> DeviceError:
-    """What a driver tells where it is waited for a kernel that ran out of the device's resources, say."""
+    """The error for a kernel that failed, for example by exhausting the device's resources, as reported by a wait."""
     return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="use smaller blocks, or another schedule")
 
 
 class HostArray:
     """A NumPy array as an argument of one launch.
 
-    Contiguous arrays only; `land` brings results back, waiting for them. The array is kept alive as long as this object.
+    The array must be contiguous and is kept alive as long as this object. `land` waits for results and copies them back.
     """
 
     __slots__ = ("_array", "_connection", "_written", "buffer")
@@ -66,7 +66,7 @@ class HostArray:
         self.buffer = self._as_buffer()
 
     def _as_buffer(self) -> Any:
-        """What a launch takes."""
+        """The buffer that a launch takes."""
         cl = _cl()
         array, connection = self._array, self._connection
         flags = cl.mem_flags
@@ -78,13 +78,13 @@ class HostArray:
         return cl.Buffer(connection.context, flags.READ_WRITE | flags.COPY_HOST_PTR, hostbuf=as_bytes(array))
 
     def land(self, queue: Any = None) -> None:
-        """Waits until the array holds what kernels enqueued before have written. Raises DeviceError where one of them failed."""
+        """Waits until the array holds what previously enqueued kernels wrote. Raises DeviceError if one of them failed."""
         if not self._written or self._array.nbytes == 0:
             return
         cl = _cl()
         queue = queue or self._connection.queue
         try:
-            if self._connection.device.host_memory:  # mapping is what makes the host's memory current
+            if self._connection.device.host_memory:  # mapping makes the host's memory current
                 import numpy as np
 
                 mapped, _ = cl.enqueue_map_buffer(queue, self.buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)

@@ -1,6 +1,6 @@
-"""Device memory that is used again: a driver's own allocation waits for the device, and may only be freed where its context is current.
+"""A pool of device memory for reuse: the driver's own allocation waits for the device, and freeing requires a current context.
 
-A block is given back with the object that holds it, in whatever thread that happens; the pool never calls the driver then.
+A block returns to the pool with the object that holds it, in any thread; the pool never calls the driver at that point.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _LEAST_BYTES = 256
 
 
 class Memory:
-    """Device memory, which goes back to its pool with this object. As a number it is its address."""
+    """Device memory, returned to its pool with this object. As a number it is its address."""
 
     __slots__ = ("_block", "_pool", "size_bytes")
 
@@ -29,15 +29,15 @@ class Memory:
 
 
 class Pool:
-    """Blocks by their sizes. allocate: fresh memory from the driver, or None; free: gives a block back to the driver."""
+    """Free blocks by size. allocate: gets new memory from the driver, or None. free: returns a block to the driver."""
 
     def __init__(self, allocate: Callable[[int], Any], free: Callable[[Any], object]) -> None:
         self._allocate, self._free = allocate, free
         self._blocks: dict[int, list[Any]] = defaultdict(list)
-        self._lock = threading.RLock()  # a collection may give a block back while this thread takes one
+        self._lock = threading.RLock()  # a garbage collection may return a block while this thread takes one
 
     def take(self, size_bytes: int) -> Memory | None:
-        """At least that many bytes; None where there are not enough even after all that is not used was freed."""
+        """At least this much memory; None if there is not enough even after freeing all unused blocks."""
         size = rounded(size_bytes)
         with self._lock:
             blocks = self._blocks[size]
@@ -50,12 +50,12 @@ class Pool:
         return None if block is None else Memory(self, block, size)
 
     def give_back(self, block: Any, size_bytes: int) -> None:
-        """Keeps a block for the next who needs one of its size."""
+        """Keeps a block for the next request of its size."""
         with self._lock:
             self._blocks[size_bytes].append(block)
 
     def free_unused(self) -> None:
-        """Gives what nobody holds back to the driver."""
+        """Returns all unused blocks to the driver."""
         with self._lock:
             unused = [block for blocks in self._blocks.values() for block in blocks]
             self._blocks.clear()
@@ -64,7 +64,7 @@ class Pool:
 
 
 def rounded(size_bytes: int) -> int:
-    """A size of which there are few: one of eight between two powers of two, so that at most an eighth is not used.
+    """Rounds up to one of eight sizes per power of two, so that sizes repeat and at most an eighth is wasted.
 
     >>> [rounded(n) for n in (1, 300, 1000, 1025)]
     [256, 320, 1024, 1152]

@@ -1,7 +1,7 @@
-"""What the operating system says of the processor: its model, its instruction extensions, its caches. No compiler is asked.
+"""Describes the CPU from what the operating system reports: model, instruction set extensions, caches. No compiler is needed.
 
-How each system says it stands in processor_linux.py, processor_macos.py and processor_windows.py, as functions from what was read to a
-`Processor`, so that tests read what was recorded on other machines. What a system does not say is empty or 0.
+processor_linux.py, processor_macos.py and processor_windows.py turn what each system reports into a `Processor`; their parsers are
+pure functions, so that tests can use recordings from other machines. Values that a system does not report are empty or 0.
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ import sys
 
 X86_64, ARM64 = "x86_64", "arm64"
 _MACHINES = {"x86_64": X86_64, "amd64": X86_64, "aarch64": ARM64, "arm64": ARM64}
-_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}  # what processors with AVX-512 for servers and desktops have in common
+_AVX512 = {"avx512f", "avx512bw", "avx512dq", "avx512vl"}  # common to all server and desktop CPUs with AVX-512
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class Cache:
-    """A cache as one core sees it. kind: data, instruction or unified. ways: its associativity, line_bytes: of its lines. shared_by:
-    how many logical processors use it. 0: not known."""
+    """A cache as one core sees it; 0: unknown."""
 
     level: int
-    kind: str
+    kind: str  # data, instruction or unified
     bytes: int
-    ways: int = 0
+    ways: int = 0  # associativity
     line_bytes: int = 0
-    shared_by: int = 0
+    shared_by: int = 0  # logical processors that share it
 
     def __str__(self) -> str:
         size = f"L{self.level} {self.kind} {self.bytes >> 10} KiB"
@@ -36,25 +35,23 @@ class Cache:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Processor:
-    """A processor. machine: x86_64 or arm64, or what the system calls another one. family, model, stepping: the vendor's numbers; on
-    arm64 variant and part, as in the register MIDR. features: as the system names them. logical: how many threads it runs at once.
-    caches: in order of their levels. memory_bytes: of the machine."""
+    """A CPU."""
 
-    machine: str
+    machine: str  # x86_64, arm64, or the system's name for another architecture
     system: str
     vendor: str
     name: str
-    family: int
+    family: int  # family, model, stepping: the vendor's numbers; on arm64 variant and part from the register MIDR
     model: int
     stepping: int
-    features: frozenset[str]
-    logical: int
-    caches: tuple[Cache, ...]
-    memory_bytes: int
+    features: frozenset[str]  # as the system names them
+    logical: int  # logical processors
+    caches: tuple[Cache, ...]  # ordered by level
+    memory_bytes: int  # of the machine
 
     @property
     def vector_bytes(self) -> int:
-        """The widest vector register that every kernel may use; scalable vectors of arm64 count as the 16 bytes they have at least."""
+        """The widest vector register available to every kernel; arm64's scalable vectors count as their minimum of 16 bytes."""
         if self.machine != X86_64:
             return 16
         if self.features >= _AVX512:
@@ -62,17 +59,17 @@ class Processor:
         return 32 if "avx2" in self.features else 16
 
     def cache(self, level: int) -> Cache | None:
-        """The cache of a level that holds data."""
+        """The data cache of a level."""
         return next((c for c in self.caches if c.level == level and c.kind != "instruction"), None)
 
     @property
     def numbers(self) -> str:
-        """Its vendor, family and model, as `Profile.processors` lists them."""
+        """Vendor, family and model, as `Profile.processors` lists them."""
         return f"{self.vendor} {self.family} {self.model}"
 
     @property
     def details(self) -> str:
-        """What tells it from other processors: its numbers, a hash of its features, its caches."""
+        """Distinguishes it from other CPUs: its numbers, a hash of its features, its caches."""
         features = hashlib.sha256(" ".join(sorted(self.features)).encode()).hexdigest()[:8]
         numbers = f"family {self.family} model {self.model} stepping {self.stepping}"
         caches = "; ".join(map(str, self.caches)) or "caches unknown"
@@ -81,7 +78,7 @@ class Processor:
 
 @functools.cache
 def processor() -> Processor:
-    """The processor that this process runs on."""
+    """The CPU that this process runs on."""
     machine = _MACHINES.get(platform.machine().lower(), platform.machine())
     if sys.platform == "darwin":
         from tilelang.lowering.drivers import processor_macos

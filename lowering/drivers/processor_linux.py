@@ -1,6 +1,6 @@
-"""What Linux says of the processor: the first entry of /proc/cpuinfo, and the folders of /sys that describe a core's caches.
+"""Reads the CPU's description on Linux: the first entry of /proc/cpuinfo, and the folders in /sys that describe a core's caches.
 
-Only the first entry is read, because the kernel makes the text of each core when it is asked for, and there may be hundreds.
+Only the first entry is read, because the kernel generates each core's text on demand, and there may be hundreds.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ CPUINFO, CORES = Path("/proc/cpuinfo"), Path("/sys/devices/system/cpu")
 _FIRST_BYTES = 8192
 _KINDS = {"Data": "data", "Instruction": "instruction", "Unified": "unified"}
 
-# glibc's numbers of sysconf for size and associativity of caches, and the size of their lines: it asks the processor itself.
+# glibc's sysconf numbers for size and associativity of caches, and the size of their lines; glibc asks the CPU itself.
 _SYSCONF = {(1, "instruction"): 185, (1, "data"): 188, (2, "unified"): 191, (3, "unified"): 194}
 
 # Vendors by their numbers in the register MIDR.
@@ -27,7 +27,7 @@ _ARM_CORES = {
 
 
 def read(machine: str) -> Processor:
-    """The processor of this machine."""
+    """The CPU of this machine."""
     try:
         with CPUINFO.open("rb", buffering=0) as file:
             text = file.read(_FIRST_BYTES).decode(errors="replace")
@@ -38,9 +38,9 @@ def read(machine: str) -> Processor:
 
 
 def parse(machine: str, cpuinfo: str, core: Path, sysconf: Mapping[int, int], logical: int, memory_bytes: int) -> Processor:
-    """A processor from the beginning of /proc/cpuinfo and the folder of a core below /sys/devices/system/cpu.
+    """A CPU, from the beginning of /proc/cpuinfo and the folder of a core in /sys/devices/system/cpu.
 
-    sysconf: what glibc says of the caches, which is used where that folder is missing, as in some containers.
+    sysconf: glibc's values for the caches, used if that folder is missing, as in some containers.
     """
     facts = {}
     for line in cpuinfo.strip().partition("\n\n")[0].splitlines():
@@ -70,7 +70,7 @@ def _number(text: str | None) -> int:
 
 
 def _caches(folder: Path) -> tuple[Cache, ...]:
-    """The caches of a core from its folder `cache`; empty where it is missing."""
+    """The caches of a core from its folder `cache`; empty if it is missing."""
     found = []
     for index in sorted(folder.glob("index*")):
 
@@ -93,7 +93,7 @@ def _size(text: str) -> int:
 
 
 def count_of(cores: str) -> int:
-    """How many numbers a list of the kernel's has.
+    """The number of entries in a list in the kernel's format.
 
     >>> count_of("0-3,8,10-11"), count_of("")
     (7, 0)
@@ -106,7 +106,7 @@ def count_of(cores: str) -> int:
 
 
 def _sysconf() -> dict[int, int]:
-    """What the C library says of the caches; empty where it says nothing, as others than glibc."""
+    """The C library's values for the caches; empty for libraries other than glibc."""
     found = {}
     for first in _SYSCONF.values():
         for number in range(first, first + 3):

@@ -1,6 +1,6 @@
-"""What macOS says of the processor: names and numbers of sysctl.
+"""Reads the CPU's description on macOS, from sysctl.
 
-On Apple's processors the numbers are those of the fast cores (perflevel0), on which the system runs threads that compute.
+On Apple's CPUs the numbers are those of the performance cores (perflevel0), on which the system runs compute threads.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from tilelang.lowering.drivers.processor import X86_64, Cache, Processor
 
-Said = Callable[[str], bytes | None]  # what sysctl says of a name; None where it has none
+Said = Callable[[str], bytes | None]  # the value of a sysctl name; None if unknown
 
 _FEATURES = (
     "FEAT_FP16", "FEAT_DotProd", "FEAT_FHM", "FEAT_BF16", "FEAT_I8MM", "FEAT_LSE", "FEAT_SME", "FEAT_SME2", "FEAT_RDM", "FEAT_FCMA",
@@ -19,7 +19,7 @@ _FEATURES = (
 
 
 def read(machine: str) -> Processor:
-    """The processor of this machine."""
+    """The CPU of this machine."""
     sysctl = ctypes.CDLL(None).sysctlbyname
 
     def said(name: str) -> bytes | None:
@@ -35,7 +35,7 @@ def read(machine: str) -> Processor:
 
 
 def parse(machine: str, said: Said) -> Processor:
-    """A processor from what sysctl says."""
+    """A CPU from sysctl values."""
 
     def number(*names: str) -> int:
         for name in names:
@@ -72,7 +72,7 @@ def parse(machine: str, said: Said) -> Processor:
     )
 
 
-_LINUX_NAMES = {"avx1.0": "avx", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}  # where they differ; the others are the same
+_LINUX_NAMES = {"avx1.0": "avx", "sse4.1": "sse4_1", "sse4.2": "sse4_2"}  # only where they differ
 
 
 def _caches(number: Callable[..., Any]) -> tuple[Cache, ...]:

@@ -1,4 +1,4 @@
-"""What Windows says of the processor: the registry, IsProcessorFeaturePresent and GetLogicalProcessorInformationEx."""
+"""Reads the CPU's description on Windows: the registry, IsProcessorFeaturePresent and GetLogicalProcessorInformationEx."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 _RELATION_CACHE = 2
 _KINDS = {0: "unified", 1: "instruction", 2: "data"}
 
-# PF_..._AVAILABLE of winnt.h by the names that Linux has for the features.
+# PF_..._AVAILABLE in winnt.h, by Linux's names of the features.
 FEATURES = {
     10: "sse2", 13: "sse3", 36: "ssse3", 37: "sse4_1", 38: "sse4_2", 39: "avx", 40: "avx2", 41: "avx512f",
     43: "asimddp", 34: "atomics", 66: "i8mm", 67: "asimdhp", 68: "bf16",
 }  # fmt: skip
-_WITH_AVX512F = ("avx512bw", "avx512dq", "avx512vl")  # not told apart: every processor that Windows runs on has all or none
+_WITH_AVX512F = ("avx512bw", "avx512dq", "avx512vl")  # not reported separately: every CPU that Windows runs on has all or none
 
 
 def read(machine: str) -> Processor:
-    """The processor of this machine."""
+    """The CPU of this machine."""
     if sys.platform != "win32":
         raise OSError("this is not Windows")
     import winreg
@@ -52,7 +52,7 @@ def read(machine: str) -> Processor:
 def parse(
     machine: str, registry: Mapping[str, str], records: bytes, present: frozenset[int], logical: int, memory_bytes: int
 ) -> Processor:
-    """A processor from its values in the registry, the records of its caches, and the numbers of features that are present."""
+    """A CPU from its registry values, the records of its caches, and the numbers of the features present."""
     found = re.search(r"Family (\w+) Model (\w+) (?:Stepping|Revision) +(\w+)", registry.get("Identifier", ""))
     family, model, stepping = (int(n, 16 if re.search("[A-F]", n) else 10) for n in found.groups()) if found else (0, 0, 0)
     features = {FEATURES[number] for number in present}
@@ -66,9 +66,9 @@ def parse(
 
 
 def caches(records: bytes) -> tuple[Cache, ...]:
-    """The caches of the first core, from SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX records: the relationship and size of each; then
-    level, associativity (0xff: full), bytes of a line, bytes, kind, and at byte 32 of the cache's part the number of its groups and
-    the masks of processors in them."""
+    """The caches of the first core, from SYSTEM_LOGICAL_PROCESSOR_INFORMATION_EX records. Each begins with relationship and size; then
+    level, associativity (0xff: full), line size, size, kind, and at byte 32 of the cache part the number of groups and the masks of
+    their processors."""
     found, begin = dict[tuple[int, str], Cache](), 0
     while begin + 8 <= len(records):
         relation, size = struct.unpack_from("<II", records, begin)

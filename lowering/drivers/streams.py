@@ -1,7 +1,7 @@
-"""What the drivers with streams, events and machine code share: CUDA's and HIP's. Each says how its library does the single things.
+"""The common part of the CUDA and HIP drivers: streams, events and machine code. Subclasses implement the single library calls.
 
 Work goes to the default stream unless the caller names another one; arrays of other libraries are ordered with it by their protocols
-(device_arrays.py). A device is made current for the length of each operation, so that any thread may call.
+(device_arrays.py). Each operation makes its device current while it runs, so any thread may call it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilelang.lowering.drivers import device_arrays, pool
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.interface import Device, DeviceArray, OpenedBy, as_bytes, check_limits
 
-ARGUMENT_ALIGNMENT = 16  # bytes: kernels of both dialects load and store as many at once from where an argument begins
+ARGUMENT_ALIGNMENT = 16  # bytes: the widest load and store from the start of an argument in both dialects
 
 _HANDLES = ("cuda_stream", "ptr", "handle")  # attributes of streams: PyTorch's, CuPy's, pycuda's
 
@@ -28,10 +28,10 @@ _HANDLES = ("cuda_stream", "ptr", "handle")  # attributes of streams: PyTorch's,
 class Connection(abc.ABC):
     """A device, ready for work. `queue` is the default stream, None."""
 
-    address: Callable[[Any], int] | None = None  # launches take buffers of the device
+    address: Callable[[Any], int] | None = None  # launches take device buffers
 
     opened: OpenedBy
-    errors: type[Exception] = Exception  # what the library raises
+    errors: type[Exception] = Exception  # the exceptions of the library
 
     def __init__(self, device: Device) -> None:
         self.opened.check()
@@ -39,7 +39,7 @@ class Connection(abc.ABC):
         self._modules: dict[str, Module] = {}
         self._lock = threading.Lock()
         self._pool = pool.Pool(self._fresh, self._free)
-        self._events: list[Any] = []  # made once: only where their device is current can they be freed
+        self._events: list[Any] = []  # reused, because they can be freed only while their device is current
         atexit.register(self.close)
 
     # ------------------------------------------------------------ what a library does
@@ -50,7 +50,7 @@ class Connection(abc.ABC):
 
     @abc.abstractmethod
     def leave(self) -> None:
-        """Makes current what was so before."""
+        """Restores the previously current device."""
 
     @abc.abstractmethod
     def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
@@ -62,33 +62,33 @@ class Connection(abc.ABC):
 
     @abc.abstractmethod
     def kernel(self, module: Any, name: str, shared_bytes: int) -> tuple[Any, int]:
-        """A kernel of a loaded module, ready for blocks with that much shared memory; how much of it each launch must ask for."""
+        """A kernel of a loaded module, prepared for blocks with that much shared memory, and the amount each launch must request."""
 
     @abc.abstractmethod
     def launch(
         self, kernel: Any, grid: tuple[int, ...], threads: int, arguments: Sequence[Any], shared_bytes: int, queue: Any
     ) -> None:
-        """Enqueues a kernel on addresses and tensor maps, which are bytes, in the order of its arguments."""
+        """Enqueues a kernel with its arguments in order: addresses, and tensor maps as bytes."""
 
     @abc.abstractmethod
     def fresh(self, size_bytes: int) -> Any:
-        """Memory from the library, a number by its address; None where there is not enough."""
+        """New memory from the library, as its address; None if there is not enough."""
 
     @abc.abstractmethod
     def free(self, block: Any) -> None:
-        """Gives memory back to the library."""
+        """Returns memory to the library."""
 
     @abc.abstractmethod
     def copy_in(self, address: int, array: Any, queue: Any) -> None:
-        """Copies bytes of the host to the device; the host's memory is free afterwards."""
+        """Copies bytes from host to device; the host memory may be reused afterwards."""
 
     @abc.abstractmethod
     def copy_out(self, array: Any, address: int, queue: Any) -> None:
-        """Copies bytes of the device to the host, after what was enqueued, and waits for them."""
+        """Copies bytes from device to host after the work enqueued before, and waits for them."""
 
     @abc.abstractmethod
     def event(self) -> Any:
-        """A new event that takes times."""
+        """A new event that records times."""
 
     @abc.abstractmethod
     def record(self, event: Any, queue: Any) -> None:
@@ -104,33 +104,34 @@ class Connection(abc.ABC):
 
     @abc.abstractmethod
     def dlpack_stream(self, queue: Any) -> int:
-        """A stream as DLPack numbers it."""
+        """A stream in DLPack's numbering."""
 
     @abc.abstractmethod
     def synchronize(self, queue: Any) -> None:
-        """Waits for what was enqueued on a stream; on the default one, for everything on the device."""
+        """Waits for a stream; for the default one, waits for everything on the device."""
 
     @abc.abstractmethod
     def queue_of(self, arrays: Sequence[Any]) -> Any:
         """The stream on which work on these arrays needs the least waiting."""
 
     def trim(self) -> None:
-        """Gives memory back to the library that nobody holds."""
+        """Returns unused memory to the library."""
         self._pool.free_unused()
 
     def close(self) -> None:
-        """Frees unused memory at the end of the process. The library may refuse after a lost context, and frees all itself."""
+        """Frees unused memory at the end of the process. The library may refuse after a lost context; then it frees everything
+        itself."""
         with contextlib.suppress(DeviceError):
             self.trim()
 
     # ------------------------------------------------------------ what the runtime asks
 
     def current(self, what: str = "launch-failed") -> Current:
-        """The device is current in the block that follows; what the library refuses is a DeviceError of that code."""
+        """Makes the device current in a `with` block; turns errors of the library into a DeviceError with that code."""
         return Current(self, what)
 
     def build(self, source: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Module:
-        """Compiles a source text for this device, or finds it compiled. Raises DeviceError where it does not compile."""
+        """Compiles a source text for this device, unless a cache has it. Raises DeviceError if it does not compile."""
         self.opened.check()
         name = key([source, *options])
         with self._lock:
@@ -150,14 +151,14 @@ class Connection(abc.ABC):
             self.free(block)
 
     def allocate(self, size_bytes: int) -> pool.Memory:
-        """Device memory, given back with the object. Raises DeviceError where there is not enough."""
+        """Device memory, freed with the object. Raises DeviceError if there is not enough."""
         found = self._pool.take(size_bytes)
         if found is None:
             raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", mend="use smaller tensors")
         return found
 
     def upload(self, array: Any, queue: Any = None) -> pool.Memory:
-        """Device memory of its own with what a contiguous NumPy array holds."""
+        """New device memory with a copy of a contiguous NumPy array."""
         memory = self.allocate(array.nbytes)
         if array.nbytes:
             with self.current():
@@ -170,14 +171,14 @@ class Connection(abc.ABC):
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
         """A device array as an argument, ordered by its protocol.
 
-        Raises DeviceError where it lives on another device, ComputationError where it begins between two pieces of 16 bytes.
+        Raises DeviceError if it is on another device, ComputationError if it is not aligned to 16 bytes.
         """
         found = device_arrays.find(name, array, self.dlpack_stream(queue))
         if found.ordinal is not None and found.ordinal != self.device.handle:
             mend = f"move it to device {self.device.handle}"
             raise DeviceError("other-context", f"the array for {name} is on another device than {self.device}", mend=mend)
-        if found.stream is not None and (found.stream or 1) != (self.handle(queue) or 1):  # 0 and 1 are the default one
-            self.finish()  # another library's stream, which is not waited for in any other way
+        if found.stream is not None and (found.stream or 1) != (self.handle(queue) or 1):  # 0 and 1 are the default stream
+            self.finish()  # another library's stream, for which no other wait exists
         size = math.prod(found.shape) * found.dtype.itemsize
         if size and found.address % ARGUMENT_ALIGNMENT:
             message = f"the array for {name} begins at {found.address:#x}, which is not a multiple of {ARGUMENT_ALIGNMENT}"
@@ -186,33 +187,33 @@ class Connection(abc.ABC):
         return DeviceArray(found.shape, found.dtype, found.contiguous, found.writeable, begin, base, begin, size)
 
     def hand_back(self, arrays: Sequence[Any], queue: Any) -> None:
-        """The current streams of the arrays' libraries wait for what was launched; the host, where a library has no such stream."""
+        """Makes the current streams of the arrays' libraries wait for the launches; if a library has no such stream, the host waits."""
         handle = self.handle(queue)
         waiting = [device_arrays.wait_for(array, handle) for array in arrays]
         if not all(waiting):
             self.finish(queue)
 
     def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
-        """A new array of the library that `like` is of."""
+        """A new array of the same library as `like`."""
         with self.current():
             return device_arrays.empty(shape, type, like)
 
     def finish(self, queue: Any = None) -> None:
-        """Waits for what was enqueued. Raises DeviceError where a kernel failed."""
+        """Waits for the enqueued work. Raises DeviceError if a kernel failed."""
         with self.current("kernel-failed"):
             self.synchronize(queue)
 
     def take_event(self) -> Any:
-        """An event that takes times; `keep_event` has it back."""
+        """An event that records times; return it with `keep_event`."""
         return self._events.pop() if self._events else self.event()
 
     def keep_event(self, event: Any) -> None:
-        """An event to be used again."""
+        """Keeps an event for reuse."""
         self._events.append(event)
 
 
 class Current:
-    """A device made current, for a `with` block."""
+    """Makes a device current, for a `with` block."""
 
     __slots__ = ("connection", "what")
 
@@ -222,7 +223,7 @@ class Current:
     def __enter__(self) -> None:
         try:
             self.connection.enter()
-        except self.connection.errors as error:  # calls may report what failed before them
+        except self.connection.errors as error:  # calls may report earlier failures
             raise self._refused(error) from None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -246,7 +247,7 @@ class Module:
         self.connection, self.module = connection, module
 
     def function(self, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> Function:
-        """A kernel of the module, ready to launch. Raises DeviceError where the device cannot run it."""
+        """A kernel of the module, ready to launch. Raises DeviceError if the device cannot run it."""
         check_limits(self.connection.device, name, grid, threads, shared_bytes)
         with self.connection.current("build-failed"):
             kernel, dynamic = self.connection.kernel(self.module, name, shared_bytes)
@@ -254,7 +255,7 @@ class Module:
 
 
 class Function:
-    """A kernel with its launch shape; `shared_bytes` of shared memory are asked for at each launch."""
+    """A kernel with its launch shape; each launch requests `shared_bytes` of dynamic shared memory."""
 
     def __init__(self, connection: Connection, kernel: Any, grid: tuple[int, ...], threads: int, shared_bytes: int) -> None:
         self.connection, self.kernel, self.threads, self.shared_bytes = connection, kernel, threads, shared_bytes
@@ -262,7 +263,7 @@ class Function:
         self.grid = (*grid, 1, 1)[:3]
 
     def __call__(self, buffers: Sequence[Any], queue: Any = None) -> None:
-        """Launches on device addresses in the order of the kernel's arguments."""
+        """Launches with device addresses in the order of the kernel's arguments."""
         self.connection.opened.check()
         if self.empty:
             return
@@ -270,7 +271,7 @@ class Function:
             self._launch(buffers, queue)
 
     def timed(self, buffers: Sequence[Any], queue: Any = None) -> Timing | None:
-        """The same, between two events."""
+        """Launches between two events."""
         self.connection.opened.check()
         if self.empty:
             return None
@@ -286,8 +287,8 @@ class Function:
 
 
 def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
-    """The handle of a stream: a number, an object of the `kind` that stands for one, or a stream of PyTorch, CuPy, pycuda, cuda.core or
-    another library with cuda.core's protocol. None for the default stream. Raises DeviceError where it is not a stream."""
+    """The handle of a stream: a number, an object of the wrapper type `kind`, or a stream of PyTorch, CuPy, pycuda, cuda.core or
+    another library with cuda.core's protocol. None for the default stream. Raises DeviceError if it is not a stream."""
     if isinstance(queue, kind):
         return int(cast(SupportsInt, queue)) or None
     if hasattr(queue, "__cuda_stream__"):
@@ -295,7 +296,7 @@ def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
         queue = (told() if callable(told) else told)[1]
     else:
         queue = next((getattr(queue, name) for name in _HANDLES if hasattr(queue, name)), queue)
-        queue = getattr(queue, "value", queue)  # a pointer of ctypes
+        queue = getattr(queue, "value", queue)  # a ctypes pointer
     if type(queue) is not int or queue < 0:
         mend = "pass a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
         raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", mend=mend)
@@ -316,13 +317,13 @@ class Timing:
 
 
 def seconds(event: Timing) -> float:
-    """How long a launch ran on the device; waits for it."""
+    """The time that a launch took on the device; waits for it."""
     with event.connection.current("kernel-failed"):
         return event.connection.elapsed_ms(event.start, event.end) * 1e-3
 
 
 class HostArray:
-    """A NumPy array as an argument of one launch: a copy of it on the device, which `land` brings back."""
+    """A NumPy array as an argument of one launch: a copy on the device, which `land` copies back."""
 
     __slots__ = ("_array", "_connection", "_written", "buffer")
 
@@ -331,7 +332,7 @@ class HostArray:
         self.buffer = connection.allocate(array.nbytes) if role == "output" else connection.upload(array, queue)
 
     def land(self, queue: Any = None) -> None:
-        """Waits until the array holds what kernels enqueued before have written."""
+        """Waits until the array holds what previously enqueued kernels wrote."""
         if not self._written or self._array.nbytes == 0:
             return
         with self._connection.current("kernel-failed"):

@@ -1,6 +1,6 @@
-"""Tensor maps: how a tensor in global memory is laid out, for copies of boxes of it by one thread. Encoded by cuda-bindings.
+"""Tensor maps (TMA descriptors): the layout of a tensor in global memory for box copies by one thread. Encoded by cuda-bindings.
 
-Source: CUDA Driver API, cuTensorMapEncodeTiled, whose rules are checked here so that an error names what is wrong.
+Source: CUDA Driver API, cuTensorMapEncodeTiled; its rules are checked here so that an error names the cause.
 """
 
 from __future__ import annotations
@@ -23,16 +23,13 @@ _TYPES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorMap:
-    """A tensor (shape, bytes from one index of each dimension to the next, the innermost last) and the box that one copy moves.
-
-    swizzle_bytes: the width of the swizzle in shared memory, 0, 32, 64 or 128. What lies outside the tensor is read as zero.
-    """
+    """A tensor in global memory and the box that one copy moves. Elements outside the tensor are read as zero."""
 
     dtype: DType
     shape: tuple[int, ...]
-    strides_bytes: tuple[int, ...]
+    strides_bytes: tuple[int, ...]  # from one index of each dimension to the next, the innermost last
     box: tuple[int, ...]
-    swizzle_bytes: int = 0
+    swizzle_bytes: int = 0  # width of the swizzle in shared memory: 0, 32, 64 or 128
 
     def __post_init__(self) -> None:
         fault = self._fault()
@@ -40,16 +37,16 @@ class TensorMap:
             raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="use another tile, layout or padding, or plain loads")
 
     def of_one_element(self) -> TensorMap:
-        """The same boxes of a tensor of one element: if that is zero, they read as those of a tensor without elements would.
+        """The same boxes of a tensor of one element. If that element is zero, they read like those of an empty tensor.
 
-        Such tensors themselves have no map.
+        Empty tensors themselves have no map.
         """
         rank = len(self.shape)
         strides = (*(16,) * (rank - 1), self.dtype.bytes)
         return dataclasses.replace(self, shape=(1,) * rank, strides_bytes=strides)
 
     def _fault(self) -> str | None:
-        """What keeps the copies from taking this; None where they do."""
+        """Why the hardware would reject this map, or None."""
         size = self.dtype.bytes
         if self.dtype.name not in _TYPES:
             return f"{self.dtype} is not a type of its elements"
@@ -73,7 +70,7 @@ class TensorMap:
 
 @functools.lru_cache(maxsize=256)
 def encode(driver: Any, map: TensorMap, address: int) -> bytes:
-    """The kernel argument of a map for the tensor at an address; driver: the module cuda.bindings.driver. Raises DeviceError where it
+    """The kernel argument for the map of a tensor at an address. driver: the module cuda.bindings.driver. Raises DeviceError if it
     refuses.
 
     The context of the tensor's device must be current.
@@ -85,7 +82,7 @@ def encode(driver: Any, map: TensorMap, address: int) -> bytes:
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[map.dtype.name]}"),
         rank,
         address,
-        [driver.cuuint64_t(e) for e in reversed(map.shape)],  # the innermost first
+        [driver.cuuint64_t(e) for e in reversed(map.shape)],  # innermost first
         [driver.cuuint64_t(s) for s in reversed(map.strides_bytes[:-1])],
         [driver.cuuint32_t(b) for b in reversed(map.box)],
         [driver.cuuint32_t(1)] * rank,

@@ -1,1 +1,1 @@
-"""A compiled program as files for C: its text, a header, launchers, libraries and a main; no Python is needed to use them."""
+"""Exports a compiled program as files for C: source, header, launchers, libraries and an example main. They do not need Python."""

@@ -1,7 +1,7 @@
-"""An export's folder: everything is made first, then written, and nothing is replaced that an export did not write.
+"""Writes an export to a folder: all files are generated first, then written, and only files of an earlier export are replaced.
 
-The folder holds one export. Its list of files with their hashes, `export.sha256` (as `sha256sum -c` reads it), tells which files are an
-earlier export's and were not changed since; these are replaced. Any other file of the same name is kept, and the export refused.
+The folder holds one export. Its list of files with their hashes, `export.sha256` (readable by `sha256sum -c`), identifies the
+unmodified files of an earlier export, which are replaced. Any other file of the same name is kept, and the export is refused.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LIST = "export.sha256"
 def export(
     computation: Computation, program: ir.Program, source: str, folder: str | os.PathLike[str], name: str, architecture: str
 ) -> tuple[Path, ...]:
-    """Writes a program for C into a folder, which is made where it is not there; the files, in the order of the readme.
+    """Writes a program for C into a folder, which is created if necessary; returns the files in the order of the readme.
 
-    source: the program's text in the dialect cpu. name: what files and functions are called. architecture: as native.py has it.
+    source: the program's text in the dialect cpu. name: of files and functions. architecture: as in native.py.
 
-    Raises DeviceError: `export-name`; `export-folder` where the folder cannot be written; `export-exists` where a file is in the way;
-    `export-toolchain`, and what compiling raises.
+    Raises DeviceError: `export-name`; `export-folder` if the folder cannot be written; `export-exists` if a file is in the way;
+    `export-toolchain`, and compilation errors.
     """
     if not is_path(folder):
         raise DeviceError("export-folder", f"{brief(folder)} is not a folder", mend="pass the path of a folder")
@@ -55,7 +55,7 @@ _SYSTEMS = {"linux": "Linux", "macos": "macOS", "windows": "Windows"}
 
 
 def _check(folder: Path, files: Mapping[str, bytes] | list[str]) -> None:
-    """Raises DeviceError where a file is in the way of an export."""
+    """Raises DeviceError if a file is in the way of an export."""
     known = _known(folder)
     for file in files:
         try:
@@ -70,16 +70,16 @@ def _check(folder: Path, files: Mapping[str, bytes] | list[str]) -> None:
 
 
 def _known(folder: Path) -> dict[str, str]:
-    """The hashes of the files that the last export into a folder wrote."""
+    """The hashes of the files that the previous export into a folder wrote."""
     try:
         lines = (folder / LIST).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):  # no folder, no list, or one of another kind
+    except (OSError, ValueError):  # no folder, no list, or another format
         return {}
     return {file: digest for digest, _, file in (line.partition("  ") for line in lines)}
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Writes files, each whole; the list of them last."""
+    """Writes the files, each completely; their list last."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, data in files.items():

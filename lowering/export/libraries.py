@@ -1,8 +1,8 @@
-"""Libraries of an exported program: objects of its kernels and of its launcher, an archive and a shared library.
+"""The libraries of an exported program: an archive and a shared library, from the objects of its kernels and its launcher.
 
-The kernels are compiled as they are to run in this process. The launcher includes headers of the system that it is for: those inside
-the `ziglang` wheel. Its `zig cc` brings headers for every system, but is asked to compile alone: to link an executable it would build
-a C library first. The shared library leaves the names of the C library open on Linux, where the program that loads it has them.
+The kernels are compiled as for running in this process. The launcher includes system headers of its target: those inside the `ziglang`
+wheel. Its `zig cc` has headers for every system, but is only used to compile: linking an executable would make it build a C library
+first. On Linux the shared library leaves C library symbols undefined, because the program that loads it has them.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tilelang.lowering.compilers import native
 from tilelang.lowering.compilers.native import System
 from tilelang.lowering.export.signature import Signature
 
-# All that the launcher calls of Windows.
+# All Windows functions that the launcher calls.
 _KERNEL32 = ("CloseHandle", "CreateThread", "GetProcessHeap", "HeapAlloc", "HeapFree", "WaitForSingleObject")
 _PLAIN = ("-std=gnu99", "-O2", "-fno-stack-protector", "-fno-ident")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Libraries:
-    """The files by name. static, shared: which of them are the libraries to link with."""
+    """The files by name. static, shared: those to link with."""
 
     files: Mapping[str, bytes]
     static: str
@@ -32,14 +32,14 @@ class Libraries:
 
 
 def definitions(made: Signature) -> tuple[str, ...]:
-    """The options that give the kernels of a text their names in the libraries."""
+    """The compiler options that set the names of a text's kernels in the libraries."""
     return tuple(dict.fromkeys(f"-D{launch.function}={launch.symbol}" for launch in made.launches))
 
 
 def libraries(made: Signature, source: str, header: str, launcher: str, architecture: str) -> Libraries:
     """Compiles and links the texts of an export.
 
-    Raises DeviceError: what `native.object_code` raises, and `export-toolchain` where only the wheel's compiler could do it.
+    Raises DeviceError: those of `native.object_code`, and `export-toolchain` if only the wheel's compiler could do it.
     """
     system = native.system_of(architecture)
     if not native.toolchain().zig and not system.here:
@@ -60,7 +60,7 @@ def libraries(made: Signature, source: str, header: str, launcher: str, architec
 
 
 def _compiler(system: System) -> tuple[str, ...]:
-    """The compiler of plain C, with headers."""
+    """The compiler for plain C, with headers."""
     found = native.toolchain()
     if not found.zig:
         return found.clang
@@ -85,7 +85,7 @@ def _archive(folder: Path, name: str, objects: list[Path], system: System) -> Pa
 
 
 def _shared(folder: Path, name: str, objects: list[Path], system: System) -> tuple[Path, ...]:
-    """The shared library, and what a program is linked with beside it, where that is another file."""
+    """The shared library, and the file to link programs with if that is a different one."""
     linker, given = native.toolchain(), [str(path) for path in objects]
     if system.name == "windows":
         made, beside = folder / f"{name}.dll", folder / f"{name}.lib"
@@ -105,7 +105,7 @@ def _shared(folder: Path, name: str, objects: list[Path], system: System) -> tup
 
 
 def _kernel32(folder: Path, system: System) -> list[str]:
-    """A library of the functions of Windows that the launcher calls; no other is needed."""
+    """An import library of the Windows functions that the launcher calls; no other is needed."""
     names, made = folder / "kernel32.def", folder / "kernel32.lib"
     names.write_text("\n".join(["LIBRARY kernel32.dll", "EXPORTS", *_KERNEL32]) + "\n")
     machine = {"x86_64": "i386:x86-64", "aarch64": "arm64"}[system.machine]

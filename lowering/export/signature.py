@@ -1,7 +1,7 @@
-"""What the C function of an exported program takes, and which kernels it runs on what: data for the texts.
+"""The parameters of an exported program's C function, and the kernels it runs, as data for the text templates.
 
-The arguments are the computation's inputs and outputs in its order, under names that C and the headers of the launcher leave free.
-Names of functions begin with the export's name, so that two exports can stand in one program.
+The arguments are the computation's inputs and outputs in order, under names that do not collide with C or the launcher's headers.
+Function names begin with the export's name, so that one program can contain two exports.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ C_TYPES = {
     "float8_e5m2": "uint8_t", "bool": "uint8_t", **{f"{u}int{n}": f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
 }  # fmt: skip
 
-# What the texts themselves name, C++ reserves, or <windows.h> and its like define as macros.
+# Names that the texts use, C++ reserves, or <windows.h> and similar headers define as macros.
 _TAKEN = """
     memory threads arrays part thread worker share kernel run start finish entry launch allocate release misplaced chosen hash array
     seconds count words code least n i file before took small near far interface IN OUT I ERROR errno stdin stdout stderr
@@ -35,11 +35,11 @@ _TAKEN = """
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Argument:
-    """One array. name: in C; tensor: what it holds; written: whether it is an output."""
+    """One array argument."""
 
-    name: str
-    tensor: Tensor
-    written: bool
+    name: str  # in C
+    tensor: Tensor  # the tensor it holds
+    written: bool  # whether it is an output
 
     @property
     def type(self) -> str:
@@ -48,7 +48,7 @@ class Argument:
 
     @property
     def elements(self) -> int:
-        """How many elements the array has."""
+        """The number of elements of the array."""
         total = 1
         for extent in self.tensor.shape:
             total *= extent
@@ -62,36 +62,35 @@ class Argument:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel. function: its name in the kernels' text; symbol: its name in the libraries. blocks: how many it runs over.
-    arrays: for each argument of the kernel its number among the function's arguments, or the offset in bytes in the workspace."""
+    """One kernel launch."""
 
-    function: str
-    symbol: str
-    blocks: int
+    function: str  # its name in the kernels' text
+    symbol: str  # its name in the libraries
+    blocks: int  # the number of blocks
+    # per kernel argument, its index among the function's arguments or its offset in bytes in the workspace
     arrays: tuple[tuple[str, int], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Signature:
-    """A program's C function. workspace_bytes: of what kernels leave for later ones; scratch_bytes: of one block's arrays; tiles: it
-    has instructions over AMX's."""
+    """A program's C function."""
 
     name: str
     computation: Computation
     arguments: tuple[Argument, ...]
     launches: tuple[Launch, ...]
-    workspace_bytes: int
-    scratch_bytes: int
-    tiles: bool
+    workspace_bytes: int  # for data that kernels leave for later ones
+    scratch_bytes: int  # for one block's arrays
+    tiles: bool  # the program uses AMX tile instructions
 
     @property
     def macro(self) -> str:
-        """What the names of its macros begin with."""
+        """The prefix of its macros."""
         return self.name.upper()
 
 
 def signature(computation: Computation, program: ir.Program, name: str) -> Signature:
-    """The C function of a program. Raises DeviceError `export-name` where the name cannot begin those of C functions."""
+    """The C function of a program. Raises DeviceError `export-name` if the name is not a valid prefix of C functions."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
         mend = 'use another name: kernel.export(folder, name="product"), or --name product'
         raise DeviceError("export-name", f"`{name}` cannot name files and functions in C", mend=mend)

@@ -1,6 +1,6 @@
-"""The texts of an export, from the templates beside this file: header, launcher, main and readme.
+"""Fills the text templates of an export: header, launcher, main and readme.
 
-Nothing in them depends on the machine that writes them: the same program gives the same bytes.
+The texts do not depend on the machine that writes them: the same program gives the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from tilelang.computations.computation import Tensor
 from tilelang.lowering.export.signature import Argument, Launch, Signature
 
-VALUES = 16  # that elements of an input are chosen from
+VALUES = 16  # number of distinct values in an example input
 
 _BITS = {
     "float16": "float16: IEEE 754 binary16, as its 16 bits in a uint16_t",
@@ -70,7 +70,7 @@ def _template(name: str) -> string.Template:
 
 
 def _common(made: Signature) -> dict[str, str]:
-    """What several texts have in common."""
+    """The placeholders common to several texts."""
     return {
         "name": made.name, "macro": made.macro, "guard": f"{made.macro}_H", "title": title(made),
         "source_file": f"{made.name}.c", "launch_file": f"{made.name}_launch.c", "header_file": f"{made.name}.h",
@@ -89,7 +89,7 @@ def title(made: Signature) -> str:
 
 
 def header(made: Signature, system: str) -> str:
-    """The header: the functions, and what they take."""
+    """The header: the functions and their parameters."""
     lines = [f" *   {_comment(line)}".rstrip() for line in made.computation.text.strip().splitlines()]
     types = {a.tensor.dtype.name for a in made.arguments}
     told = [f" * {text}." for name, text in _BITS.items() if name in types]
@@ -103,7 +103,7 @@ def header(made: Signature, system: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """A text that does not end the comment around it."""
+    """A text that cannot end the surrounding comment."""
     return text.replace("*/", "* /").replace("/*", "/ *")
 
 
@@ -122,7 +122,7 @@ def _argument(a: Argument) -> str:
 
 
 def launcher(made: Signature) -> str:
-    """The C text that runs the kernels, with threads and without."""
+    """The C text that runs the kernels, with and without threads."""
     declared = "\n".join(
         f"void {symbol}(void *const *arguments, char *scratch, long long first, long long last);"
         for symbol in dict.fromkeys(launch.symbol for launch in made.launches)
@@ -151,7 +151,7 @@ def _launch(launch: Launch) -> str:
 
 
 def main(made: Signature) -> str:
-    """A program that calls it."""
+    """An example program that calls it."""
     inputs = [a for a in made.arguments if not a.written]
     outputs = [a for a in made.arguments if a.written]
     types = {a.tensor.dtype.name for a in outputs}
@@ -185,7 +185,7 @@ def _print(a: Argument, bytes: str) -> str:
 
 
 def sample(tensor: Tensor) -> Any:
-    """The 16 values that the program's main fills an input with, as its NumPy type: within its range where it has one."""
+    """The 16 values that the example program fills an input with, as its NumPy type: within its range if it has one."""
     import numpy as np
 
     found: Any
@@ -202,7 +202,7 @@ def sample(tensor: Tensor) -> Any:
 
 
 def chosen(elements: int, number: int) -> Any:
-    """Which of the 16 values each element of the input of that number has, as `chosen` in the program's main does it."""
+    """For each element of the input of that number, which of the 16 values it has; the same as `chosen` in the example program."""
     import numpy as np
 
     x = (np.arange(elements, dtype=np.uint32) + np.uint32(number * 7919)) * np.uint32(2654435761)
@@ -228,7 +228,7 @@ def _values(a: Argument) -> str:
 
 
 def readme(made: Signature, fields: Mapping[str, str], files: Sequence[tuple[str, str]]) -> str:
-    """How to build a program. fields: the command lines, by the template's names; files: each with what it is."""
+    """Build instructions for a program. fields: the command lines, by placeholder. files: each with its description."""
     width = max(len(name) for name, _ in files)
     listed = "\n".join(f"    {name.ljust(width)}  {about}" for name, about in files)
     return _template("template_readme.txt").substitute(_common(made), files=listed, **fields)

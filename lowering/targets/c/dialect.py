@@ -41,30 +41,21 @@ C_KEYWORDS = frozenset(
 class RoleTexts:
     """How a dialect writes warp-specialized roles. The texts are statements unless noted otherwise."""
 
-    # an expression: the form in which the other texts want a {pointer} to a phase barrier
-    barrier: str
-    # a barrier of {threads} threads; barriers are numbered {number} from 1
-    meet: str
-    # gives each thread of a role {registers} registers, in a block of {threads} threads
-    registers: str
-    # initialises a {barrier} (a pointer) with phases of {arrivals} arrivals; init_done follows the last one
-    init: str
+    barrier: str  # an expression: the form in which the other texts want a {pointer} to a phase barrier
+    meet: str  # a barrier of {threads} threads; barriers are numbered {number} from 1
+    registers: str  # gives each thread of a role {registers} registers, in a block of {threads} threads
+    init: str  # initialises a {barrier} (a pointer) with phases of {arrivals} arrivals; init_done follows the last one
     init_done: str
-    # one arrival; arrive_bytes also announces {bytes}
-    arrive: str
+    arrive: str  # one arrival; arrive_bytes also announces {bytes}
     arrive_bytes: str
-    # waits until the phase of {parity} has ended
-    wait: str
-    # synchronizes neighbouring threads of a warp
-    together: str
+    wait: str  # waits until the phase of {parity} has ended
+    together: str  # synchronizes neighbouring threads of a warp
     # a condition that is true in one thread of a role's first warp; all threads evaluate it with their {thread}
     elected: str
     # C functions that the texts call
     definitions: tuple[str, ...] = ()
-    # one arrival at the same barrier in another {block} of the cluster
-    arrive_in: str = ""
-    # synchronizes all threads of the cluster
-    meet_cluster: str = ""
+    arrive_in: str = ""  # one arrival at the same barrier in another {block} of the cluster
+    meet_cluster: str = ""  # synchronizes all threads of the cluster
     # C functions that these two call
     cluster_definitions: tuple[str, ...] = ()
 
@@ -73,19 +64,14 @@ class RoleTexts:
 class Vectors:
     """How a dialect writes vectors."""
 
-    # one {item} in every lane of a {type}
-    splat: str = "({type})({item})"
-    # a {type} of {items}
-    pack: str = "({type})({items})"
+    splat: str = "({type})({item})"  # one {item} in every lane of a {type}
+    pack: str = "({type})({items})"  # a {type} of {items}
     # one lane, or {count} lanes from {first} on, of a {vector}; {digits} are their numbers in hexadecimal
     lane: str = "{vector}.s{digits}"
     part: str = "{vector}.s{digits}"
-    # the statement that writes {value} to such lanes
-    set_part: str = "{vector}.s{digits} = {value};"
-    # a selection by a {mask}
-    choice: str = "{mask} ? {then} : {otherwise}"
-    # the 32-bit register of a given number that narrower lanes fill
-    word: str = ""
+    set_part: str = "{vector}.s{digits} = {value};"  # the statement that writes {value} to such lanes
+    choice: str = "{mask} ? {then} : {otherwise}"  # a selection by a {mask}
+    word: str = ""  # the 32-bit register of a given number that narrower lanes fill
     # the definition of a type {name}: {lanes} {scalar}s that are aligned to {bytes} only
     unaligned: str = "typedef {scalar} {name} __attribute__((ext_vector_type({lanes}), aligned({bytes})));\n"
     # The compiler knows the types: operators and scalar functions accept them, and accesses may be unaligned. Otherwise functions
@@ -98,8 +84,7 @@ class Vectors:
     # a shuffle to {lanes} lanes of {first} and {second}; lanes of the second are numbered after those of the first (empty: lane
     # by lane)
     shuffle: str = ""
-    # lanes of the widest vector type
-    widest: int = VECTOR_LANES[-1]
+    widest: int = VECTOR_LANES[-1]  # lanes of the widest vector type
 
     def joined(self, vectors: Sequence[str], lanes: int) -> str:
         """Joins vectors of equal width, a power of two of them, to one of `lanes` lanes."""
