@@ -235,7 +235,7 @@ class _Assembly:
             build.note(note)
         steps = self._read_here(build, task, steps)
         if threads > 1:
-            steps = self._followed(build, task, spec.names, steps)
+            steps = self._followed(build, task, spec.extents, steps)
         # Inputs, partial results, and what earlier kernels made: other outputs are not stored yet.
         filled = tuple(p for t, p in self.places.items() if t.definition is None or t in self.made)
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
@@ -294,9 +294,9 @@ class _Assembly:
         return read
 
     @staticmethod
-    def _followed(build: Build, task: Task, names: tuple[str, ...], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _followed(build: Build, task: Task, left: Extents, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """The steps, spread as the owners of an operand in registers where they spread nothing; `explain` says so."""
-        found = following_owners(task, names, steps)
+        found = following_owners(task, left, steps)
         if found != steps:
             spread = "; ".join(str(s) for s in found if s not in steps)
             build.note(f"({spread}): nothing spreads what is left, so it follows the owners in registers")

@@ -102,6 +102,22 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
     return spec.after(step)
 
 
+def renamed(spec: Spec, steps: Iterable[Step]) -> Spec:
+    """The spec with its axes as the `fuse` and `unfuse` of a chain make them, and not cut. Raises Refusal.
+
+    >>> from tilelang import axes, define, float32, input
+    >>> from tilelang.schedules.task import make_task
+    >>> i, j = axes(i=4, j=6)
+    >>> task = make_task((define("Y", input("X", float32, i, j)[i, j] * 2, i, j),), lambda t: False)
+    >>> print(renamed(root_spec(task), (Fuse("ij", ("i", "j")), Split((("ij", 8),)))))
+    Y  ij:24  on kernel
+    """
+    for step in steps:
+        if isinstance(step, (Fuse, Unfuse)):
+            spec = advance(spec, step, _NO_TASK, {})
+    return spec
+
+
 def _check_tile(spec: Spec, step: Tile) -> None:
     """Its axes, level and order, and whether the target lowers what it asks for."""
     level, left = step.level, spec.extents

@@ -21,6 +21,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import axis_extents, resolve_when
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize, every_step
+from tilelang.schedules.walk import piece_of
 
 LEAST_ROUNDS = 2  # of every loop, beyond its look-ahead
 MANY_ROUNDS = 5  # from which on a loop is shortened
@@ -223,9 +224,8 @@ def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:
     for s in steps:
         if isinstance(s, (Tile, Split)):
             count = s.count if isinstance(s, Tile) and isinstance(s.count, int) else 1
-            for axis, n in s.sizes:
-                if isinstance(n, int):
-                    found.setdefault(axis, set()).update((n, n * count if len(s.sizes) == 1 else n))
+            for axis, n in piece_of(s).items():
+                found.setdefault(axis, set()).update((n, n * count if len(s.sizes) == 1 else n))
         elif isinstance(s, Vectorize) and isinstance(s.lanes, int):
             found.setdefault(s.axis, set()).add(s.lanes)
     return {axis: sorted(sizes, reverse=True) for axis, sizes in found.items()}
@@ -233,7 +233,7 @@ def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:
 
 def _walked(steps: tuple[Step, ...], axis: str) -> set[int]:
     """The sizes of the chunks of an axis that loops go over."""
-    return {n for s in steps if isinstance(s, Split) for a, n in s.sizes if a == axis and isinstance(n, int)}
+    return {n for s in steps if isinstance(s, Split) for a, n in piece_of(s).items() if a == axis}
 
 
 def _extent(extent: int, sizes: list[int], rounds: int, ragged: bool) -> int:

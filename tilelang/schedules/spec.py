@@ -13,7 +13,7 @@ from tilelang.core.expr import INDEX, Expr, Var, free, index, substitute, to_tex
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import TRUE, interval, simplify
 from tilelang.errors import Refusal
-from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
+from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Vectorize
 from tilelang.schedules.task import Task
 from tilelang.schedules.walk import Extents, refine
 
@@ -219,21 +219,6 @@ def refuse_step(step: Step, code: str, message: str, mend: str, counterexample: 
     some-code
     """
     return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
-
-
-def names_below(names: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
-    """The names of the axes below some steps: those above, as `fuse` and `unfuse` change them.
-
-    >>> names_below(("a", "b", "c"), (Fuse("ab", ("a", "b")), Unfuse("c", (("d", 2), ("e", 4)))))
-    ('ab', 'd', 'e')
-    """
-    found = list(names)
-    for step in steps:
-        if isinstance(step, (Fuse, Unfuse)):
-            gone, made = (step.axes, [step.name]) if isinstance(step, Fuse) else ([step.axis], [n for n, _ in step.parts])
-            at = min((found.index(a) for a in gone if a in found), default=len(found))
-            found = [*(a for a in found[:at] if a not in gone), *made, *(a for a in found[at:] if a not in gone)]
-    return tuple(found)
 
 
 class _Completion:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from tilelang.core.expr import Expr, index
 from tilelang.core.layout import Layout
@@ -16,7 +16,7 @@ from tilelang.core.simplify import simplify
 from tilelang.lowering.build.refusals import refuse
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import check_step_order
-from tilelang.schedules.spec import LEVELS, names_below
+from tilelang.schedules.spec import LEVELS
 from tilelang.schedules.steps import Do, Hole, Place, Split, Step, Tile
 from tilelang.schedules.task import Task
 from tilelang.schedules.unit_numbering import order_extents, tile_of
@@ -122,12 +122,11 @@ class Spread:
         return [simplify(lane < units - self.over)] if self.over else []
 
 
-def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]) -> tuple[Step, ...]:
+def following_owners(task: Task, left: Extents, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The steps, with the spreads of the last tensor in registers whose braces give it owners where nothing below it spreads.
 
-    Its reader would else be one thread, which has only its own share. names: the task's axes.
+    Its reader would else be one thread, which has only its own share. left: the task's axes.
     """
-    known = names_below(names, steps)
     owners: tuple[Tile, ...] = ()
     for s in steps:
         if isinstance(s, Do) or isinstance(s, Tile) and s.level == "thread":
@@ -137,7 +136,7 @@ def following_owners(task: Task, names: Collection[str], steps: tuple[Step, ...]
         elif isinstance(s, Place) and s.verb in ("load", "compute") and s.memory == "register":
             if any(r.tensor.name == s.tensor_name for r in task.reads()):
                 owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
-    if not owners or not {a for t in owners for a, _ in t.sizes} <= set(known):
+    if not owners or not {a for t in owners for a, _ in t.sizes} <= left.after(steps).sizes.keys():
         return steps
     return (*steps, *owners)  # `complete` puts the leaf last
 

@@ -17,9 +17,9 @@ from tilelang.core.simplify import interval, simplify
 from tilelang.instructions import matching
 from tilelang.instructions.semantics import MOVE, POINTWISE, UPDATE, Means
 from tilelang.lowering.build.movement.storage import Box, Residence
-from tilelang.schedules.check import advance
+from tilelang.schedules.check import renamed
 from tilelang.schedules.spec import Spec, point
-from tilelang.schedules.steps import Fuse, Place, Step, Unfuse
+from tilelang.schedules.steps import Place, Step
 from tilelang.schedules.task import Task, reads
 from tilelang.schedules.walk import piece_of
 
@@ -157,15 +157,12 @@ def _extent(v: Var) -> int:
     return 1 if v.upper is None else v.upper + 1
 
 
-def left(spec: Spec, steps: tuple[Step, ...], task: Task) -> tuple[Spec, dict[str, int], set[str]]:
+def left(spec: Spec, steps: tuple[Step, ...]) -> tuple[Spec, dict[str, int], set[str]]:
     """The spec with its axes renamed by fuse and unfuse, what written steps leave of each axis, and which axes they cut."""
-    renamed = spec
-    for step in steps:
-        if isinstance(step, (Fuse, Unfuse)):
-            renamed = advance(renamed, step, task, {})
+    after = renamed(spec, steps)
     written = [s for s in steps if not getattr(s, "implied", False)]
     sizes = spec.extents.after(written).sizes
-    return renamed, {name: sizes[name] for name in renamed.names}, {a for s in written for a in piece_of(s)}
+    return after, {name: sizes[name] for name in after.names}, {a for s in written for a in piece_of(s)}
 
 
 def global_read(whole: Read | Pad) -> Resident:

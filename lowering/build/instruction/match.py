@@ -88,7 +88,7 @@ def leaf_match(
     semantics = record_of(step)
     _check_licences(step, semantics, task)
     written = complete(spec, steps, bool(task.states))
-    spec, extents, cut = left(spec, steps, task)
+    spec, extents, cut = left(spec, steps)
     asked = _asked(task, spec, steps, residences, into, step)
     name = asked.means.target.tensor.name
     accumulators = [s.memory for s in written if isinstance(s, Place) and s.verb == "accumulate"]

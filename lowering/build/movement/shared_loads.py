@@ -22,7 +22,8 @@ from tilelang.lowering.build.movement.footprint import Region, sources
 from tilelang.lowering.build.movement.staging import by_registers, without_stops
 from tilelang.lowering.build.movement.storage import Box, Staging
 from tilelang.lowering.build.refusals import check_chain, laid_out
-from tilelang.schedules.spec import Spec, names_below
+from tilelang.schedules.check import renamed
+from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import Do, Place, Step, Tile, Vectorize
 
 
@@ -110,7 +111,7 @@ def move_steps(build: Build, frame: Frame, steps: tuple[Step, ...] | None) -> tu
     if (frame.spec.units or 1) == 1 or any(isinstance(s, Tile) for s in given):
         return given
     last = given[-1] if given and isinstance(given[-1], (Do, Vectorize)) else None
-    before, sizes = given if last is None else given[:-1], dict.fromkeys(names_below(frame.spec.names, given), 1)
+    before, sizes = given if last is None else given[:-1], dict.fromkeys(renamed(frame.spec, given).names, 1)
     if isinstance(last, Do):
         if use(last.instruction).issue == ONE_LANE:
             return given
