@@ -14,8 +14,9 @@ from tilelang.core.simplify import conjunction, conjuncts, interval, simplify
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import effect_of, settled, stored_where
+from tilelang.lowering.build.distribution.owners import readers_are_owners
 from tilelang.lowering.build.frame import Build, Frame
-from tilelang.lowering.build.movement.storage import NotOwner, Staging, within
+from tilelang.lowering.build.movement.storage import Staging, within
 from tilelang.lowering.build.reads import state_at, state_indices, stored_at, value_at
 from tilelang.lowering.build.reductions.combine import Combining, as_logical, elements, stored
 from tilelang.lowering.guards import Access, Effect
@@ -42,16 +43,10 @@ def plain_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt:
 
 
 def at_points(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
-    try:
+    with readers_are_owners(step or _last_written(frame), build.threads):
         if frame.task.states and not frame.finishing:
             return _update(build, frame, points, lane, step)
         return _results(build, frame, points, lane, step)
-    except NotOwner as error:
-        from tilelang.lowering.build.distribution.owners import (
-            not_owner,  # enumerates in NumPy: only where there is something to show
-        )
-
-        raise not_owner(error, step or _last_written(frame), build.threads) from None
 
 
 # ------------------------------------------------------------ updates

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Select, const, index
 from tilelang.core.simplify import FALSE, conjunction, conjuncts, interval, simplify
 from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.owners import existing_beyond
 from tilelang.lowering.build.frame import Build, Frame, StatePlace
 from tilelang.lowering.build.movement.storage import Fixed, Residence, Share, Staging
 from tilelang.lowering.build.reductions.combine import as_logical
@@ -107,8 +108,6 @@ def _check_slots(build: Build, frame: Frame, share: Share, indices: tuple[Expr, 
     beyond = share.beyond(indices)
     if not beyond:
         return
-    from tilelang.lowering.build.distribution.owners import existing_beyond  # enumerates in NumPy: only where it is not certain
-
     axes = [a for a in frame.spec.axes if not (frame.finishing and a.reduction)]
     empty = [FALSE for a in axes if a.empty]
     bounds = [b.replace(known=False).holds(index(0)) for a in axes for b in a.bounds]

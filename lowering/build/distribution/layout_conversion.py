@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from tilelang.core.dtype import int32
 from tilelang.core.expr import Binary, Cast, Expr, Select, Var, const, index, substitute
@@ -17,6 +16,7 @@ from tilelang.core.layout import Layout
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.instructions.instruction import Instruction
 from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.shuffle_plan import Held, fetches, held
 from tilelang.lowering.build.frame import Build, Frame, nested, own_copy
 from tilelang.lowering.build.innermost_body import guarded
 from tilelang.lowering.build.instruction.fragment_loads import fetch_share
@@ -25,9 +25,6 @@ from tilelang.lowering.build.movement.footprint import Region
 from tilelang.lowering.build.movement.storage import Box, Share, within
 from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Do, Place
-
-if TYPE_CHECKING:
-    from tilelang.lowering.build.distribution.shuffle_plan import Held
 
 
 def redistributed(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
@@ -38,10 +35,6 @@ def redistributed(build: Build, frame: Frame, step: Place, region: Region, share
     thread = build.thread
     if not isinstance(thread, Var):  # the only thread has everything
         return fetch_share(build, frame, step, region, share)
-    from tilelang.lowering.build.distribution.shuffle_plan import (
-        held,  # enumerates in NumPy: only where a redistribution is written
-    )
-
     has = held(source, thread)
     if has is None:  # who has what is not known: the reader must be an owner
         return fetch_share(build, frame, step, region, share)
@@ -57,8 +50,6 @@ def _by_registers(
     build: Build, step: Place, region: Region, source: Share, has: Held, share: Share, thread: Var
 ) -> ir.Stmt | None:
     """Every register of a share from the register that has its element; None where memory must carry some."""
-    from tilelang.lowering.build.distribution.shuffle_plan import fetches
-
     assert source.owners is not None
     profile = build.profile
     never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)

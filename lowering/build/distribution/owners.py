@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -61,8 +62,16 @@ def _is_walked(v: Var) -> bool:
     return v.name == ir.THREAD.name or low == 0 and high is not None and v.name not in BLOCKS
 
 
-def not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
-    """The refusal of a read by a thread that has not the element, with the element and the two threads."""
+@contextlib.contextmanager
+def readers_are_owners(step: Step | None, threads: int) -> Iterator[None]:
+    """Refuses a read inside by a thread that has not the element, with the element and the two threads."""
+    try:
+        yield
+    except NotOwner as error:
+        raise _not_owner(error, step, threads) from None
+
+
+def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     share = error.share
     name, dims = share.tensor.name, share.names
     around = _taken_in_rounds(share)

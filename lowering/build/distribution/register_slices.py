@@ -8,11 +8,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from tilelang.core.distribution import variables
 from tilelang.core.expr import Expr, Var, index, substitute
 from tilelang.core.layout import split_terms
 from tilelang.core.simplify import interval, simplify
 from tilelang.errors import Span
 from tilelang.lowering import ir
+from tilelang.lowering.build.distribution.owners import offsets_within, thread_among
 from tilelang.lowering.build.frame import Build, Frame, Target, nested
 from tilelang.lowering.build.instruction.fragments import shifted
 from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
@@ -170,15 +172,11 @@ def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) ->
     share = dim_share([offset], step, name)
     outside = {b.key for b in whole.bounds}
     cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent and not b.is_certain(1)]
-    told = [b for b in cuts if all(is_walk(v) or v.name == "thread" for v in b.offset.walk() if isinstance(v, Var))]
+    told = [b for b in cuts if all(is_walk(v) or v.name == ir.THREAD.name for v in variables([b.offset]))]
     if not told:
         return share
-    from tilelang.lowering.build.distribution.owners import (
-        offsets_within,  # enumerates in NumPy: only where a tile does not divide
-    )
-
-    thread = next((v for b in told for v in b.offset.walk() if isinstance(v, Var) and v.name == "thread"), None)
-    threads = 1 if thread is None else (interval(thread)[1] or 0) + 1
+    thread, _ = thread_among([b.offset for b in told])
+    threads = (interval(thread)[1] or 0) + 1
     by_thread = offsets_within(simplify(offset - share.unit), told, threads)
     own = tuple(sorted({o for offsets in by_thread for o in offsets}))
     if len(set(by_thread)) == 1:

@@ -16,10 +16,11 @@ from tilelang.instructions.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of, depends, facts, settled
 from tilelang.lowering.build.conditions import inside_piece
+from tilelang.lowering.build.distribution.owners import readers_are_owners
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds, unguardable
 from tilelang.lowering.build.instruction.register_runs import Run
-from tilelang.lowering.build.movement.storage import NotOwner, Residence, Share
+from tilelang.lowering.build.movement.storage import Residence, Share
 from tilelang.lowering.build.reads import residence_of, stored_at, value_at
 from tilelang.lowering.build.reductions.accumulators import kept_beyond
 from tilelang.lowering.build.refusals import refuse
@@ -39,7 +40,7 @@ def operand_at(build: Build, frame: Frame, step: Do, name: str, whole: Read | Pa
     points = first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
     indices = tuple(index_value(build, frame, i, points) for i in read.indices)
     indices = residence.element(indices, frame.coordinates(points))
-    try:
+    with readers_are_owners(step, build.threads):
         if isinstance(residence, FragmentShare):
             _check_map(step, name, held, residence)
             return residence.buffer, residence.first(indices, step)
@@ -51,12 +52,6 @@ def operand_at(build: Build, frame: Frame, step: Do, name: str, whole: Read | Pa
 
             return residence.buffer, run_of(build, frame, step, name, residence, there)
         return residence.buffer, residence.at(indices)
-    except NotOwner as error:
-        from tilelang.lowering.build.distribution.owners import (
-            not_owner,  # enumerates in NumPy: only where there is something to show
-        )
-
-        raise not_owner(error, step, build.threads) from None
 
 
 def _check_map(step: Do, name: str, held: Fragment, residence: FragmentShare) -> None:
@@ -177,14 +172,8 @@ def first_written(build: Build, frame: Frame, step: Do, place: Residence) -> tup
     name = frame.match.instruction.writes
     if not isinstance(place, Share):
         return stored_at(frame, 0, place, first_points(frame, step, name))
-    try:
+    with readers_are_owners(step, build.threads):
         return run_of(build, frame, step, name, place, lambda points: stored_at(frame, 0, place, points))
-    except NotOwner as error:
-        from tilelang.lowering.build.distribution.owners import (
-            not_owner,  # enumerates in NumPy: only where there is something to show
-        )
-
-        raise not_owner(error, step, build.threads) from None
 
 
 # ------------------------------------------------------------ registers that spreads give out

@@ -14,6 +14,7 @@ from tilelang.errors import Refusal, counted
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import depends
 from tilelang.lowering.build.conditions import wanted
+from tilelang.lowering.build.distribution.owners import stored_by_another
 from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target, nested
 from tilelang.lowering.build.instruction.fragments import SLOTS
 from tilelang.lowering.build.instruction.match import held_as
@@ -246,8 +247,6 @@ def _check_owners_store(build: Build, frame: Frame, i: int, step: Place) -> None
         raise refuse(step, "owners-store", f"`{step}`: the threads that own a register accumulator store it themselves; only"
                      " `vectorize` can change how",
                      "write `via shared` first; the steps after it can then use any tiles")  # fmt: skip
-    from tilelang.lowering.build.distribution.owners import stored_by_another  # enumerates in NumPy
-
     for below in frame.steps[i + 1 :]:
         if isinstance(below, (Fuse, Unfuse)) and steps:
             raise refuse(step, "not-lowered-yet", f"`{step}` above `{below}`, with tiles of its own, is valid, but not supported"

@@ -210,7 +210,7 @@ def _taken(
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
         made = Combining(build, combiner, members, at, index(0), 1, step.span)
-        parts = elements(combiner.right, scratch, (flat(at, members[0].shape), there))
+        parts = elements(combiner.right, scratch, (ir.flat(members[0], at), there))
         return made.statement(elements(combiner.left, members, at), parts)
 
     body = each(build, members[0], combine, False)
@@ -222,7 +222,7 @@ def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: t
     thread, combiner = build.thread, state.reduce.combiner
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
-        row = flat(at, members[0].shape)
+        row = ir.flat(members[0], at)
         left = elements(combiner.left, scratch, (row, thread))
         right = elements(combiner.right, scratch, (row, simplify(thread + distance)))
         return Combining(build, combiner, scratch, (row, thread), index(0), 1, step.span).statement(left, right)
@@ -233,19 +233,12 @@ def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: t
 
 def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
     """A thread's partial state to where the others find it."""
-    return lambda at: ir.Store(scratch, (flat(at, b.shape), thread), ir.Load(b, at), None, False, step.span)
+    return lambda at: ir.Store(scratch, (ir.flat(b, at), thread), ir.Load(b, at), None, False, step.span)
 
 
 def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
     """The combined state from where it came together."""
-    return lambda at: ir.Store(b, at, ir.Load(scratch, (flat(at, b.shape), home)), None, False, step.span)
-
-
-def flat(at: tuple[Expr, ...], shape: tuple[int, ...]) -> Expr:
-    total: Expr = index(0)
-    for i, n in zip(at, shape, strict=True):
-        total = total * n + i
-    return simplify(total)
+    return lambda at: ir.Store(b, at, ir.Load(scratch, (ir.flat(b, at), home)), None, False, step.span)
 
 
 def reduced_digits(build: Build, frame: Frame, i: int) -> list[Digit]:
