@@ -17,7 +17,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of
 from tilelang.lowering.build.conditions import inside_piece
 from tilelang.lowering.build.frame import Build, Frame, Target, nested
-from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds
+from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds, taken
 from tilelang.lowering.build.instruction.match import checked, leaf_match
 from tilelang.lowering.build.movement.footprint import Region, sources
 from tilelang.lowering.build.movement.storage import Box
@@ -72,7 +72,7 @@ def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source
     name = next(o for o, _ in found.operands if o != semantics.writes)
     held = semantics.fragment(name)
     assert held is not None
-    inside = dict(zip(_along(found, name, region), held.at(share.lane, index(0)), strict=True))
+    inside = dict(zip(taken(found, name, region.spec.names)[1], held.at(share.lane, index(0)), strict=True))
     low = zip(region.low, begins, strict=True)
     element = tuple(simplify(b + begin + inside.get(p, index(0))) for p, (b, begin) in enumerate(low))
     operands = ((semantics.writes, share.buffer, at), (name, source.buffer, source.at(element)))
@@ -81,10 +81,7 @@ def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source
 
 def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> tuple[int, ...]:
     """The extents that the move takes of each dimension; a multiple of the reader's tile."""
-    semantics = found.instruction
-    dims = semantics.operand(semantics.writes).dims
-    taken = dict(zip(_along(found, semantics.writes, region), (d.extent for d in dims), strict=True))
-    tile = tuple(taken.get(p, 1) for p in range(len(share.tile)))
+    tile, _ = taken(found, found.instruction.writes, region.spec.names)
     for p, (mine, theirs, dim) in enumerate(zip(tile, share.tile, share.dims, strict=True)):
         several = mine > theirs and dim.strides is not None
         if mine % theirs or dim.size * theirs % mine or several:
@@ -95,19 +92,13 @@ def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> t
     return tile
 
 
-def _along(found: Match, name: str, region: Region) -> tuple[int, ...]:
-    """For each dimension of an operand of a move, the tensor's dimension along which it runs."""
-    binding, names = dict(found.binding), [a.name for a in region.spec.axes]
-    return tuple(names.index(binding[d.name]) for d in found.instruction.operand(name).dims)
-
-
 def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, tile: tuple[int, ...]) -> None:
     """Refuses a move that leaves an element in another lane, or in another slot, than the reader's map."""
     semantics = found.instruction
     held = semantics.fragment(semantics.writes)
     assert held is not None and share.map is not None
     counts = [mine // theirs for mine, theirs in zip(tile, share.tile, strict=True)]
-    brought = held.along(_along(found, semantics.writes, region), len(tile)).table()
+    brought = held.along(taken(found, semantics.writes, region.spec.names)[1], len(tile)).table()
     wanted = share.map.along(share.along, len(tile)).tiled(share.tile, counts).table()
     assert brought is not None and wanted is not None, "maps are small"
     rows, slots = wanted.find(brought), brought.parts[1]

@@ -12,7 +12,7 @@ from tilelang.lowering.build.distribution.register_slices import declared_shares
 from tilelang.lowering.build.frame import Build, Frame, nested
 from tilelang.lowering.build.innermost_body import at_points
 from tilelang.lowering.build.instruction.fragment_loads import slot_groups
-from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, shifted, tile_number
+from tilelang.lowering.build.instruction.fragments import FragmentShare, runs, shifted, taken, tile_number
 from tilelang.lowering.build.lookahead import leaf_points, leaf_spec, owners_of
 from tilelang.lowering.build.movement.epilogue_chunks import slots_inside
 from tilelang.lowering.build.movement.storage import Fixed, Residence, Share
@@ -34,9 +34,7 @@ def stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, slot: E
     names = [d.name for d in tensor.dims]
     spatial = [stage.spec.axis(n) for n in names]
     leaf = leaf_spec(stage, 0, build.profile)
-    along = tuple(names.index(dict(found.binding)[a.name]) for a in made.dims)
-    extents = dict(zip(along, made.shape, strict=True))
-    tile = tuple(extents.get(p, 1) for p in range(len(names)))
+    tile, along = taken(found, made.name, names)
     begins = [simplify(leaf.axis(a.name).base - a.base) for a in spatial]
     dims = tuple(dim_share([tile_number(b, n, step)], step, tensor.name) for b, n in zip(begins, tile, strict=True))
     buffer = stage_register(build, stage, tensor, (*[d.size for d in dims if d.size > 1], held.slots), slot)

@@ -8,6 +8,7 @@ exist hold the fill value of their load, because an instruction cannot be guarde
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal
 from tilelang.instructions.fragment import Fragment
+from tilelang.instructions.matching import Match
 from tilelang.lowering.build.movement.storage import Share
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.spec import AxisState, Bound
@@ -76,6 +78,14 @@ class FragmentShare(Share):
         raise refuse(None, "reader-is-not-owner", f"{name} is distributed over lanes as operand {self.operand} of an instruction, but"
                      " something else reads it", f"load {name} in register again for this reader, or load it in shared first",
                      f"of the tile's elements, lane 0 has {places}{more}")  # fmt: skip
+
+
+def taken(found: Match, name: str, dims: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """How many elements of each of a tensor's dimensions an operand takes, and the dimension in which each of the operand's runs."""
+    operand, binding = found.instruction.operand(name), dict(found.binding)
+    along = tuple(dims.index(binding[d.name]) for d in operand.dims)
+    extents = dict(zip(along, operand.shape, strict=True))
+    return tuple(extents.get(p, 1) for p in range(len(dims))), along
 
 
 def runs(held: Fragment) -> tuple[int, int]:
