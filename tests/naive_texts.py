@@ -109,6 +109,17 @@ CORRECT = {
     "a stage that could be one more state, where blocks have parts of the other": "input X: float32[i: 16, k: 8]"
     " input Z: float32[i: 16, k: 8] S[i] = sum[k] X[i, k] T[i] = sum[k] Z[i, k] output Y[i] = S[i] * T[i]"
     " | tile i=16 k=4 -> block; compute T in shared",
+    "what is read beside a reduction, through a definition": "input A: float32[n: 8, m: 20] input B: float32[m: 20, i: 16] axis n: 8"
+    " axis m: 20 F[n, m] = where(m != n, 0.5, exp2(A[n, m])) output E[m] = (min[i] B[m, i]) * F[m % 8, m]"
+    " | tile m=1 -> block; load A in shared; tile i=1 -> thread",
+    "a condition on what a kernel made of the same input": "input B: float32[b: 6] axis n: 16 axis q: 5"
+    " output F[q] = (min[n] B[n % 3]) + where((pad(B[q + 1], -inf) > 0.5) or (q <= 4), 1.0, 2.0) output G[n] = sum[q] F[q] + n | ",
+    "tiles of a result and of a reduction, where a warp is left over in a round": "input A: int32[a: 32] axis q: 8 axis l: 4"
+    " output G[q] = max[l] A[q * 4 + l] | units block = 2 warp; tile q=32 -> block; split l=8 unroll; tile q=2 l=3 -> warp;"
+    " load A in register",
+    "threads in rounds of an order in which the first axis is not the slowest": "input A: int32[m: 16, k: 5]"
+    " input B: int32[i: 16, k: 5] output C[m, i] = sum[k] A[m, k] * B[i, k] | tile m=8 i=8 -> block; split k=5;"
+    " load A in shared; tile i=2 m=2 -> thread 7 order (m, i); load B in shared",
     "a state of the output that a stage needs whole": "axis m: 4 axis k: 3 input B: float32[b: 3, m: 4] E[m] = min[k] B[k, m]"
     " G[m, k] = E[k] + 1.0 output C[m] = E[m] + pad(G[m, m], 0.0) | tile m=4 -> block; compute G in register",
 }
@@ -139,6 +150,13 @@ CORRECT_ON_DEVICES = {  # the same, after the profile for which they are lowered
     "a move whose vectors are wider than its tiles, by way of registers": "zen5 | input A: int32[i: 16, n: 8]"
     " input B: int32[k: 16, i: 16] output C[n, k] = sum[i] A[i, n] * B[k, i] | tile n=1 k=4 -> block; accumulate in register;"
     " split i=2; load B in shared { load B in register; tile k=2 i=8 -> thread; vectorize k=4 }; tile n=2 k=2 -> thread",
+    "a padded read where another tensor says, for a thread without a point": "cdna3 | input X: int32[n: 8, k: 20]"
+    " input T: int32[i: 31] in 0 .. 8 output Y[i] = max[k] pad(X[T[i], k * 3], 0) | tile i=32 -> block;"
+    " load T in register { tile i=1 -> thread; vectorize i=4 }; accumulate in register; tile i=1 -> thread",
+    "a stage by its first member, of which another output reads the second": "zen5 | axis m: 0 axis k: 4 axis p: 4"
+    " input A: int64[k: 4, m: 0] input B: int64[p: 4, m: 0] combiner both(a: int64, p: int64; b: int64, q: int64) { a + b, p * q"
+    " identity 0, 1 } output F[k, p], G[k, p] = reduce both[m] (A[k, m], B[p, m]) output E[k, p] = max[m] max(G[p, k], 2)"
+    " | tile k=4 p=4 -> block; accumulate in register; compute F in register",
     "a stage that the last round of a sum needs less of": "cdna3 | input X: int8[i: 4, j: 13] P[i, j] = X[i, j]"
     " output Y[i] = sum[j] P[i, j] | tile j=4 -> block; accumulate in shared; split j=3;"
     " compute P in register { tile j=1 -> thread; load X in shared }",

@@ -46,7 +46,7 @@ Ranges = tuple[tuple[int, int], ...]
 
 
 class Evaluator:
-    """All tensors of a computation, from its inputs.
+    """All tensors of a computation, from its inputs; a definition is not evaluated where `arrays` has what it makes.
 
     errors: carry errors too; wide: the type in which floats are held; slack, ulps: how exact operations and functions are, as of
     `Arithmetic`.
@@ -73,9 +73,9 @@ class Evaluator:
         """Every tensor's value, each rounded by its definition. wanted: of these alone; others go when nothing reads them."""
         with numeric.quiet():
             for definition, last in zip(self.computation.definitions, last_read(self.computation), strict=True):
-                made = self.reduction(definition) if definition.reduction is not None else self.pointwise(definition)
-                for tensor, found in zip(definition.tensors, made, strict=True):
-                    self.values[tensor] = self.stored(found, tensor)
+                if not self.values.keys() >= set(definition.tensors):
+                    made = self.reduction(definition) if definition.reduction is not None else self.pointwise(definition)
+                    self.values |= {t: self.stored(found, t) for t, found in zip(definition.tensors, made, strict=True)}
                 for tensor in () if wanted is None else set(last) - set(wanted):
                     del self.values[tensor]
         return self.values

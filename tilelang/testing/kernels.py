@@ -35,11 +35,12 @@ class Kernel:
     makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
     that, where the owner stores the same, or nothing: lanes of vectors that were moved. needs: what each unit must read, unless it has
     no effect. partial: what is placed here a part of a reduction at a time. parts: its blocks have parts of a reduction, which another
-    kernel combines. unread: steps that are not read, and why.
+    kernel combines. given: the names of what other kernels made for it. unread: steps that are not read, and why.
     """
 
     makes: tuple[Tensor, ...]
     parts: bool = False
+    given: frozenset[str] = frozenset()
     writes: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
     again: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)
     reads: dict[tuple[str, str], list[Claim]] = dataclasses.field(default_factory=dict)

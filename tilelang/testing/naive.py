@@ -53,7 +53,8 @@ def read(
     inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
     if inside is not None:
         raise NotRead(f"{inside.verb} in global below blocks")
-    here, all_main = set(stages(steps)), together(computation)
+    here = {t.name for name in stages(steps) for t in together_with(computation.tensor(name))}
+    all_main = together(computation)
     early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
@@ -98,7 +99,7 @@ def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) ->
     reduction = definition_of(states[0]).reduction if states else None
     over = () if reduction is None else reduction.axes
     extents = {a.name: a.extent for a in (*definition.axes, *over)}
-    kernel = Kernel(tensors)
+    kernel = Kernel(tensors, given=world.made - {t.name for t in tensors})
     block = block_of(steps, extents, world.levels)
     zero = np.zeros(1, np.int64)
     whole = Pieces(dict.fromkeys(extents, zero), zero, zero + block.first, block.threads)
@@ -165,9 +166,16 @@ class Spec:
         return self.table
 
     def _is_epilogue(self, tensor: Tensor) -> bool:
-        """Whether a value that is computed from a reduction reads a tensor beside it."""
-        values = [definition_of(t).values[t.member] for t in self.tensors if self.over and definition_of(t).reduction is None]
-        return any(isinstance(e, Read) and e.tensor is tensor for v in values for e in v.walk())
+        """Whether a value that is computed from a reduction reads a tensor beside it, itself or through what is written into it."""
+        placed, seen = self._placed(len(self.steps)), set[Tensor]()
+        waiting = [t for t in self.tensors if self.over and definition_of(t).reduction is None]
+        while waiting:
+            t = waiting.pop()
+            found = {e.tensor for e in definition_of(t).values[t.member].walk() if isinstance(e, Read)} - seen
+            seen |= found
+            inner = (t for t in found if t.definition is not None and t.name not in placed)
+            waiting += [t for t in inner if definition_of(t).reduction is None]
+        return tensor in seen
 
     def needs(self) -> None:
         """What every block must read from other kernels and inputs."""

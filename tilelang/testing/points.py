@@ -121,8 +121,14 @@ class Table:
             if isinstance(s, Tile) and s.level != "cluster" and (s.level != "block" or in_cluster):
                 width, units = self._units_of(s, width) if s.level != "block" else (width, self._blocks_of(s))
                 self.wraps |= len(axes) > 1 and math.prod(rounds.values()) > units
-                others = math.prod(max(1, n) for n in list(rounds.values())[1:])
-                rounds[axes[0]] = -(-(-(-rounds[axes[0]] * others // units) * units) // others)
+                if s.level != "block" and self._fits_apart(s):
+                    for a, fit in _abreast(rounds, units).items():
+                        rounds[a] = -(-rounds[a] // fit) * fit
+                else:
+                    others = math.prod(max(1, n) for n in list(rounds.values())[1:])
+                    numbers = -(-rounds[axes[0]] * others // units) * units
+                    again = 1 if s.order is None else rounds[axes[0]]  # an order numbers all tiles before it begins again
+                    rounds[axes[0]] = -(-numbers // (others * again)) * again
             for a in axes:
                 found[a][taken[a]] = rounds[a]
                 taken[a] += 1
@@ -133,6 +139,10 @@ class Table:
         level = self.block_of.main if step.level in self.block_of.roles else step.level
         per = min(self.block_of.unit(level), width)
         return per, min(step.count, width // per) if isinstance(step.count, int) else width // per
+
+    def _fits_apart(self, step: Tile) -> bool:
+        """Whether each axis of a tile takes units of its own: where several share a reduction."""
+        return step.order is None and len(step.sizes) > 1 and bool(self.reduced & {a for a, _ in step.sizes})
 
     def _blocks_of(self, step: Tile) -> int:
         """How many blocks of a cluster a tile goes to."""
@@ -225,14 +235,10 @@ class Table:
         """More tiles than units go in rounds; where several axes share a reduction, the last axes take as many units as they can."""
         pieces = self.cut(step.sizes)
         per, units = self._units_of(step, self.width)
-        if step.order is None and len(pieces) > 1 and self.reduced & pieces.keys():
-            abreast: Numbered = {}
-            for axis, (digit, n) in reversed(pieces.items()):
-                fit = min(n, units)
-                abreast[axis] = digit % fit, fit
-                units //= fit
-            units = math.prod(fit for _, fit in abreast.values())
-            unit = _row_major([abreast[a] for a in pieces])
+        if self._fits_apart(step):
+            abreast = _abreast({a: n for a, (_, n) in pieces.items()}, units)
+            units = math.prod(abreast.values())
+            unit = _row_major([(digit % abreast[a], abreast[a]) for a, (digit, _) in pieces.items()])
         else:
             unit = _number(step, pieces) % units
         if units * per < self.width:
@@ -252,6 +258,15 @@ def _relabelled(extents: Mapping[str, int], steps: Sequence[Step]) -> tuple[dict
             several = [left.pop(a) for a in gone]
             left.update({s.name: math.prod(several)} if isinstance(s, Fuse) else dict(s.parts))
     return left, relabels
+
+
+def _abreast(pieces: Mapping[str, int], units: int) -> dict[str, int]:
+    """How many units each axis takes: the last as many as it can, and so on."""
+    found: dict[str, int] = {}
+    for axis, n in reversed(pieces.items()):
+        found[axis] = min(max(1, n), units)
+        units //= found[axis]
+    return found
 
 
 def _row_major(digits: Sequence[tuple[Array, int]]) -> Array:

@@ -138,7 +138,25 @@ class Reach:
             return
         if self.only is not None and tensor is self.only.tensor and indices != self.only.indices:
             return
-        self.waiting.setdefault(tensor, []).append(np.stack([points.unit, *(c.astype(np.int64) for c in at)]))
+        rows = np.stack([points.unit, *(c.astype(np.int64) for c in at)])
+        self.waiting.setdefault(tensor, []).append(rows if self.must else self._anywhere(tensor, indices, points, rows))
+
+    def _anywhere(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points, rows: Array) -> Array:
+        """The rows of a read; where an index is itself read beyond the end of a tensor, it may be anything."""
+        wild = np.zeros((len(indices), points.unit.size), bool)
+        for d, i in enumerate(indices):
+            padded = {e.read for e in i.walk() if isinstance(e, Pad)}
+            for e in (e for e in i.walk() if isinstance(e, Read) and e not in padded):
+                wild[d] |= ~self._within(e, points)
+        for d, n in enumerate(tensor.shape if wild.any() else ()):
+            chosen = np.flatnonzero(wild[d])
+            if chosen.size * n > MOST_POINTS:
+                raise NotRead("too many points to list")
+            every = np.repeat(rows[:, chosen], n, axis=1)
+            every[d + 1] = np.tile(np.arange(n), chosen.size)
+            rows = np.concatenate([np.delete(rows, chosen, axis=1), every], axis=1)
+            wild = np.concatenate([np.delete(wild, chosen, axis=1), np.repeat(wild[:, chosen], n, axis=1)], axis=1)
+        return rows
 
     def _carries(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> bool:
         """Whether a read of points of a reduction is of that reduction, or of a value that may be computed from it."""

@@ -135,8 +135,9 @@ class Reading:
         levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
         self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
 
-    def _evaluate(self, given: Mapping[str, Any]) -> dict[Tensor, Any]:
-        return dict(Evaluator(self.computation, inputs(self.computation, (), given), errors=True).run())
+    def _evaluate(self, given: Mapping[str, Any], made: Mapping[Tensor, Array] | None = None) -> dict[Tensor, Any]:
+        """Every tensor's value. made: those that are not to be evaluated."""
+        return dict(Evaluator(self.computation, {**inputs(self.computation, (), given), **(made or {})}, errors=True).run())
 
     def faults(self, trace: Trace) -> list[str]:
         """Where a simulated program did not do what the steps say."""
@@ -222,13 +223,14 @@ class Reading:
         return np.concatenate(found)
 
     def _differs(self, known: Kernel, tensor: Tensor, mine: Array, block: int, data: Mapping[str, Array]) -> bool:
-        """Whether other values of some elements, greater, less or zero, change what a block writes."""
+        """Whether other values of some elements, greater, less or zero, change what a block writes; other kernels read the old."""
         before = self.evaluated if data is self.given else self._evaluate(data)
+        made = {t: np.asarray(a.value) for t, a in before.items() if t.name in known.given and t.definition is not None}
         for sign in (1, -1, 0):
             other = {n: np.array(a) for n, a in data.items()}
             flat = other[tensor.name].reshape(-1)
             flat[mine] = _another(tensor, flat[mine], sign)
-            now = self._evaluate(other)
+            now = self._evaluate(other, made)
             for t in known.makes:
                 x, y = (np.asarray(values[t].value).reshape(-1) for values in (now, before))
                 changed = (x != y) & ((x == x) | (y == y))
