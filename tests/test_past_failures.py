@@ -163,6 +163,9 @@ CHAIN = (
         (SUM, "split k=? accumulate in register { unfuse l=(a:2, b:2); split a=1 }", "owners-store"),
         ("input A: float32[i: 4, j: 6] output Y[i, j] = A[i, j]",
          "tile i=2 -> block; via register { tile j=1 -> thread; fuse ij=(i, j) }", "via-steps"),
+        ("input A: float32[i: 4, j: 6] output Y[i] = sum[j] A[i, j]",
+         "tile i=2 -> block; load A in register { load A in shared }; tile i=1 -> thread; accumulate in register",
+         "not-lowered-yet"),
         ("input A: float32[i: 4, j: 6] output Y[i, j] = A[i, j]", "tile i=2 -> block; via register layout (j, i)", "via-steps"),
     ],
 )  # fmt: skip

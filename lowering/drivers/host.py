@@ -25,7 +25,7 @@ from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.extensions import allow_tiles
 from tilelang.lowering.drivers.host_pool import Memory, Pool, ProcessLock, aligned_memory
-from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.interface import MOST_SCRATCH_BYTES, Device, DeviceArray, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.loader import Library, load_library
 from tilelang.lowering.drivers.processor import ARM64, X86_64, Processor, processor
 from tilelang.options import Options
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 NATIVE = "native"  # the platform's name, and the architecture name for this machine
 MOST_THREADS = 4096  # per block; they are loop iterations
 LEAST_SCRATCH_BYTES = 256 << 10
-MOST_SCRATCH_BYTES = (
-    64 << 20
-)  # of a thread of the pool: what the language allows a block, and what its threads keep across barriers
 MOST_RECENT = 256  # unused modules that are kept
 
 

@@ -57,7 +57,7 @@ def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | No
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
     used = max(offsets.get(b.name, 0) + b.bytes for b in shared)
     if used > (most := max(capacity_bytes, most_bytes or 0)):
-        raise _over_capacity(kernel, offsets, used, most)
+        raise over_capacity(kernel, offsets, used, most)
     if used > capacity_bytes:
         note = f"shared memory: {used} bytes a block, more than the {capacity_bytes} of the cache that it should lie in"
         kernel = kernel.replace(notes=(*kernel.notes, note))
@@ -206,7 +206,8 @@ def _carried(loop: ir.For) -> set[str]:
 # ---------------------------------------------------------------- refusal
 
 
-def _over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacity_bytes: int) -> Refusal:
+def over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacity_bytes: int) -> Refusal:
+    """The refusal of a kernel whose shared buffers do not fit, with their table."""
     rows = [("buffer", "shape", "type", "bytes", "at")]
     for b in kernel.shared:
         rows.append((b.name, " x ".join(map(str, b.shape)), b.dtype.name, str(b.bytes), str(offsets.get(b.name, 0))))

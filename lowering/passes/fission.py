@@ -25,7 +25,8 @@ from tilelang.core.simplify import FALSE, TRUE, conjuncts, simplify
 from tilelang.errors import Refusal
 from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
-from tilelang.lowering.passes.allocate_shared import ALIGNMENT, with_buffers
+from tilelang.lowering.drivers.interface import MOST_SCRATCH_BYTES
+from tilelang.lowering.passes.allocate_shared import ALIGNMENT, over_capacity, with_buffers
 from tilelang.lowering.passes.collapse_loops import collapsed
 from tilelang.lowering.passes.dependence_test import Opaque, evaluate, is_thread
 from tilelang.lowering.passes.values_across_barriers import (
@@ -53,7 +54,7 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with one thread a block, which does what all of them did.
 
     Raises Refusal `roles-on-cpu`, `clusters-on-cpu` or `instruction-on-cpu` for what needs threads that run at the
-    same time.
+    same time, and `memory-over-capacity` where they keep more across barriers than a block can have.
     """
     if kernel.threads == 1:
         return kernel  # it has no barriers
@@ -66,11 +67,11 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
     names = fresh("tid", splitting.taken), fresh("element", splitting.taken)
     body = _Loops(kernel.threads, found, vector_widths(kernel.body), *names).kernel(tree)
     used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
-    return kernel.replace(
-        threads=1,
-        body=body,
-        buffers=(*(b for b in kernel.buffers if b.name in used), *found.arrays.values()),
-    )
+    buffers = (*(b for b in kernel.buffers if b.name in used), *found.arrays.values())
+    made = kernel.replace(threads=1, body=body, buffers=buffers)
+    if made.shared_bytes > MOST_SCRATCH_BYTES:
+        raise over_capacity(made, {b.name: b.offset or 0 for b in made.shared}, made.shared_bytes, MOST_SCRATCH_BYTES)
+    return made
 
 
 def _without_flight(stmt: ir.Stmt) -> ir.Stmt:

@@ -437,6 +437,32 @@ def test_what_needs_threads_at_one_time_is_refused_by_name() -> None:
     assert refused.value.code == "clusters-on-cpu"
 
 
+def test_what_threads_keep_across_barriers_fits_in_a_block() -> None:
+    """64 MiB: a driver gives no block more."""
+    many = 64 * 2**20 // 4 // N
+    for elements in (many, many + 1):
+        kept = register("r", elements)
+        v = var("s", elements)
+        body = ir.seq(ir.For(v, index(elements), put(kept, v, value=ONE)), MEET, put(OUT, T, value=load(kept, 3)))
+        kernel = program(body, OUT, kept, threads=N).kernels[0]
+        if elements == many:
+            assert run_threads_in_loops(kernel).shared_bytes == 64 * 2**20
+            continue
+        with pytest.raises(Refusal) as refused:
+            run_threads_in_loops(kernel)
+        assert refused.value.code == "memory-over-capacity"
+        assert refused.value.mend == "make the tile that fills `r_by_thread` smaller"
+        assert (refused.value.counterexample or "").split()[5:] == [
+            "r_by_thread",
+            "8",
+            "x",
+            "2097153",
+            "float32",
+            "67108896",
+            "0",
+        ]
+
+
 def test_asynchronous_copies_are_made_at_once() -> None:
     body = ir.Seq(
         (ir.Copy(S, (T,), X, (T,), 1), ir.Commit(), ir.Wait(0), ir.Barrier(("shared",)), put(OUT, T, value=load(S, 7 - T)))

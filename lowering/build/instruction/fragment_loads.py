@@ -36,7 +36,12 @@ def slot_groups(build: Build, slots: int, width: int, first: int = 0) -> tuple[E
 
 def share_of(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
     """What an instruction reads is given out by its operand's map, anything else by who reads it."""
-    wanted = None if declares_owners(frame, step) else _operand_loaded(frame, uses)
+    own = declares_owners(frame, step)
+    inner = next((s for s in step.steps or () if isinstance(s, Place)), None)
+    if inner is not None and not own:  # each slot is filled by itself: there is no region to place anything for
+        raise refuse(inner, "not-lowered-yet", f"`{inner}` in the braces of a load in registers that map no tiles to threads is"
+                     " valid, but not supported yet", f"write it above the load of {step.tensor_name} in register")  # fmt: skip
+    wanted = None if own else _operand_loaded(frame, uses)
     if wanted is None:
         return plain_share(build, frame, i, step, region, uses)
     return _fragments_of(build, frame, i, step, region, uses, *wanted)
