@@ -1,1 +1,1 @@
-"""What is computed: tensors, definitions, the functions that a definition may call, and the checks of its reads."""
+"""Computations: tensors, definitions, functions for use in definitions, and bounds checks of reads."""

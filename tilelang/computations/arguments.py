@@ -1,7 +1,7 @@
-"""What an array must be to stand for a tensor: shape, type, range, memory of its own.
+"""Checks of array arguments against their tensors: shape, type, range, separate memory.
 
-The same for kernels, the reference and the simulator. Two codes: `arguments` where the arrays are not the right ones (too many,
-missing, unknown, given twice), `argument` where one array does not fit its tensor.
+Kernels, the reference and the simulator share them. There are two error codes: `arguments` for the wrong set of arrays (too many,
+missing, unknown, duplicate), `argument` for an array that does not fit its tensor.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang.core import dlpack
 from tilelang.core.dtype import DType, bfloat16, float8_e4m3, float8_e5m2
 from tilelang.errors import ComputationError, brief, counted
 
-# Types of PyTorch's that NumPy does not know, with the type of PyTorch's that has as many bits.
+# PyTorch types that NumPy does not know, each with a PyTorch type of the same size.
 _BY_BITS = {
     "torch.bfloat16": (bfloat16, "int16"), "torch.float8_e4m3fn": (float8_e4m3, "uint8"), "torch.float8_e5m2": (float8_e5m2, "uint8"),
 }  # fmt: skip
@@ -28,14 +28,14 @@ def array_type(t: Tensor) -> Any:
     return t.dtype.numpy
 
 
-# NumPy's own arrays of so many bytes begin 16 bytes past a line of the caches: vectors touch two lines, and stores past the caches
-# write parts of lines.
+# NumPy arrays of at least this size begin 16 bytes past a cache line: vectors straddle two lines, and streaming stores write partial
+# lines.
 _LARGE_BYTES, _LINE_BYTES = 1 << 20, 64
 
 
 def new_array(t: Tensor, type: Any) -> Any:
-    """An array for a tensor, its values left open; a large one begins at a line of the caches. Raises ComputationError where there is
-    not so much memory."""
+    """An uninitialised array for a tensor; a large one is aligned to a cache line. Raises ComputationError if there is not enough
+    memory."""
     import numpy as np
 
     size = math.prod(t.shape) * np.dtype(type).itemsize
@@ -50,7 +50,7 @@ def new_array(t: Tensor, type: Any) -> Any:
 
 
 def contiguous(t: Tensor, array: Any) -> Any:
-    """An array of a tensor in C order: itself, or a copy. Raises ComputationError where there is no memory for one."""
+    """An array of a tensor in C order: itself, or a copy. Raises ComputationError if there is not enough memory for a copy."""
     import numpy as np
 
     if array.flags.c_contiguous:
@@ -61,16 +61,16 @@ def contiguous(t: Tensor, array: Any) -> Any:
 
 
 def tensor_bytes(*tensors: Tensor) -> int:
-    """What the arrays of tensors take together."""
+    """The total size of the tensors' arrays."""
     return sum(math.prod(t.shape) * t.dtype.bytes for t in tensors)
 
 
 def check_memory(computation: Computation, evaluated_bytes: int = 0) -> None:
-    """Refuses a computation whose tensors take more than all memory here, before anything is made for it. evaluated_bytes: what the
-    reference holds beside them."""
+    """Refuses a computation whose tensors exceed this machine's memory, before allocating any. evaluated_bytes: additional memory for
+    the reference."""
     try:
         most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError, AttributeError):  # not on this system
+    except (ValueError, OSError, AttributeError):  # not available on this system
         return
     size = tensor_bytes(*computation.inputs, *computation.outputs)
     if size > most:
@@ -87,7 +87,7 @@ def _no_memory(message: str) -> ComputationError:
 
 
 def share_memory(a: Any, b: Any) -> bool:
-    """Whether two NumPy arrays have bytes in common; the quick answer first."""
+    """Whether two NumPy arrays share bytes; the cheap test first."""
     import numpy as np
 
     both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
@@ -95,19 +95,19 @@ def share_memory(a: Any, b: Any) -> bool:
 
 
 def first(out: Any) -> Any:
-    """One of the arrays of an `out=`, whatever its form."""
+    """One of the arrays of an `out=` argument, whatever its form."""
     if isinstance(out, Mapping):
         return next(iter(out.values()), None)
     return out[0] if isinstance(out, (tuple, list)) and out else out
 
 
 def wrong(name: str, what: str, mend: str, counterexample: str | None = None) -> ComputationError:
-    """The error of an array that does not fit."""
+    """The error for an array that does not fit."""
     return ComputationError("argument", f"the array for {name} {what}", mend=mend, counterexample=counterexample)
 
 
 def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[Tensor, Any]:
-    """The inputs with their NumPy arrays, checked. Raises ComputationError where one does not fit."""
+    """The inputs as checked NumPy arrays. Raises ComputationError if one does not fit."""
     found = {}
     for tensor, value in zip(computation.inputs, bind(computation, arrays, named), strict=True):
         array = found[tensor] = as_array(tensor.name, value, tensor.dtype)
@@ -117,11 +117,11 @@ def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, 
 
 
 def as_array(name: str, value: Any, type: DType | None = None) -> Any:
-    """An argument as a NumPy array: arrays as they are, anything else by NumPy, tensors of PyTorch's types that it lacks by their bits,
-    arrays of libraries that NumPy cannot ask by DLPack. type: the element type that lists of Python numbers take.
+    """An argument as a NumPy array. Arrays are used as they are; PyTorch tensors of types that NumPy lacks are reinterpreted by their
+    bits; arrays that NumPy cannot convert are taken through DLPack. type: the element type for lists of Python numbers.
 
     Raises ComputationError if NumPy cannot make an array of it, if a number of a list does not fit the type, and for masked arrays,
-    whose masks a kernel would not see.
+    because a kernel would ignore their masks.
     """
     import numpy as np
 
@@ -149,8 +149,8 @@ def as_array(name: str, value: Any, type: DType | None = None) -> Any:
 
 
 def _check_numbers(name: str, numbers: list[bool | int | float], type: DType) -> None:
-    """Raises ComputationError if a number does not fit a type. As in an expression, a float type holds any number in its range,
-    rounded; an integer type holds whole numbers, and bool holds True and False."""
+    """Raises ComputationError if a number does not fit a type. As in an expression, a float type accepts any number in its range,
+    rounded; an integer type accepts whole numbers, and bool accepts True and False."""
     kinds: tuple[builtins.type, ...] = (bool,) if type.kind == "bool" else (int, float) if type.is_float else (int,)
     for number in numbers:
         if not isinstance(number, kinds) or not type.holds(number):
@@ -162,7 +162,7 @@ def _check_numbers(name: str, numbers: list[bool | int | float], type: DType) ->
 
 
 def _numbers(value: Any) -> list[bool | int | float] | None:
-    """The Python numbers in nested lists; None if there is anything else in them."""
+    """The Python numbers in nested lists; None if they contain anything else."""
     if isinstance(value, (list, tuple, range)):
         parts = [_numbers(v) for v in value]
         return None if None in parts else [n for part in parts if part is not None for n in part]
@@ -170,7 +170,7 @@ def _numbers(value: Any) -> list[bool | int | float] | None:
 
 
 def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
-    """The inputs in order, from arguments by position and by name. Raises ComputationError where they do not fit."""
+    """The inputs in order, from positional and named arguments. Raises ComputationError if they do not match."""
     if not named and len(arrays) == len(computation.inputs):
         return list(arrays)
     names = [t.name for t in computation.inputs]
@@ -201,7 +201,7 @@ def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, An
 
 
 def check_range(tensor: Tensor, array: Any) -> None:
-    """Raises ComputationError where an integer that may index lies outside the range that its input states."""
+    """Raises ComputationError if an integer input used as an index is out of its declared range."""
     if tensor.range is None or array.size == 0:
         return
     low, high = tensor.range
@@ -219,7 +219,7 @@ def check_range(tensor: Tensor, array: Any) -> None:
 
 
 def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
-    """Raises ComputationError where shape or type are not the tensor's. role: input or output."""
+    """Raises ComputationError if shape or type differ from the tensor's. role: input or output."""
     if tuple(array.shape) != tensor.shape:
         raise wrong(
             tensor.name, f"has shape {tuple(array.shape)}, but the {role} has {tensor.shape}", "pass an array of that shape"

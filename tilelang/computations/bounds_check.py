@@ -1,11 +1,11 @@
-"""Whether the reads of a definition stay inside their tensors.
+"""Checks that the reads of a definition stay inside their tensors.
 
-An index is first bounded by intervals; values of any kind have the ends of their type, of a clamp, of a remainder. Where that does
-not settle it, its points are enumerated with the conditions around the read, so that a refusal shows the smallest point that lies
-outside, and a wrong interval refuses nothing. Only where there are too many points does the answer remain "not proven". A tensor of
-integers with a stated range is a variable of that range, in an index and in a condition; any other condition on data may hold
-anywhere. Reads through `tl.pad` may lie anywhere. A read that a condition on data is not shown to keep inside its tensor becomes one
-through `tl.pad`, which gives 0 outside: no data within the stated ranges makes a kernel read memory that is not the tensor's.
+An index is first bounded by intervals; values of any kind are limited by their type, a clamp or a remainder. If that does not decide,
+its points are enumerated under the conditions around the read, so that an error shows the smallest point out of bounds, and an
+imprecise interval never causes an error. Only with too many points does the answer remain "not proven". An integer tensor with a
+declared range is treated as a variable of that range, in an index and in a condition; any other condition on data may hold anywhere.
+Reads through `tl.pad` may be out of bounds. A read that only a condition on data might keep inside its tensor becomes a read through
+`tl.pad`, which gives 0 outside: no data within the declared ranges makes a kernel read memory outside the tensor.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _INSIDE: dict[Expr, bool] = {}
 
 
 def inside_everywhere(expr: Expr) -> bool:
-    """Whether intervals alone show every read in an expression, guarded or not, to lie inside its tensor.
+    """Whether intervals alone prove that every read in an expression, guarded or not, is in bounds.
 
-    What is inside everywhere needs no condition around it: to leave the conditions out keeps a walk of an expression whose parts are
-    shared, under other conditions each time, from growing exponentially.
+    Such expressions need no conditions around them. Dropping the conditions keeps the traversal of shared subexpressions, each time
+    under other conditions, from growing exponentially.
     """
     found = _INSIDE.get(expr)
     if found is None:
@@ -43,7 +43,7 @@ def inside_everywhere(expr: Expr) -> bool:
 
 
 def padded(value: Expr, axes: tuple[Axis, ...]) -> Expr:
-    """A value in which reads that only data keeps inside their tensors give 0 outside them. axes: those that the value ranges over."""
+    """A value in which reads that only conditions on data keep in bounds give 0 outside. axes: those that the value ranges over."""
     known: dict[tuple[Any, ...], Any] = {}
 
     def visit(e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Any:
@@ -89,7 +89,7 @@ def _on_data(condition: Expr) -> bool:
 
 
 def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> bool:
-    """Whether a read is not shown to lie inside its tensor; the values of a tensor without a stated range could be anything."""
+    """Whether a read is not proven to be in bounds; the values of a tensor without a declared range could be anything."""
     unsettled = _unsettled(read, scope)
     if any(inner.tensor.range is None for index, _ in unsettled for inner in _index_tensors(index)):
         return True
@@ -97,16 +97,16 @@ def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...
 
 
 def _unsettled(read: Read, scope: tuple[Axis, ...]) -> list[tuple[Expr, Axis]]:
-    """The indices of a read that intervals do not show to lie inside, each with its dimension; none where there is no point."""
+    """The indices of a read that intervals do not prove to be in bounds, each with its dimension; none if there are no points."""
     if any(a.extent == 0 for a in scope):
         return []
     return [(i, dim) for i, dim in zip(read.indices, read.tensor.dims, strict=True) if not _within(i, dim.extent)]
 
 
 def check_reads(owner: str, values: tuple[Expr, ...], axes: tuple[Axis, ...], span: Span | None) -> None:
-    """Refuse a read outside its tensor. owner: the definition, for the message; axes: those its values range over.
+    """Checks all reads of a definition. owner: the definition, for the message. axes: those its values range over.
 
-    Raises ComputationError with the smallest point at which a read lies outside.
+    Raises ComputationError with the smallest point at which a read is out of bounds.
     """
 
     seen: set[tuple[Any, ...]] = set()
@@ -165,7 +165,7 @@ def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[E
 
 
 def _outermost(e: Expr) -> Iterator[Read | Pad]:
-    """The reads in an index, but not those in their own indices."""
+    """The reads in an index, without those in their own indices."""
     if isinstance(e, Read | Pad):
         yield e
     else:
@@ -175,15 +175,14 @@ def _outermost(e: Expr) -> Iterator[Read | Pad]:
 
 
 def _index_tensors(index: Expr) -> Iterator[Read]:
-    """The reads of tensors in an index, but not those in their own indices."""
+    """The tensor reads in an index, without those in their own indices."""
     for found in _outermost(index):
         yield found.read if isinstance(found, Pad) else found
 
 
 def _bounding(index: Expr, guards: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """The parts of the conditions around a read that may bound its index: those on axes, and those on tensors with a stated range that
-    share a variable with the index, or with another such part.
-    """
+    """The parts of the conditions around a read that may bound its index: those on axes, and those on tensors with a declared range
+    that share a variable with the index or with another such part."""
     parts = [part for guard in guards for part in _parts(simplify(guard))]
     kept = [part for part in parts if not _on_data(part)]
     left = [part for part in parts if part not in kept]
@@ -196,7 +195,7 @@ def _bounding(index: Expr, guards: tuple[Expr, ...]) -> tuple[Expr, ...]:
 
 
 def _parts(condition: Expr) -> list[Expr]:
-    """Conditions that together are the one given: what `and` joins, and what `or` joins under a `not`."""
+    """Conditions whose conjunction is the given one: the operands of `and`, and those of `or` under a `not`."""
     match condition:
         case Binary("and", left, right):
             return [*_parts(left), *_parts(right)]
@@ -207,14 +206,14 @@ def _parts(condition: Expr) -> list[Expr]:
 
 
 def _ranged(condition: Expr) -> bool:
-    """Whether a condition reads nothing but tensors of integers with a stated range."""
+    """Whether a condition reads only integer tensors with a declared range."""
     if any(isinstance(e, Reduce) for e in condition.walk()):
         return False
     return all(read.tensor.range is not None for read in _index_tensors(condition))
 
 
 def _variables(e: Expr) -> frozenset[Expr]:
-    """What a value depends on: axes, and reads as a whole."""
+    """The axes and whole reads that a value depends on."""
     reads = frozenset(_outermost(e))
     return reads | {a for a in free(substitute(e, {r: Var("read", r.dtype) for r in reads})) if isinstance(a, Axis)}
 
@@ -225,7 +224,7 @@ def _within(index: Expr, extent: int) -> bool:
 
 
 def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
-    """The least and greatest value of a variable where the conditions on it alone hold; None where they hold nowhere."""
+    """The least and greatest value of a variable under the conditions on it alone; None if they never hold."""
     import numpy as np
 
     from tilelang.core.numeric import evaluate
@@ -243,8 +242,7 @@ def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
 
 @functools.lru_cache(maxsize=1024)
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
-    """(certain, the smallest point that reads outside; "" for a constant index): every point tried, or corners where there are too
-    many."""
+    """(certain, the smallest out-of-bounds point; "" for a constant index). Every point is tried, or corners if there are too many."""
     import numpy as np
 
     from tilelang.core.numeric import evaluate
@@ -292,7 +290,7 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
         outside = outside & np.broadcast_to(evaluate(guard, values), (size,))
     if not outside.any():
         return every, None
-    # The smallest point: the least total of its coordinates among the first found.
+    # The smallest point: the least sum of coordinates among the first found.
     found = np.flatnonzero(outside)
     at = int(found[np.argmin(points[:, found].sum(axis=0))]) if names else 0
     shown = ", ".join(f"{e.name} = {points[i, at]}" for i, e in enumerate(names))

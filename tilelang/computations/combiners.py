@@ -1,8 +1,8 @@
-"""Combiners: the shipped ones by name, the types of their states, and the trial of a user's own.
+"""Combiners: the shipped ones by name, their accumulator types, and the tests of user-defined ones.
 
-A combiner is associative and commutative and has an identity; every parallel reduction rests on that. The shipped ones are so by
-construction. A user's is tried on finite states of 1 to 32 of its own values (a Welford state with a negative count would prove
-nothing), in float64, and refused where a trial refutes it; passing is evidence, not proof.
+Every parallel reduction relies on a combiner being associative and commutative with an identity. The shipped ones are so by
+construction. A user's is tested in float64 on finite accumulators of 1 to 32 of its own values (a Welford accumulator with a negative
+count would prove nothing) and refused if a test fails; passing is evidence, not proof.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ SHIPPED = ("sum", "prod", "max", "min", "argmax", "argmin")
 
 
 def state_type(t: DType) -> DType:
-    """The type in which a reduction of values of nominal type t keeps its state."""
+    """The accumulator type of a reduction over values of nominal type t."""
     return dt.accumulator(t)
 
 
 def shipped(name: str, of: DType) -> Combiner:
-    """The combiner `sum`, `prod`, `max` or `min` of values of type `of`. The identity of the last two is the end of that type, or of
-    the state's where the values are conditions."""
+    """The combiner `sum`, `prod`, `max` or `min` for values of type `of`. The identity of the last two is the extreme of that type, or
+    of the accumulator's type if the values are conditions."""
     t = state_type(of)
     left, right = Var("left", t), Var("right", t)
     operator = {"sum": "+", "prod": "*", "max": "max", "min": "min"}[name]
@@ -53,7 +53,7 @@ def argument(name: str, t: DType, index_type: DType) -> Combiner:
 def restrict(values: tuple[Expr, ...], condition: Expr | None, combiner: Combiner) -> tuple[tuple[Expr, ...], Expr | None]:
     """Values and condition of a reduction over the points where `condition` holds.
 
-    A condition on axes stays a condition, of which the lowering makes loop bounds. One that looks at data becomes a choice between
+    A condition on axes stays a condition, which the lowering turns into loop bounds. A condition on data becomes a selection between
     the value and the identity.
     """
     if condition is None or not any(isinstance(e, (Read, Reduce, Var)) for e in condition.walk()):
@@ -67,13 +67,13 @@ def restrict(values: tuple[Expr, ...], condition: Expr | None, combiner: Combine
 
 
 _TRIALS = 64
-_DOUBLINGS = 5  # of the elements in a state: a law may be broken only from some count on
+_DOUBLINGS = 5  # of the accumulated elements: a law may fail only from some count on
 
 
 def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
-    """Try associativity, commutativity and the identity on states that `values` can reach.
+    """Tests associativity, commutativity and the identity on accumulators that `values` can produce.
 
-    Raises ComputationError with the smallest state that refutes one of them, and for a result that is not made of the states alone.
+    Raises ComputationError with the smallest counterexample, and for a result that does not depend on the accumulators alone.
     """
     import numpy as np
 
@@ -97,7 +97,7 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
 
     neutral = tuple(evaluate(c, {}) for c in combiner.identity)
     states = [_random_elements(values, generator) for _ in range(3)]
-    for grown in range(_DOUBLINGS + 1):  # states of as many elements, and then of more, each of another number
+    for grown in range(_DOUBLINGS + 1):  # accumulators of equal numbers of elements, then of more and of different numbers
         _check_laws(combiner, combine, neutral, states, overflows=grown > 0)
         for n in range(3):
             if grown % (n + 1) == 0:
@@ -108,7 +108,7 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
 def _check_laws(
     combiner: Combiner, combine: Callable[[Any, Any], tuple[Any, ...]], neutral: Any, three: Sequence[Any], overflows: bool
 ) -> None:
-    """Tries the laws on three states. overflows: results that are not finite refute nothing."""
+    """Tests the laws on three accumulators. overflows: results that are not finite refute nothing."""
     import numpy as np
 
     a, b, c = three

@@ -1,8 +1,7 @@
-"""What is computed: tensors, their definitions, and the DAG that a kernel is made for.
+"""Computations: tensors, their definitions, and the DAG for which a kernel is compiled.
 
-A definition (definitions.py makes them) is one of two things: *pointwise*, one tensor and no Reduce anywhere in its value; or *a
-reduction*, whose values[i] is exactly Reduce(..., member=i) of one shared combiner, values, axes and condition. Tensors are equal by
-identity.
+A definition (made by define.py) is either *pointwise*, one tensor without any Reduce in its value, or *a reduction*, whose values[i] is
+exactly Reduce(..., member=i) with one shared combiner, values, axes and condition. Tensors are compared by identity.
 """
 
 from __future__ import annotations
@@ -28,31 +27,33 @@ if TYPE_CHECKING:
 
     from tilelang.semantics.reference import Report
 
-MOST_AXES = 64  # of a tensor, and of a definition with its reduction: NumPy's arrays have no more
+MOST_AXES = 64  # of a tensor, and of a definition with its reduction: NumPy's limit
 LICENCES = ("tf32", "fast_exp", "float16_accumulate", "reorder")
 
-_serial = itertools.count()  # the order in which tensors are made is the order in which a computation lists them
+_serial = itertools.count()  # a computation lists tensors in order of creation
 
 
 class Tensor(Unchanging):
-    """A named array: an input, or one member of a definition.
-
-    dims: its dimensions as axes, with names and extents; shape: these. range: (low, high) with low <= value < high, of integers that
-    index. definition: None for an input. member: which of its definition's tensors this is. hidden: made by `define` for a reduction
-    that stood inside an expression. span: where it was made, in a program or a text.
-    """
+    """A named array: an input, or one member of a definition."""
 
     __slots__ = ("name", "dtype", "dims", "range", "definition", "member", "hidden", "serial", "span", "shape")
 
     name: str
     dtype: DType
+    # the dimensions as axes, with names and extents
     dims: tuple[Axis, ...]
+    # (low, high) with low <= value < high, for integers used as indices
     range: tuple[int, int] | None
+    # None for an input
     definition: Definition | None
+    # the index of this tensor in its definition
     member: int
+    # made by `define` for a reduction inside an expression
     hidden: bool
     serial: int
+    # where it was made, in a program or a text
     span: Span | None
+    # the extents of `dims`
     shape: tuple[int, ...]
 
     def __init__(
@@ -74,9 +75,9 @@ class Tensor(Unchanging):
         return f"{self.name}: {self.dtype}[{', '.join(f'{d.name}: {d.extent}' for d in self.dims)}]"
 
     def __getitem__(self, indices: Any) -> Expr:
-        """One element: an index per dimension, each a number, an axis, or whole-number arithmetic on them and on integer tensors.
+        """One element. Each index is a number, an axis, or integer arithmetic on them and on integer tensors.
 
-        Raises ComputationError where the number or the type of the indices does not fit. Bounds are checked by `define`.
+        Raises ComputationError if the number or the types of the indices do not fit. `define` checks bounds.
         """
         given = indices if isinstance(indices, tuple) else (indices,)
         if len(given) != len(self.dims):
@@ -110,7 +111,7 @@ class Tensor(Unchanging):
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether both are one tensor. Raises ComputationError for what only an element could equal."""
+        """Whether both are the same tensor. Raises ComputationError for operands that only an element could equal."""
         if isinstance(other, (Expr, bool, int, float)) or hasattr(other, "ndim"):
             self._whole()
         return self is other
@@ -118,7 +119,7 @@ class Tensor(Unchanging):
     __hash__ = object.__hash__
 
     def _whole(self, *_: Any, **__: Any) -> Any:
-        """What a tensor answers where an element is meant."""
+        """Raises the error for a tensor used where an element is meant."""
         mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
         raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, but an expression reads one element", mend=mend)
 
@@ -134,15 +135,14 @@ class Tensor(Unchanging):
 
 @node
 class Definition(Node):
-    """Tensors over `axes`, one per expression of `values`: pointwise (one tensor), or the members of one reduction.
-
-    allow: the licences that the person gave. written: what the person wrote (None for a hidden reduction): what `text` prints.
-    """
+    """Tensors over `axes`, one per expression of `values`: pointwise (one tensor), or the members of one reduction."""
 
     tensors: tuple[Tensor, ...]
     axes: tuple[Axis, ...]
     values: tuple[Expr, ...]
+    # the licences that the user gave
     allow: tuple[str, ...] = ()
+    # what the user wrote, as `text` prints it (None for a hidden reduction)
     written: tuple[Expr, ...] | None = None
 
     def __repr__(self) -> str:
@@ -151,13 +151,13 @@ class Definition(Node):
 
     @property
     def reduction(self) -> Reduce | None:
-        """Member 0 of the reduction that this is; None if it is pointwise."""
+        """Member 0 of the reduction; None if the definition is pointwise."""
         first = self.values[0]
         return first if isinstance(first, Reduce) else None
 
     @property
     def reads(self) -> tuple[Tensor, ...]:
-        """The tensors that are read, each once, in the order of their first appearance."""
+        """The tensors that are read, without duplicates, in order of first appearance."""
         return tuple(dict.fromkeys(e.tensor for v in self.values for e in v.walk() if isinstance(e, Read)))
 
 
@@ -166,16 +166,16 @@ class Definition(Node):
 
 @node
 class Symbol(Node):
-    """An extent that is bound at the launch: a name, and what is known to divide it."""
+    """An extent bound at launch: its name and a known divisor."""
 
     name: str
     multiple_of: int = 1
 
 
 def symbol(name: str, multiple_of: int = 1) -> Symbol:
-    """An extent bound at launch. It is part of the language; nothing lowers it yet, and `axes` says so.
+    """An extent bound at launch. It is part of the language, but `axes` refuses it, since it is not lowered yet.
 
-    multiple_of: what is known to divide it, a whole number of at least 1.
+    multiple_of: a known divisor, a whole number of at least 1.
     """
     check_name(name)
     if not isinstance(multiple_of, int) or isinstance(multiple_of, bool) or multiple_of < 1:
@@ -200,23 +200,23 @@ def _axis(name: str, extent: Any, made: int = 0) -> Axis:
 
 
 def check_name(name: Any) -> None:
-    """Refuses what cannot name a tensor or an axis, in Python or in a text, whose names have no combining marks."""
+    """Refuses invalid names of tensors or axes, in Python or in a text, whose names have no combining marks."""
     mend = None
     if not isinstance(name, str) or not name.isidentifier() or not re.fullmatch(r"\w+", name):
         mend = "use a letter, then letters, digits and _"
     elif keyword.iskeyword(name):
         mend = "use another name: it is a keyword of Python"
-    elif (normal := normalize("NFKC", name)) != name:  # Python takes names that are one after NFKC for one
+    elif (normal := normalize("NFKC", name)) != name:  # Python identifies names that are equal after NFKC normalisation
         mend = f"`{normal}`, its normal form, which Python takes for the same name"
     if mend is not None:
         raise ComputationError("name", f"{name!r} cannot name a tensor or an axis", span=caller_span(), mend=mend)
 
 
 def axes(**extents: SupportsIndex | Symbol) -> Any:
-    """Axes by name and extent, in the order given; one alone comes by itself.
+    """Axes by name and extent, in the order given; a single one is returned by itself.
 
-    Tensors know their axes by name and extent. In one definition, axes of one name must be from one call: `sum(X[a, b], over=b)` with
-    two axes `i` is refused.
+    Tensors identify their axes by name and extent. In one definition, axes of the same name must be from the same call:
+    `sum(X[a, b], over=b)` with two axes `i` is refused.
 
     >>> m, k = axes(m=4, k=8)
     >>> k.extent
@@ -228,9 +228,9 @@ def axes(**extents: SupportsIndex | Symbol) -> Any:
 
 
 def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = None, **dims: SupportsIndex | Symbol) -> Tensor:
-    """An input: its dimensions are axes, or are named with their extents, as in input("X", float32, n=16, c=64).
+    """An input. Its dimensions are axes, or are named with their extents, as in input("X", float32, n=16, c=64).
 
-    range: for a tensor of integers that will index another: its values v keep range[0] <= v < range[1].
+    range: for an integer tensor used as an index: its values v satisfy range[0] <= v < range[1].
     """
     check_name(name)
     element = dt.dtype(dtype)
@@ -263,13 +263,13 @@ def check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
 
 
 def check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
-    """Refuses more axes than an array of NumPy can have: values are compared with what NumPy gives."""
+    """Refuses more axes than a NumPy array can have, because results are compared with NumPy's."""
     if len(dims) > MOST_AXES:
         raise ComputationError("too-many-axes", said, span=span, mend=f"use at most {MOST_AXES} axes: combine several into one")
 
 
 def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
-    """Refuses a tensor that no machine can address: the places of its elements are numbers of 64 bits."""
+    """Refuses a tensor too large to address with 64-bit indices."""
     size = math.prod(d.extent for d in dims) * dtype.bytes
     if size > INDEX.highest:
         message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
@@ -280,9 +280,9 @@ def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | No
 
 
 class Computation(Unchanging):
-    """A name, outputs, and all that they need: inputs and definitions, in the order in which they were made.
+    """A name, outputs, and all that they depend on: inputs and definitions, in order of creation.
 
-    Equal by identity; `hash` is the identity of what it computes.
+    Compared by identity; `hash` identifies what it computes.
     """
 
     __slots__ = ("name", "inputs", "outputs", "definitions", "__dict__")
@@ -336,20 +336,20 @@ class Computation(Unchanging):
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """Every axis that a definition ranges or reduces over, in the order of their first appearance."""
+        """Every axis that a definition ranges or reduces over, in order of first appearance."""
         found: dict[Axis, None] = {}
         for d in self.definitions:
             found.update(dict.fromkeys((*d.axes, *(d.reduction.axes if d.reduction is not None else ()))))
         return tuple(found)
 
     def tensor(self, name: str) -> Tensor:
-        """The tensor of this name, input or defined; KeyError where there is none."""
+        """The tensor of this name, input or defined. Raises KeyError if there is none."""
         every = (*self.inputs, *(t for d in self.definitions for t in d.tensors))
         return {t.name: t for t in every}[name]
 
     @cached_property
     def text(self) -> str:
-        """The computation in the language, extents bound: the same text for the same computation."""
+        """The computation in the text format, with extents: equal computations have equal texts."""
         return computation_text(self)
 
     @cached_property
@@ -360,34 +360,34 @@ class Computation(Unchanging):
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def evaluate(self, /, **arrays: Any) -> Any:
-        """The outputs in NumPy, evaluated as written: the array for one output, a dict by name for several."""
+        """The outputs in NumPy, evaluated as written: an array for one output, a dict by name for several."""
         from tilelang.semantics.reference import evaluate
 
         found = evaluate(self, arrays)
         return found[self.outputs[0].name] if len(self.outputs) == 1 else found
 
     def bound(self, /, **arrays: Any) -> Any:
-        """How far a right result may be from `evaluate`, element for element; an array, or a dict by name."""
+        """The maximum difference of a correct result from `evaluate`, per element; an array, or a dict by name."""
         from tilelang.semantics.reference import bound
 
         found = bound(self, arrays)
         return found[self.outputs[0].name] if len(self.outputs) == 1 else found
 
     def check(self, run: Callable[[dict[str, Any]], dict[str, Any]], seed: int = 0) -> Report:
-        """Compare what `run` (input arrays by name -> output arrays by name) gives with the reference, on random data within the
-        bound and, where every node is exact on integers, on small integers exactly."""
+        """Compares the results of `run` (input arrays by name -> output arrays by name) with the reference: on random data within the
+        bound, and exactly on small integers if every node is exact on integers."""
         from tilelang.semantics.reference import check
 
         return check(self, run, seed)
 
 
 def computation(name: str, outputs: Any) -> Computation:
-    """A computation with one or several outputs, each a Tensor that was defined."""
+    """A computation with one or several defined Tensors as outputs."""
     return Computation(name, several_of(outputs))
 
 
 def as_computation(value: Any) -> Computation:
-    """A computation as it is; a Tensor as the computation of which it is the only output."""
+    """A computation unchanged; a Tensor as the computation with that single output."""
     if isinstance(value, Computation):
         return value
     if isinstance(value, Tensor):

@@ -1,6 +1,6 @@
-"""`define`: makes definitions of an expression.
+"""`define`: turns an expression into definitions.
 
-It checks ranks, types and bounds, gives every operator its type of work and takes nested reductions out (elaborate.py).
+It checks ranks, types and bounds, determines the compute type of each operator and extracts nested reductions (elaborate.py).
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ def define(name: Sequence[str], expression: Any, *axes: Axis, allow: Iterable[st
 
 @not_too_deep
 def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -> Any:
-    """A tensor whose element at each point of `axes` is `expression`; a tuple of them for a tuple of names and expressions.
+    """A tensor whose element at each point of `axes` is `expression`; a tuple of tensors for tuples of names and expressions.
 
-    Its type is the nominal type of the expression: operands promote by dtype.promote, and a reduction of a float type has that
-    type, though 8- and 16-bit floats are summed in float32 and rounded once, here; integers and conditions are summed in 32 bits
-    or more and keep that type. allow: licences to change the answer (`LICENCES`), each of which widens the bound.
+    Its type is the nominal type of the expression: operands promote by dtype.promote. A reduction of floats keeps their type, although
+    8- and 16-bit floats are summed in float32 and rounded once, here; integers and conditions are summed in at least 32 bits and keep
+    that type.
+    allow: licences to change the answer (`LICENCES`), each of which widens the bound.
 
-    Raises ComputationError for unknown axes, reads outside a tensor, types that do not fit.
+    Raises ComputationError for unknown axes, reads out of bounds, and types that do not fit.
     """
     span = caller_span()
     several = isinstance(name, (tuple, list)) and isinstance(expression, (tuple, list))
@@ -79,7 +80,7 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
 
 
 def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
-    """Refuses axes of one name that meet, which would be one axis: those of two calls of `tl.axes`, and one that a reduction hides
+    """Refuses different axes of the same name that would be confused: those of two calls of `tl.axes`, and one that a reduction hides
     from all of the value."""
     seen: set[tuple[Expr, tuple[Axis, ...]]] = set()
 
@@ -109,7 +110,7 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
 
 
 def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -> None:
-    """Refuses a reduction in parts of a value that hides one of the axes around them from all of these."""
+    """Refuses a reduction that hides one of the surrounding axes from all parts of a value."""
     inner = [e for part in parts for e in part.walk() if isinstance(e, Reduce)]
     used = frozenset[Axis]().union(*map(free_axes, parts)) if inner else frozenset[Axis]()
     for e in inner:
@@ -121,7 +122,7 @@ def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -
 
 
 class _Builder:
-    """Makes the definitions of one call of `define`."""
+    """Builds the definitions of one call of `define`."""
 
     def __init__(self, names: Any, written: Any, axes: tuple[Axis, ...], allow: tuple[str, ...], span: Any) -> None:
         self.names, self.written, self.axes, self.allow, self.span = names, written, axes, allow, span
@@ -139,7 +140,7 @@ class _Builder:
         return tuple(made)
 
     def whole_reduction(self, values: tuple[Expr, ...]) -> tuple[Expr, ...] | None:
-        """The values as one reduction that is stored as it is; None where something is left to compute after it."""
+        """The values as one reduction that is stored unchanged; None if anything must be computed after it."""
         first = values[0]
         if not isinstance(first, Reduce) or set(first.axes) & set(self.axes):
             return None
@@ -169,7 +170,7 @@ class _Builder:
         check_rank(
             (*axes, *over), f"{names[0]} ranges and reduces over {counted(len(axes) + len(over), 'axis', 'axes')}", self.span
         )
-        # One reduction is checked once, not once for each member.
+        # A reduction is checked once, not per member.
         check_reads(names[0], values[:1] if isinstance(values[0], Reduce) else values, axes, self.span)
         for n, v in zip(names, values, strict=True):
             check_bytes(n, v.dtype, axes, self.span)
@@ -184,11 +185,13 @@ class _Builder:
 
 
 def _range(value: Expr) -> tuple[int, int] | None:
-    """The range of an integer value where it is known, so that it can index another tensor."""
+    """The range of an integer value if it is known, so that the tensor can be an index."""
     if not value.dtype.is_integer:
         return None
     if isinstance(value, Reduce):
-        empty = value.condition is not None or 0 in (a.extent for a in value.axes)  # perhaps, and then it is the identity
+        empty = value.condition is not None or 0 in (
+            a.extent for a in value.axes
+        )  # a possibly empty reduction gives the identity
         if empty or value.combiner.name not in ("argmax", "argmin") or value.member != 1:
             return None
         value = value.values[1]

@@ -1,12 +1,12 @@
-"""From an expression as a person wrote it to the definitions that are computed.
+"""Transforms an expression as the user wrote it into the definitions to compute.
 
-`working` makes the types of the work explicit. Values of 8- and 16-bit floats are computed in float32 and small integers in 32 bits,
-as the operands of every operator, and rounded (or wrapped) only where a definition stores them; a cast *to* a 16-bit float inside
-an expression therefore changes the nominal type and rounds nothing. What is only moved (a read, `pad`, `where`) keeps its type.
-After `working`, a Cast means what it says, and nobody downstream needs this rule.
+`working` makes compute types explicit. Operators compute 8- and 16-bit floats in float32 and small integers in 32 bits, and values are
+rounded (or wrapped) only where a definition stores them; therefore a cast *to* a 16-bit float inside an expression changes the nominal
+type but rounds nothing. Values that are only moved (a read, `pad`, `where`) keep their type. After `working`, a Cast means what it
+says, and later stages do not need this rule.
 
-`Hoister` takes reductions out of expressions: what is left is pointwise, or one reduction by itself. `with_named_parts` takes parts out
-that a long expression uses several times.
+`Hoister` extracts reductions from expressions: what remains is pointwise, or a single reduction. `with_named_parts` extracts common
+subexpressions of a long expression.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ from tilelang.core import dtype as dt
 from tilelang.core.dtype import DType
 from tilelang.core.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const
 
-MOST_SHARED = 1 << 10  # operations of an expression that define leaves as it is, however often its parts stand in it
-LEAST_PART = 4  # operations of a part that becomes a definition
-DEEPEST = 256  # operations nested in an expression that define leaves as it is: Python allows 1,000 calls
+MOST_SHARED = 1 << 10  # maximum size, written out, of an expression that define leaves unchanged
+LEAST_PART = 4  # minimum operations of a part that becomes a definition
+DEEPEST = 256  # maximum nesting that define leaves unchanged; Python allows 1,000 calls
 
 # ---------------------------------------------------------------- the types of the work
 
 
 def work_type(t: DType) -> DType:
-    """The type in which operators on values of nominal type t work: float32 for smaller floats, 32 bits for smaller integers."""
+    """The type in which operators on values of nominal type t compute: float32 for smaller floats, 32 bits for smaller integers."""
     return state_type(t) if t.is_integer else dt.compute_type(t)
 
 
 def widen(e: Expr) -> Expr:
-    """A value in the type of its work; a literal is not rounded to its small type on the way."""
+    """A value in its compute type; a literal is not rounded to its small type in between."""
     wide = work_type(e.dtype)
     return const(e.value, wide) if isinstance(e, Const) else cast(e, wide)
 
 
 def working(expr: Expr) -> Expr:
-    """The expression with every operator in the type of its work, and no implied conversion left."""
+    """The expression with every operator in its compute type and all conversions explicit."""
     memo: dict[Expr, Expr] = {}
 
     def go(e: Expr) -> Expr:
@@ -80,7 +80,7 @@ _free: dict[Expr, frozenset[Axis]] = {}
 
 
 def free_axes(e: Any) -> frozenset[Axis]:
-    """The axes that an expression depends on: not those that a reduction in it runs over."""
+    """The axes that an expression depends on, without those that its reductions run over."""
     found = _free.get(e)
     if found is None:
         parts = [free_axes(c) for c in e.children() if isinstance(c, Expr)]
@@ -96,10 +96,10 @@ Make = Callable[[str, Combiner, tuple[Expr, ...], tuple[Axis, ...], tuple[Axis, 
 
 
 class Hoister:
-    """Replaces reductions inside expressions by reads of hidden definitions, equal ones by the same.
+    """Replaces reductions inside expressions by reads of hidden definitions; equal reductions share one.
 
-    name: the tensor that is being defined; the hidden ones are NAME_sum, NAME_max, NAME_sum_2, ..., with _0, _1, ... for the members
-    of a tuple.
+    name: the tensor being defined. Hidden ones are called NAME_sum, NAME_max, NAME_sum_2, ..., with _0, _1, ... for the members of a
+    tuple.
     """
 
     def __init__(self, name: str, make: Make) -> None:
@@ -109,7 +109,8 @@ class Hoister:
         self.count: dict[str, int] = {}
 
     def pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...] = ()) -> Any:
-        """The expression without any reduction. scope: the axes around it, output axes first; guards: where it is needed at all."""
+        """The expression without reductions. scope: the enclosing axes, output axes first. guards: the conditions under which it is
+        used."""
         if guards and inside_everywhere(e):
             guards = ()
         key = (e, scope, guards)
@@ -133,7 +134,7 @@ class Hoister:
                 return e
 
     def inside(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Reduce:
-        """A reduction whose values and condition are pointwise."""
+        """The reduction with pointwise values and condition."""
         own = (*(a for a in scope if a not in e.axes), *e.axes)
         condition = None if e.condition is None else self.pointwise(e.condition, own, guards)
         within = guards if condition is None else (*guards, condition)
@@ -142,7 +143,7 @@ class Hoister:
 
     def hoisted(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Read:
         values, condition = e.values, e.condition
-        # Standing alone, the reduction loses the guards around it: it takes those along that its reads need.
+        # Extracted, the reduction is no longer guarded, so it takes along the guards that its reads need.
         if guards and not inside_everywhere(e):
             for guard in guards:
                 values, kept = restrict(values, guard, e.combiner)
@@ -162,13 +163,13 @@ class Hoister:
 
 
 def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
-    """The expression, with parts of it as definitions of their own if it is too long or too deep.
+    """Extracts parts of an expression that is too long or too deep into definitions of their own.
 
-    If it is longer than MOST_SHARED written out, these are the parts that occur in several places; if its operations are nested deeper
-    than DEEPEST, those of half that depth. They are called NAME_part_0, NAME_part_1, ... and `define` makes them in the type of their
-    work, so that nothing is rounded. Conditions and small integers are never parts, nor is what only a condition keeps in a tensor.
+    If it exceeds MOST_SHARED operations written out, these are the parts that occur several times; if it is nested deeper than DEEPEST,
+    those of half that depth. They are called NAME_part_0, NAME_part_1, ... and have their compute type, so that nothing is rounded.
+    Conditions, small integers, and parts that only a condition keeps in bounds are never extracted.
     """
-    parts = [e for e in expression.upwards(leaves=(Read, Pad)) if isinstance(e, Expr)]  # those of a part before it
+    parts = [e for e in expression.upwards(leaves=(Read, Pad)) if isinstance(e, Expr)]  # children before parents
     long = max(map(size, parts)) > MOST_SHARED
     deep = max(map(depth, parts)) > DEEPEST
     if not long and not deep:
@@ -194,7 +195,7 @@ def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define
 
     for e in parts:
         made = e
-        if not isinstance(e, (Read, Pad)):  # their indices stay, whose values keep them inside their tensors
+        if not isinstance(e, (Read, Pad)):  # indices stay, because their values keep reads in bounds
             made = e.map_children(lambda c: known[c] if isinstance(c, Expr) else c)
         known[e] = named(made) if wanted(e, made) and may_be_named(made) else made
     return known[expression]
@@ -204,7 +205,7 @@ _SIZES: dict[Expr, int] = {}
 
 
 def size(expr: Expr) -> int:
-    """The operations of an expression, written out: a part that stands in several places counts in each of them."""
+    """The operations of an expression, written out: a shared part counts at each occurrence."""
     found = _SIZES.get(expr)
     if found is None:
         found = _SIZES[expr] = 1 + sum(size(c) for c in expr.children() if isinstance(c, Expr))
@@ -215,7 +216,7 @@ _DEPTHS: dict[Expr, int] = {}
 
 
 def depth(expr: Expr) -> int:
-    """How many operations of an expression are inside each other."""
+    """The nesting depth of an expression."""
     found = _DEPTHS.get(expr)
     if found is None:
         found = _DEPTHS[expr] = 1 + max((depth(c) for c in expr.children() if isinstance(c, Expr)), default=0)

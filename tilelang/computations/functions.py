@@ -1,8 +1,7 @@
-"""What a person calls inside a definition: reductions, pointwise functions, `where`, `cast`, `pad`.
+"""Functions for use in definitions: reductions, pointwise functions, `where`, `cast`, `pad`.
 
-Every function builds an expression and computes nothing. Several share a name with a Python built-in (`sum`, `max`, `abs`, ...);
-they are meant to be called as `tl.sum(...)`. The types they give are *nominal*: `elaborate.working` turns them into the types in
-which the work is done, and says how.
+Each builds an expression and computes nothing. Several share a name with a Python built-in (`sum`, `max`, `abs`, ...); they are meant
+to be called as `tl.sum(...)`. Their types are *nominal*: `elaborate.working` derives the compute types.
 """
 
 from __future__ import annotations
@@ -48,10 +47,10 @@ __all__ = [
 
 
 def sum(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The sum of `value` over the axes `over`, of the points where `where` holds; 0 where there is none.
+    """The sum of `value` over the axes `over`, at the points where `where` holds; 0 if there are none.
 
-    8- and 16-bit floats are summed in float32 and give their own type; small integers and conditions are summed in int32 (uint32),
-    and give that.
+    8- and 16-bit floats are summed in float32 and the result has their type; small integers and conditions are summed in int32
+    (uint32), which is the type of the result.
 
     >>> from tilelang.computations.computation import axes, input
     >>> m, k = axes(m=4, k=3)
@@ -62,41 +61,41 @@ def sum(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
 
 
 def prod(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The product of `value` over axes; 1 where there is no point. Types as for `sum`."""
+    """The product of `value` over axes; 1 if there are no points. Types as for `sum`."""
     return _simple("prod", value, over, where)
 
 
 def max(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The greatest value over axes, NaN if one is NaN; where there is no point, -inf or the least integer of the type."""
+    """The maximum over axes, NaN if any value is NaN; -inf or the smallest integer of the type if there are no points."""
     return _simple("max", value, over, where)
 
 
 def min(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The least value over axes, NaN if one is NaN; where there is no point, inf or the greatest integer of the type."""
+    """The minimum over axes, NaN if any value is NaN; inf or the largest integer of the type if there are no points."""
     return _simple("min", value, over, where)
 
 
 def any(condition: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """Whether a condition holds at some point; False where there is none."""
+    """Whether a condition holds at some point; False if there are none."""
     return _binary("<", 0, _simple("max", _cast(_condition(condition), dt.int32), over, where))
 
 
 def all(condition: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """Whether a condition holds at every point; True where there is none."""
+    """Whether a condition holds at every point; True if there are none."""
     return _binary("<", 0, _simple("min", _cast(_condition(condition), dt.int32), over, where))
 
 
 def argmax(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The index of the greatest value: the smallest such index, the first NaN if there is one, as NumPy's.
+    """The index of the maximum: the smallest such index, or of the first NaN if there is one, as in NumPy.
 
-    Over several axes the index is row-major in the order of `over`. Its type is int32, or int64 where the axes have more than
-    2**31 - 1 points. Where there is no point, the greatest value of that type.
+    Over several axes the index is row-major in the order of `over`. Its type is int32, or int64 if the axes have more than 2**31 - 1
+    points. If there are no points, it is the largest value of that type.
     """
     return _argument("argmax", value, over, where)
 
 
 def argmin(value: Any, over: Axis | Iterable[Axis], where: Any = None) -> Expr:
-    """The index of the least value; ties, NaN and types as for `argmax`."""
+    """The index of the minimum; ties, NaN and types as for `argmax`."""
     return _argument("argmin", value, over, where)
 
 
@@ -108,11 +107,11 @@ def reduce(
     where: Any = None,
     name: str | None = None,
 ) -> Any:
-    """A reduction by your own combiner, over one value or a tuple of them; gives one expression, or a tuple.
+    """A reduction with your own combiner, over one value or a tuple of them; returns one expression, or a tuple.
 
-    combiner: called once with two states, each a tuple of expressions (an expression, for one value), gives the state of both
-    together. It must be associative and commutative, and `identity` must change nothing: this is tried on random states, and
-    refused with a counterexample where refuted. Where a combiner divides by a count, let it give something finite for 0.
+    combiner: called once with two accumulators, each a tuple of expressions (an expression, for one value); returns the combined one.
+    It must be associative and commutative with `identity` as its identity: this is tested on random accumulators, and refused with a
+    counterexample if a test fails. If a combiner divides by a count, it should return something finite for 0.
     """
     single = not isinstance(values, tuple)
     items = tuple(as_expr(v) for v in ((values,) if single else values))
@@ -131,7 +130,7 @@ def reduce(
     results = tuple(_cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
     called = name or getattr(combiner, "__name__", "reduce").strip("<>")
-    called += "_" * (called in SHIPPED)  # what goes by the names of the shipped ones must not meet another one
+    called += "_" * (called in SHIPPED)  # names of the shipped combiners are reserved
     made = Combiner(called, left, right, results, constants)
     check_combiner(made, items)
     axes = _over(over)
@@ -141,7 +140,7 @@ def reduce(
 
 
 def _call_combiner(combiner: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
-    """What a user's combiner gives for two states. Raises ComputationError where it cannot be called with two."""
+    """The result of a user's combiner for two accumulators. Raises ComputationError if it cannot be called with two."""
     mend = "pass a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
     if not callable(combiner):
         named = f"write tl.{combiner}(values, over=k), or " if isinstance(combiner, str) and combiner in SHIPPED else ""
@@ -151,7 +150,7 @@ def _call_combiner(combiner: Callable[[Any, Any], Any], left: Any, right: Any) -
     except TypeError:
         name = getattr(combiner, "__name__", "combiner")
         raise ComputationError("reduce-combiner", f"the combiner {name} does not take two arguments", mend=mend) from None
-    except ValueError:  # a built-in function that does not tell its signature
+    except ValueError:  # a built-in function without an inspectable signature
         pass
     return combiner(left, right)
 
@@ -167,13 +166,13 @@ def _simple(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) -> E
 
 
 def _wrapped(e: Expr) -> Expr:
-    """A value within its own type: what operators make of 8- and 16-bit integers in 32 bits wraps, as where it is stored."""
+    """A value wrapped to its own type: operators compute 8- and 16-bit integers in 32 bits, and a store wraps them."""
     small = e.dtype.is_integer and e.dtype.bits < 32
     return Cast(e, e.dtype) if small and not _moved(e) else e
 
 
 def _moved(e: Expr) -> bool:
-    """Whether no operator makes a value: it was stored in its type, or cast to it."""
+    """Whether a value does not come from an operator: it was stored in its type, or cast to it."""
     if isinstance(e, Select):
         return _moved(e.then) and _moved(e.otherwise)
     return not isinstance(e, Binary | Unary | Call)
@@ -193,7 +192,7 @@ def _argument(name: str, value: Any, over: Axis | Iterable[Axis], where: Any) ->
 
 
 def _nominal(t: DType, keep: bool = False) -> DType:
-    """The nominal type of a reduction of values of type t; keep: the result is one of the values."""
+    """The nominal type of a reduction over values of type t. keep: the result is one of the values."""
     return t if t.is_float or (keep and t.kind != "bool") else state_type(t)
 
 
@@ -224,21 +223,21 @@ def _optional_condition(value: Any) -> Expr | None:
 
 
 def where(condition: Any, then: Any, otherwise: Any) -> Expr:
-    """`then` where the condition holds, else `otherwise`; what the branch not taken would read may lie outside its tensor."""
+    """`then` where the condition holds, else `otherwise`; reads in the branch not taken may be out of bounds."""
     chosen = _condition(condition)
     a, b = _pair(then, otherwise)
     return Select(chosen, a, b)
 
 
 def pad(read: Any, value: Any = 0) -> Expr:
-    """The element that is read, or the constant `value` where its indices lie outside the tensor."""
+    """The element that is read, or the constant `value` if its indices are out of bounds."""
     if not isinstance(read, Read):
         raise ComputationError("pad-of-what", f"tl.pad takes one read of a tensor, not `{read}`", mend="tl.pad(X[i - 1], 0)")
     return Pad(read, _constant(value, read.dtype, "the padding value"))
 
 
 def _constant(value: Any, type: DType, role: str) -> Const:
-    """A number of a type."""
+    """A number as a constant of a type."""
     found = as_expr(value, type)
     if not isinstance(found, Const):
         raise ComputationError(
@@ -248,8 +247,8 @@ def _constant(value: Any, type: DType, role: str) -> Const:
 
 
 def cast(value: Any, type: Any) -> Expr:
-    """A value in another type: floats become whole numbers towards zero, within the type's ends (NaN becomes 0); integers wrap, in
-    their own type too, where operators made them in 32 bits.
+    """A value in another type. Floats are truncated to integers and saturate (NaN becomes 0); integers wrap, also in their own type if
+    operators computed them in 32 bits.
 
     >>> from tilelang.computations.computation import axes, input
     >>> i = axes(i=4)
@@ -272,17 +271,17 @@ def not_equal(a: Any, b: Any) -> Expr:
 
 
 def minimum(a: Any, b: Any) -> Expr:
-    """The lesser of two values; NaN if one is NaN."""
+    """The smaller of two values; NaN if either is NaN."""
     return _binary("min", a, b)
 
 
 def maximum(a: Any, b: Any) -> Expr:
-    """The greater of two values; NaN if one is NaN."""
+    """The larger of two values; NaN if either is NaN."""
     return _binary("max", a, b)
 
 
 def _pair(a: Any, b: Any) -> tuple[Expr, Expr]:
-    """Two values of one type, numbers taking the other's."""
+    """Two values of one type; a number takes the type of the other."""
     if not isinstance(a, Expr):
         a = as_expr(a, b.dtype if isinstance(b, Expr) else None)
     if not isinstance(b, Expr):
@@ -324,13 +323,13 @@ isnan = _function("isnan", "Whether a value is not a number; never true of integ
 
 
 def relu(x: Any) -> Expr:
-    """The greater of x and 0; NaN stays NaN."""
+    """The maximum of x and 0; NaN stays NaN."""
     return maximum(x, 0)
 
 
 def gelu(x: Any) -> Expr:
-    """x times the normal distribution function of x, by erf; written as x/2 erf(x/sqrt(2)) + x/2, so that the last
-    multiplication and addition can be one fused multiply-add."""
+    """x times the normal distribution function of x, by erf; written as x/2 erf(x/sqrt(2)) + x/2, so that the last multiplication and
+    addition can be one fused multiply-add."""
     value = as_expr(x)
     half = value * 0.5
     return half * erf(value * math.sqrt(0.5)) + half
@@ -339,7 +338,7 @@ def gelu(x: Any) -> Expr:
 def gelu_tanh(x: Any) -> Expr:
     """The tanh form of GELU, x/2 (1 + tanh(u)) with u = sqrt(2/pi) (x + 0.044715 x**3), written as x sigmoid(2 u).
 
-    The two are equal; the second loses no digits where tanh(u) is near -1, and is cheaper.
+    The two are equal; the second is cheaper, and accurate where tanh(u) is near -1.
     """
     value, factor = as_expr(x), 2 * math.sqrt(2 / math.pi)
     return value * sigmoid(value * (value * value * (0.044715 * factor) + factor))

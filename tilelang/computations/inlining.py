@@ -1,8 +1,8 @@
-"""How long values become when the definitions that they read are written out in them, and which of these to keep in memory instead.
+"""Limits the size of inlined values: decides which definitions to keep in memory instead of inlining them.
 
-A pointwise definition that no step places is substituted wherever it is read. Where each of a chain of definitions reads the one before
-several times, as stencils do, the last one would be written out exponentially often; where the chain is long, its operations are inside
-each other deeper than Python's stack lets the compiler go. Counts are of the nodes of expressions, as trees.
+A pointwise definition that no step places is inlined at every read. If each of a chain of definitions reads the previous one several
+times, as stencils do, the last one would become exponentially large; if the chain is long, its operations would be nested deeper than
+Python's stack allows. Counts are of expression nodes, as trees.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from tilelang.computations.elaborate import DEEPEST
 from tilelang.core.expr import Expr, Read
 from tilelang.errors import Refusal
 
-MOST_OPERATIONS = 1 << 13  # of one value, as it is written out
-# Construction keeps operands of a value in memory where the value, written out, has more than KEPT_OPERATIONS operations and either
-# KEPT_GROWTH times as many as the definitions in it have, each counted once, or more than LONGEST.
+MOST_OPERATIONS = 1 << 13  # of one value, fully inlined
+# Generated schedules keep operands of a value in memory if the value, inlined, has more than KEPT_OPERATIONS operations and either
+# KEPT_GROWTH times as many as its definitions have when each is counted once, or more than LONGEST.
 KEPT_OPERATIONS = 256
 KEPT_GROWTH = 4
 LONGEST = 1 << 10
-KEPT_DEEPEST = 160  # construction keeps the operands of what would have more
+KEPT_DEEPEST = 160  # generated schedules keep the operands of deeper values
 
 
 def check_written_out(computation: Computation, kept: Collection[str]) -> None:
-    """Refuses a value that is too long, or too deep, once all definitions but `kept` are written out in it."""
+    """Refuses a value that is too long or too deep once all definitions except `kept` are inlined."""
     known: dict[Tensor, Extent] = {}
     for definition in computation.definitions:
         own = _extents(definition, {})
@@ -52,8 +52,8 @@ def check_written_out(computation: Computation, kept: Collection[str]) -> None:
 
 
 def kept_in_memory(computation: Computation) -> tuple[str, ...]:
-    """The definitions that construction computes in memory of their own, so that no value grows exponentially, nor too deep; outputs
-    stay.
+    """The definitions that generated schedules compute to memory, so that no value grows exponentially or too deep; outputs are always
+    in memory.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=64)
@@ -98,21 +98,21 @@ def _kept(computation: Computation) -> tuple[str, ...]:
 
 
 class Extent(NamedTuple):
-    """The operations of a value, and how many of them are inside each other."""
+    """The number of operations of a value, and their nesting depth."""
 
     size: int
     depth: int
 
 
 def _extents(definition: Definition, known: dict[Tensor, Extent]) -> list[Extent]:
-    """The extent of each value, with those of what it reads. known: the extents of tensors that are written out."""
+    """The extent of each value, including inlined reads. known: the extents of inlined tensors."""
     memo: dict[Expr, Extent] = {}
 
     def extent(e: Expr) -> Extent:
         if e not in memo:
             below = [extent(c) for c in e.children() if isinstance(c, Expr)]
             size, depth = 1 + sum(b.size for b in below), 1 + max((b.depth for b in below), default=0)
-            if isinstance(e, Read) and e.tensor in known:  # its indices take the place of axes in what is written out
+            if isinstance(e, Read) and e.tensor in known:  # its indices replace axes in the inlined value
                 size, depth = size + known[e.tensor].size, (depth if depth > 2 else 0) + known[e.tensor].depth
             memo[e] = Extent(size, depth)
         return memo[e]
@@ -121,7 +121,7 @@ def _extents(definition: Definition, known: dict[Tensor, Extent]) -> list[Extent
 
 
 def _reads(definition: Definition) -> list[Tensor]:
-    """The tensors that a definition reads, each as often as it does."""
+    """The tensors that a definition reads, once per read."""
     return [e.tensor for v in definition.values for e in v.walk() if isinstance(e, Read)]
 
 
@@ -139,7 +139,7 @@ def _deepest(definition: Definition, known: dict[Tensor, Extent]) -> Tensor:
 
 
 def _written_in(definition: Definition, known: dict[Tensor, Extent], reads: dict[Definition, list[Tensor]]) -> list[Definition]:
-    """A definition and all that are written out in it, each once. reads: what `_reads` gives."""
+    """A definition and all definitions inlined in it, without duplicates. reads: a cache of `_reads`."""
     seen: dict[Definition, None] = {definition: None}
     waiting = [definition]
     while waiting:

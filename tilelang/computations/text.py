@@ -1,8 +1,8 @@
-"""The text of a computation, in the form of the language's files: what its hash is taken of.
+"""The text form of a computation, as in the language's files; its hash is taken of this text.
 
-Reading it back gives the same computation: definitions print as they were written, so hidden reductions do not appear, for reading
-makes them again; a number prints plainly only where reading gives it the type that it has, else as a cast of itself. An axis whose
-extent no input's dimension of that name gives has a line of its own. Licences and ranges follow what they belong to.
+Reading it back gives the same computation. Definitions print as they were written, so hidden reductions do not appear, since reading
+recreates them. A number prints plainly only if reading gives it its type, otherwise as a cast. An axis whose extent no input determines
+has a line of its own. Licences and ranges follow what they belong to.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Tensor: TypeAlias = Any
 Definition: TypeAlias = Any
 Computation: TypeAlias = Any
 
-_TIGHTEST = 11  # of what binds closest: names, reads, calls
+_TIGHTEST = 11  # precedence of names, reads and calls
 
 
 def computation_text(computation: Computation) -> str:
@@ -74,7 +74,7 @@ def _input(tensor: Tensor) -> str:
 
 
 def _given(computation: Computation) -> dict[str, int]:
-    """The extent that the first input with a dimension of a name gives to it."""
+    """The extent that the first input with a dimension of each name determines."""
     found: dict[str, int] = {}
     for dim in (d for t in computation.inputs for d in t.dims):
         found.setdefault(dim.name, dim.extent)
@@ -82,7 +82,7 @@ def _given(computation: Computation) -> dict[str, int]:
 
 
 def combiner_names(computation: Computation) -> dict[Combiner, str]:
-    """A person's combiners, each with a name of its own."""
+    """The user's combiners, each with a unique name."""
     values = [v for d in computation.definitions for v in d.written or ()]
     found: dict[Combiner, str] = {}
     for c in dict.fromkeys(e.combiner for v in values for e in v.walk() if isinstance(e, Reduce)):
@@ -111,7 +111,7 @@ def _definition(definition: Definition, outputs: tuple[Tensor, ...], combiners: 
     tensors, written = definition.tensors, definition.written
     assert written is not None
     word = "output " if any(t in outputs for t in tensors) else ""
-    # Of the members of one reduction some may be outputs and others not.
+    # Some members of a reduction may be outputs and others not.
     axes = ", ".join(spelled(a.name) for a in definition.axes)
     names = ", ".join(f"{spelled(t.name)}[{axes}]" for t in tensors)
     chosen = [spelled(t.name) for t in tensors if t in outputs]
@@ -121,13 +121,13 @@ def _definition(definition: Definition, outputs: tuple[Tensor, ...], combiners: 
 
 
 class _Printer:
-    """Expressions so that reading them gives the same again. combiners: their names in the text."""
+    """Prints expressions so that reading them gives the same expression. combiners: their names in the text."""
 
     def __init__(self, combiners: dict[Combiner, str]) -> None:
         self.combiners = combiners
 
     def written(self, values: tuple[Expr, ...]) -> str:
-        """What a definition stands for: a value for each tensor, or the members of one reduction."""
+        """The right-hand side of a definition: a value for each tensor, or the members of one reduction."""
         first = _bare(values[0])
         if isinstance(first, Reduce) and len(first.values) > 1 and not _is_argument(first):
             members = tuple(first.replace(member=i) for i in range(len(first.values)))
@@ -136,7 +136,7 @@ class _Printer:
         return ", ".join(self.text(e, 0, None) for e in values)
 
     def text(self, e: Expr, outer: int, like: DType | None) -> str:
-        """An expression. outer: how tightly what stands around it binds; like: the type that a number gets here (None: its own)."""
+        """An expression. outer: the precedence of the context. like: the type that a number gets in this context (None: its own)."""
         match e:
             case Const():
                 return self._number(e, like)
@@ -182,7 +182,7 @@ class _Printer:
         return text if read == e.type else _cast_text(e)
 
     def _pair(self, left: Expr, right: Expr, below: tuple[int, int] = (0, 0)) -> tuple[str, str]:
-        """Two operands, of which a number takes the type of the other, where that is none."""
+        """Two operands; a number takes the type of the other operand, if that is not a number."""
         if isinstance(left, Const) and isinstance(right, Const):
             return _cast_text(left) if _literal_type(left) != left.type else self.text(left, below[0], None), (
                 self.text(right, below[1], left.type if _literal_type(left) != left.type else None)
@@ -190,8 +190,8 @@ class _Printer:
         return self.text(left, below[0], right.dtype), self.text(right, below[1], left.dtype)
 
     def _binary(self, op: str, left: Expr, right: Expr, outer: int) -> str:
-        p = PRECEDENCE.get(op, 0)  # none: min, max, pow
-        if isinstance(left, Const) and isinstance(right, Const):  # two numbers would be computed when they are read
+        p = PRECEDENCE.get(op, 0)  # 0 for min, max, pow
+        if isinstance(left, Const) and isinstance(right, Const):  # two numbers would be folded when read
             a, b = _cast_text(left), self.text(right, p + 1, left.type)
         else:
             a, b = self._pair(left, right, (p + (p == PRECEDENCE["=="]), p + 1) if p else (0, 0))
@@ -227,7 +227,7 @@ def _literal(e: Const) -> str:
 
 
 def _literal_type(e: Const) -> DType:
-    """The type that the number has where nothing gives it one."""
+    """The type that the number has without context."""
     return dt.bool_ if isinstance(e.value, bool) else INDEX if isinstance(e.value, int) else dt.float32
 
 
@@ -236,7 +236,7 @@ def _cast_text(e: Const) -> str:
 
 
 def _bare(e: Expr) -> Expr:
-    """A reduction without the cast that comes with it: reading it back puts it there again."""
+    """A reduction without its implicit cast, which reading adds again."""
     if isinstance(e, Cast) and isinstance(e.operand, Reduce):
         reduce = e.operand
         value = reduce.values[reduce.member]
@@ -247,7 +247,7 @@ def _bare(e: Expr) -> Expr:
 
 
 def _restored(e: Reduce) -> tuple[tuple[Expr, ...], Expr | None]:
-    """Values and condition as they were given: of several values, a condition on data was put into each (combiners.restrict)."""
+    """Values and condition as given: for several values, a condition on data was moved into each (combiners.restrict)."""
     choices = [v for v in e.values if isinstance(v, Select)]
     if e.condition is not None or len(e.values) < 2 or len(choices) < len(e.values):
         return e.values, e.condition
@@ -262,7 +262,7 @@ def _restored(e: Reduce) -> tuple[tuple[Expr, ...], Expr | None]:
 
 
 def _is_argument(e: Reduce) -> bool:
-    """Whether it is what argmax or argmin makes: the index of a value, row-major over the axes."""
+    """Whether this is what argmax or argmin builds: the index of a value, row-major over the axes."""
     if e.combiner.name not in ("argmax", "argmin") or e.member != 1 or len(e.values) != 2:
         return False
     number: Expr = e.axes[0]

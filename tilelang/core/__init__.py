@@ -1,1 +1,1 @@
-"""Expressions, element types, layouts: the values that everything else is made of."""
+"""Expressions, element types, layouts and immutable nodes: the basis of all other packages."""

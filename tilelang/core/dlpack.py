@@ -1,7 +1,7 @@
-"""DLPack, by which array libraries tell each other where an array lies: its structures, and arrays in the host's memory.
+"""DLPack, the protocol by which array libraries share arrays: its structures, and host arrays.
 
-A capsule that nobody takes over frees its tensor when it is freed itself, so an array of ours keeps the capsule. Only what DLPack 0 and
-1 have in common is read, and of 1 whether the array is read-only.
+A capsule that is not consumed frees its tensor when it is freed itself, so an array created here keeps the capsule alive. Only the
+common part of DLPack 0 and 1 is read, and the read-only flag of version 1.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import Any
 
 from tilelang.core.dtype import bfloat16, float8_e4m3, float8_e5m2
 
-HOST = (1, 3, 11)  # kinds of devices whose memory is the host's: the processor, and memory pinned for CUDA or ROCm
+HOST = (1, 3, 11)  # device types whose memory is the host's: the CPU, and memory pinned for CUDA or ROCm
 _KINDS = {0: "int", 1: "uint", 2: "float"}
 _BEYOND_NUMPY = {(4, 16): bfloat16, (10, 8): float8_e4m3, (12, 8): float8_e5m2}  # by kind and bits
 _BOOL = 6
-_OFFSET, _FLAGS_OFFSET, _READ_ONLY = 32, 24, 1  # of the tensor and of the flags in DLPack 1's structure
+_OFFSET, _FLAGS_OFFSET, _READ_ONLY = 32, 24, 1  # offsets of the tensor and of the flags in DLPack 1's structure
 
 
 class DLTensor(ctypes.Structure):
-    """What both versions say of an array; strides are in elements, and may be null where elements lie row by row."""
+    """The part common to both versions. Strides are in elements and may be null for row-major arrays."""
 
     _fields_ = [
         ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32), ("ndim", ctypes.c_int32),
@@ -42,7 +42,7 @@ class DLTensor(ctypes.Structure):
 
 
 def tensor_of(capsule: Any) -> tuple[DLTensor, bool]:
-    """What a capsule holds, for as long as that lives, and whether it says that the array is read-only."""
+    """The tensor in a capsule, valid as long as the capsule, and whether it is marked read-only."""
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     valid = ctypes.pythonapi.PyCapsule_IsValid
@@ -55,7 +55,7 @@ def tensor_of(capsule: Any) -> tuple[DLTensor, bool]:
 
 
 def element_type(code: int, bits: int, lanes: int) -> Any:
-    """The NumPy type of DLPack's. Raises TypeError where there is none."""
+    """The NumPy type for DLPack's. Raises TypeError if there is none."""
     import numpy as np
 
     if lanes == 1 and code == _BOOL and bits == 8:
@@ -70,7 +70,7 @@ def element_type(code: int, bits: int, lanes: int) -> Any:
 def host_array(value: Any) -> Any:
     """A NumPy array over the memory of another library's array, which it keeps alive.
 
-    Raises TypeError where it is on a device or of a type that NumPy does not have, BufferError where its library does not share it.
+    Raises TypeError if the array is on a device or of a type that NumPy lacks, BufferError if its library does not share it.
     """
     import numpy as np
 
@@ -79,7 +79,7 @@ def host_array(value: Any) -> Any:
         raise TypeError(f"it lives on a device, DLPack's kind {device}")
     try:
         capsule = value.__dlpack__(max_version=(1, 0))
-    except TypeError:  # its library knows DLPack 0 alone
+    except TypeError:  # its library supports DLPack 0 only
         capsule = value.__dlpack__()
     tensor, read_only = tensor_of(capsule)
     dtype, shape = element_type(tensor.code, tensor.bits, tensor.lanes), tensor.extents

@@ -1,8 +1,8 @@
 """Element types: their names, sizes, NumPy types, promotion and accumulation types.
 
-The table below is the documentation: promotion and accumulation are looked up in it, nowhere else.
-Types that NumPy lacks come from `ml_dtypes`. Types marked later are in the data model and refused by the lowering. Floats of 8 bits
-are those of the Open Compute Project's specification: e5m2 has infinities; e4m3 has none, and what is beyond its range becomes NaN.
+The table below is the documentation: promotion and accumulation are looked up in it, nowhere else. Types that NumPy lacks come from
+`ml_dtypes`. Types marked `later` exist in the data model but are refused by the lowering. Floats of 8 bits follow the Open Compute
+Project's specification: e5m2 has infinities; e4m3 has none, and values out of range become NaN.
 """
 
 from __future__ import annotations
@@ -48,39 +48,39 @@ class DType:
 
     @property
     def mantissa_bits(self) -> int:
-        """Bits of precision of a float, the hidden one included: the unit roundoff is 2**-mantissa_bits."""
+        """Precision of a float in bits, including the hidden one: the unit roundoff is 2**-mantissa_bits."""
         return {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53, "float8_e4m3": 4, "float8_e5m2": 3}[self.name]
 
     @property
     def lowest(self) -> float | int:
-        """The least value: -inf for floats that have it."""
+        """The smallest value: -inf for floats that have it."""
         if self.is_float:
             return -self.highest
         return -(1 << (self.bits - 1)) if self.kind == "int" else 0
 
     @property
     def highest(self) -> float | int:
-        """The greatest value: inf for floats that have it."""
+        """The largest value: inf for floats that have it."""
         if self.is_float:
             return 448.0 if self.name == "float8_e4m3" else float("inf")
         return (1 << (self.bits - (self.kind == "int"))) - 1
 
     def holds(self, value: float) -> bool:
-        """Whether a number stays that number in this type: in range, whole for an integer. A float may round it, but neither to 0
-        nor to infinity (NaN where there is none)."""
+        """Whether this type can represent a number: in range, and whole for an integer. A float may round it, but not to 0 or infinity
+        (NaN if it has none)."""
         if self.is_float:
             zero, infinite = _FLOAT_RANGES[self.name]
             return value != value or value in (0, self.lowest, self.highest) or zero < abs(value) < infinite
         return self.lowest <= value <= self.highest and (isinstance(value, int) or value.is_integer())
 
 
-# The greatest number that rounds to 0, the least that rounds to infinity (to NaN, where there is none).
+# The greatest number that rounds to 0, and the least that rounds to infinity (to NaN in a type without infinity).
 _FLOAT_RANGES: dict[str, tuple[float, float]] = {
     "float16": (2.0**-25, 65520),
     "bfloat16": (2.0**-134, 2.0**128 - 2.0**119),
     "float32": (2.0**-150, 2.0**128 - 2.0**103),
     "float64": (0.0, 2**1024 - 2**970),
-    "float8_e4m3": (2.0**-10, 464 + 2.0**-15),  # 464 rounds to 448, and so does what float32 rounds to it
+    "float8_e4m3": (2.0**-10, 464 + 2.0**-15),  # 464 rounds to 448, as does everything that float32 rounds to 464
     "float8_e5m2": (2.0**-17, 61440),
 }
 
@@ -123,9 +123,9 @@ ALL: dict[str, DType] = {
 
 
 def dtype(value: Any) -> DType:
-    """The element type that a name, a NumPy type or a DType stands for.
+    """The element type for a name, a NumPy type or a DType.
 
-    Raises ComputationError for a type the language does not have.
+    Raises ComputationError for a type that the language does not have.
     """
     if isinstance(value, DType):
         return value
@@ -139,8 +139,8 @@ def dtype(value: Any) -> DType:
 def promote(a: DType, b: DType) -> DType:
     """The type of an operation on a and b.
 
-    bool < integers < floats. Two floats: the wider; float16 with bfloat16: float32. Two integers: the wider; where the signs
-    differ, the narrowest signed type that holds both (int64 where none does). An integer with a float: the float.
+    bool < integers < floats. Two floats: the wider; float16 with bfloat16: float32. Two integers: the wider; if the signs differ, the
+    narrowest signed type that holds both (int64 if there is none). An integer with a float: the float.
     """
     if a == b:
         return a
@@ -162,8 +162,8 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def accumulator(t: DType) -> DType:
-    """The type in which a reduction of values of type t keeps its state: 8- and 16-bit floats in float32, 8- and 16-bit
-    integers in int32 (uint32 for unsigned), bool in int32, everything else in itself."""
+    """The accumulator type of a reduction over values of type t: float32 for 8- and 16-bit floats, int32 (uint32) for 8- and 16-bit
+    integers, int32 for bool, otherwise t itself."""
     if t.is_float:
         return float32 if t.bits < 32 else t
     if t.kind == "bool":
@@ -172,5 +172,5 @@ def accumulator(t: DType) -> DType:
 
 
 def compute_type(t: DType) -> DType:
-    """The type in which pointwise work on t is done: 8- and 16-bit floats in float32 (rounded at each definition), else itself."""
+    """The type of pointwise computation on t: float32 for 8- and 16-bit floats (rounded at each definition), otherwise t itself."""
     return float32 if t.is_float and t.bits < 32 else t

@@ -1,9 +1,8 @@
-"""Expressions: indices and scalars, of a computation and of a kernel, one family of interned nodes.
+"""Expressions of computations and of kernels, indices and scalars alike: one family of interned nodes.
 
-Equal expressions are the same object. `==` and `!=` make comparisons, as for NumPy's arrays; whether two expressions are one is asked
-by `is`, and by `in` and `==` of tuples and steps that hold them (`Binary.__bool__`).
-Integer `//` and `%` round towards minus infinity. Building an expression never simplifies it: a computation is evaluated as it
-was written. `simplify` is a module of its own.
+Equal expressions are the same object. `==` and `!=` build comparisons, as for NumPy arrays; test whether two expressions are equal with
+`is`, or with `in` and `==` of tuples and steps that hold them (`Binary.__bool__`). Integer `//` and `%` round towards minus infinity.
+Building an expression never simplifies it: a computation is evaluated as written. Simplification is in simplify.py.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ CONDITIONS = frozenset(COMPARISONS + LOGICAL)  # the operators whose results are
 UNARY = ("-", "~", "not")
 _OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
 
-# Functions of floats, by name; each has a NumPy meaning (reference.py), an error in ulps (reference.py) and a spelling per target.
+# Functions of floats. Each has a NumPy meaning (reference.py), an error in ulps (error_bound.py) and a spelling per target.
 FLOAT_FUNCTIONS = (
     "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil", "round",
 )  # fmt: skip
@@ -75,7 +74,7 @@ class Const(Expr):
 
 @interned
 class Var(Expr):
-    """A name with, for integers, the inclusive range it is known to stay in (None: unknown)."""
+    """A variable; for integers with its inclusive range (None: unbounded)."""
 
     name: str
     type: DType
@@ -89,13 +88,11 @@ class Var(Expr):
 
 @interned
 class Axis(Expr):
-    """A named axis of a computation: an index that runs over 0 .. extent-1.
-
-    made: which call of `tl.axes` it is from, while a definition is written; a finished one has 0, and knows its axes by their names.
-    """
+    """A named axis of a computation: an index with values 0 .. extent-1."""
 
     name: str
     extent: int
+    # the call of `tl.axes` that made it, while a definition is being built; 0 afterwards, when axes are identified by name
     made: int = 0
 
     @property
@@ -107,13 +104,13 @@ _TYPES: dict[Expr, DType] = {}
 
 
 class _Operation(Expr):
-    """What has the type of its first operand, or is a condition."""
+    """A node with the type of its first operand, or a condition."""
 
     __slots__ = ()
 
     @property
     def first(self) -> Expr | None:
-        """The operand that decides the type; None for a condition."""
+        """The operand that determines the type; None for a condition."""
         raise NotImplementedError
 
     @property
@@ -142,8 +139,8 @@ class Binary(_Operation):
         return None if self.op in CONDITIONS else self.left
 
     def __bool__(self) -> bool:
-        # Inside the compiler `in` and the equality of tuples and steps come here: they ask whether the two are one expression.
-        # In a definition `if X[i] == 0` would get the same answer, which is not what it means.
+        # Inside the compiler, `in` and the equality of tuples and steps call this: they ask whether the two are one expression.
+        # In a definition, `if X[i] == 0` would get the same answer, which is not what the author means.
         if self.op in ("==", "!=") and called_from_inside():
             return (self.left is self.right) is (self.op == "==")
         return Operators.__bool__(self)
@@ -175,7 +172,7 @@ class Call(_Operation):
 
 @interned
 class Select(_Operation):
-    """`then` where `condition` holds, else `otherwise`; the branch not taken is never read from memory."""
+    """`then` where `condition` holds, else `otherwise`; the branch not taken is never loaded."""
 
     condition: Expr
     then: Expr
@@ -188,7 +185,7 @@ class Select(_Operation):
 
 @interned
 class Cast(Expr):
-    """Conversion as NumPy's astype: floats to integers truncate, anything to bool is `!= 0`."""
+    """Conversion like NumPy's astype: floats to integers truncate, anything to bool is `!= 0`."""
 
     operand: Expr
     type: DType
@@ -213,7 +210,7 @@ class Read(Expr):
 
 @interned
 class Pad(Expr):
-    """`read` where its indices lie inside the tensor, else the constant `value`."""
+    """`read` where its indices are inside the tensor, else the constant `value`."""
 
     read: Read
     value: Const
@@ -225,9 +222,9 @@ class Pad(Expr):
 
 @interned
 class Combiner(Node):
-    """How a reduction's state takes in a value: associative, commutative, with an identity.
+    """How a reduction combines its accumulator with a value: associative, commutative, with an identity.
 
-    `left` and `right` are variables, one per member of the state; `result` and `identity` have one expression per member.
+    `left` and `right` are variables, one per member of the accumulator; `result` and `identity` have one expression per member.
     `name` is sum, max, min, prod, argmax, argmin, or the user's own.
     """
 
@@ -280,15 +277,15 @@ def _number(value: Any, like: DType | None, held_in: DType | None) -> Const:
 
 
 def several_of(value: Any) -> tuple[Any, ...]:
-    """What was given as one thing or as several, as a tuple; a text is one thing."""
+    """The tuple of one or several values; a string counts as one value."""
     several = isinstance(value, (Collection, Iterator)) and not isinstance(value, str)
-    return tuple(value) if several and getattr(value, "shape", None) != () else (value,)  # an array without axes is one thing
+    return tuple(value) if several and getattr(value, "shape", None) != () else (value,)  # an array of rank 0 is one value
 
 
 def literal(value: bool | int | float, type: DType, held_in: DType | None = None) -> Const:
-    """A person's number as a literal of a type. held_in: the wider type in which operators hold it, where they do.
+    """A user's number as a literal of a type. held_in: the wider type in which operators compute with it, if any.
 
-    Raises ComputationError where it would not stay that number, the rounding of floats aside.
+    Raises ComputationError if the type cannot represent the number, apart from the rounding of floats.
     """
     holder = held_in or type
     if holder.holds(value):
@@ -327,9 +324,9 @@ def cast(value: Any, type: Any) -> Expr:
 
 
 def binary(op: str, left: Any, right: Any) -> Expr:
-    """`left op right` with numbers as literals of the other side's type and mixed types promoted by dtype.promote.
+    """`left op right`. Numbers become literals of the other side's type, and mixed types are promoted by dtype.promote.
 
-    Raises ComputationError where the operator does not go with the types.
+    Raises ComputationError if the operator does not apply to the types.
     """
     left, right = _operand(left, right), _operand(right, left)
     a, b = left.dtype, right.dtype
@@ -361,22 +358,22 @@ def _operand(value: Any, other: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     like = other.dtype if isinstance(other, Expr) else None
-    # Operators on small floats work in float32 and take the number as it is; integers wrap to their own type in the end.
+    # Operators on small floats compute in float32 and use the number unrounded; integers wrap to their own type at the end.
     return _number(value, like, dt.compute_type(like) if like is not None and like.is_float else None)
 
 
 def _compared(op: str, left: Expr, right: Any) -> Any:
     if not isinstance(right, (Expr, bool, int, float)) and not hasattr(right, "ndim"):
-        return NotImplemented  # text, None, a tensor (which refuses): nothing that an expression could equal
+        return NotImplemented  # a string, None, a tensor (which raises): nothing that an expression could equal
     found = binary(op, left, right)
     if isinstance(found, Binary) and found.left is found.right and right is not left and isinstance(right, Expr):
-        # One operand is the other, converted: the same value, but not the same expression, which `bool` is to tell.
+        # One operand is the other one converted: the same value but not the same expression, which `bool` must distinguish.
         return Binary(op, Cast(found.left, found.left.dtype), found.right)
     return found
 
 
 def unary(op: str, operand: Any) -> Expr:
-    """`-x`, `not x` or `~x`. Raises ComputationError where the operator does not go with the type."""
+    """`-x`, `not x` or `~x`. Raises ComputationError if the operator does not apply to the type."""
     value = as_expr(operand)
     if value.dtype.kind == "bool" and op == "~":
         op = "not"
@@ -388,7 +385,7 @@ def unary(op: str, operand: Any) -> Expr:
 
 
 def call(name: str, argument: Any) -> Expr:
-    """A function of the language. Whole numbers are their own floor, ceil and round; other functions of floats refuse them."""
+    """A function of the language. Integers are their own floor, ceil and round; other float functions refuse them."""
     value = as_expr(argument)
     if value.dtype.is_float or (name in ANY_FUNCTIONS and value.dtype.kind == "int"):
         return Call(name, (value,))
@@ -401,13 +398,13 @@ def call(name: str, argument: Any) -> Expr:
 
 
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
-    """The expression with every node that is a key of `mapping` replaced; replacements are not looked into again."""
+    """Replaces every node that is a key of `mapping`; replacements are not searched again."""
     return _Replaced(mapping)[expr] if mapping else expr
 
 
 class _Replaced(dict[Any, Any]):
-    """What stands in place of every node that was looked at. Not a function that calls itself: that is a cycle, which the collector
-    of garbage has to find."""
+    """The replacement of every node visited. Not a recursive function, because that is a reference cycle for the garbage collector to
+    find."""
 
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__(mapping)
@@ -420,7 +417,7 @@ class _Replaced(dict[Any, Any]):
 
 
 def by_names(expr: Any) -> Any:
-    """The expression with axes that are known by name and extent, whichever calls of `tl.axes` made them.
+    """The expression with axes identified by name and extent, whichever calls of `tl.axes` made them.
 
     >>> by_names(Axis("i", 4, 7)) is Axis("i", 4)
     True
@@ -429,7 +426,7 @@ def by_names(expr: Any) -> Any:
 
 
 def rewrite(expr: Any, rule: Callable[[Any], Any]) -> Any:
-    """Bottom-up: `rule(node)` after its children were rewritten; it returns the node or its replacement."""
+    """Rewrites bottom-up: `rule(node)` is called after its children were rewritten and returns the node or its replacement."""
     memo: dict[Any, Any] = {}
 
     def go(e: Any) -> Any:
@@ -445,7 +442,7 @@ _FREE: dict[Expr, frozenset[Any]] = {}
 
 
 def free(expr: Node) -> frozenset[Any]:
-    """The Vars and Axes that occur in an expression (those a Reduce runs over included)."""
+    """The Vars and Axes in an expression, including those that a Reduce runs over."""
     if not isinstance(expr, Expr):
         return frozenset().union(*map(free, expr.children()))
     found = _FREE.get(expr)
@@ -460,7 +457,7 @@ PRECEDENCE = {"or": 1, "and": 2, "==": 3, "!=": 3, "<": 3, "<=": 3, "|": 4, "^":
 
 
 def to_text(expr: Node) -> str:
-    """An expression as people read it; `//` stands for index division."""
+    """The readable form of an expression, with `//` for index division."""
 
     def go(e: Any, outer: int) -> str:
         match e:

@@ -1,4 +1,4 @@
-"""The words of the language's text that are not plain names, and names spelled so that they are not taken for them."""
+"""Keywords of the text format, and quoting of names that collide with them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RESERVED = frozenset(
 
 
 def spelled(name: str) -> str:
-    """A name as the text has it: between backquotes where it is a word of the language.
+    """A name as written in the text format: in backquotes if it is a keyword.
 
     >>> print(spelled("m"), spelled("order"))
     m `order`

@@ -1,8 +1,8 @@
-"""Layouts: where each coordinate of a region lies in a memory.
+"""Layouts: the storage location of each coordinate of a region.
 
 A layout is a tuple of expressions over a region's dimensions, outermost first; each coordinate (local to the region) gets exactly one
-place. Order, padding, swizzles and packing are all of this one type; `pad` and `swizzle` are names for such expressions and are kept
-as written. `Layout.place` turns it into numbers for a region of known extents, and checks by enumeration that it is injective.
+location. Order, padding, swizzles and packing are all of this one form; `pad` and `swizzle` are shorthands that are kept as written.
+`Layout.place` makes it concrete for a region of known extents, and checks by enumeration that it is injective.
 """
 
 from __future__ import annotations
@@ -34,19 +34,17 @@ def variable_names(terms: tuple[Expr, ...]) -> tuple[str, ...]:
 
 @node
 class Layout(Node):
-    """A storage order over named dimensions.
+    """A storage order over named dimensions."""
 
-    dims: the names that occur, in the order given. terms: one expression per storage dimension, over Vars named as the dims.
-    padding: elements added to the innermost storage dimension. swizzle_bytes: 0, 32, 64 or 128: the 16-byte chunks of each
-    line are permuted by the line's number, so that a column of chunks meets different banks.
-    """
-
+    # one expression per storage dimension, over Vars named like the dimensions
     terms: tuple[Expr, ...] = ()
+    # elements added to the innermost storage dimension
     padding: int = 0
+    # 0, 32, 64 or 128: XORs the 16-byte chunks of each line with the line's number, to avoid bank conflicts in a column of chunks
     swizzle_bytes: int = 0
 
     def pad(self, elements: int) -> Layout:
-        """The same order with `elements` more places in the innermost dimension."""
+        """The same order with the innermost dimension enlarged by `elements`."""
         if not isinstance(elements, int) or isinstance(elements, bool) or elements < 0:
             message = f"`pad {elements}` is not a valid number of elements to add"
             raise Refusal("negative-padding", message, span=caller_span(), mend="use a whole number of elements, 0 or more")
@@ -62,7 +60,7 @@ class Layout(Node):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """The dimensions that the terms mention, in order of first appearance."""
+        """The dimensions in the terms, in order of first appearance."""
         return variable_names(self.terms)
 
     def __str__(self) -> str:
@@ -72,12 +70,12 @@ class Layout(Node):
         return " ".join(parts)
 
     def place(self, extents: Mapping[str, int], element_bytes: int) -> Placement:
-        """The layout for a region of these extents.
+        """The concrete layout of a region of these extents.
 
-        Raises Refusal: a dimension missing or unknown, two coordinates in one place (with both).
+        Raises Refusal if a dimension is missing or unknown, or if two coordinates share a location (naming both).
         """
         variables = {name: Var(name, INDEX, 0, max(0, n - 1)) for name, n in extents.items()}
-        terms = self.terms or tuple(Var(name, INDEX) for name in extents) or (index(0),)  # a scalar has one place
+        terms = self.terms or tuple(Var(name, INDEX) for name in extents) or (index(0),)  # a scalar has one location
         for name in Layout(terms).dims:
             if name not in extents:
                 raise Refusal(
@@ -106,7 +104,7 @@ class Layout(Node):
 
 @node
 class Placement(Node):
-    """A layout with numbers: `terms` over `variables` (one per dim, with ranges) inside `shape`."""
+    """A concrete layout: `terms` over `variables` (one per dim, with ranges) inside `shape`."""
 
     dims: tuple[str, ...]
     variables: tuple[Var, ...]
@@ -119,7 +117,7 @@ class Placement(Node):
         return tuple(simplify(substitute(t, mapping)) for t in self.terms)
 
     def check(self, extents: Mapping[str, int]) -> None:
-        """Refuses a layout that puts two coordinates in one place. Small regions are enumerated whole, large ones by a corner."""
+        """Refuses a layout that maps two coordinates to one location. Small regions are enumerated, large ones checked at corners."""
         if _gives_back(self.terms, self.variables):
             return
         from tilelang.core.distribution import Distribution  # which imports NumPy
@@ -147,8 +145,8 @@ class Placement(Node):
 
 
 def _gives_back(terms: tuple[Expr, ...], variables: tuple[Var, ...]) -> bool:
-    """Whether the values of the terms certainly determine every variable: from e // c and e % c follows e, from b and a ^ b follows a.
-    False where these two rules do not show it."""
+    """Whether the terms provably determine every variable, by two rules: e // c and e % c determine e; b and a ^ b determine a. False
+    if these do not suffice."""
     known: set[Expr] = {*terms, *(v for v in variables if v.lower == v.upper)}
     while True:
         found: set[Expr] = set()
@@ -164,7 +162,7 @@ def _gives_back(terms: tuple[Expr, ...], variables: tuple[Var, ...]) -> bool:
 
 
 def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
-    """The value of an index expression for arrays (or ints) given to its variables.
+    """The value of an index expression for given arrays (or ints) as its variables.
 
     >>> n = Var("n", INDEX)
     >>> evaluate(n // 4 * 8 + n % 4, {n: 6})
@@ -217,11 +215,11 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-_ARITHMETIC = ("+", "-", "*", "//", "%", "^", "&", "|", "min", "max")  # what a layout's terms are made of
+_ARITHMETIC = ("+", "-", "*", "//", "%", "^", "&", "|", "min", "max")  # the operators allowed in a layout's terms
 
 
 def _swizzled(terms: list[Expr], width_bytes: int, element_bytes: int) -> list[Expr]:
-    """The innermost dimension in runs of `width_bytes`; inside a run the 16-byte chunk is xored with the line's number."""
+    """Splits the innermost dimension into runs of `width_bytes`; inside a run the 16-byte chunk is XORed with the line's number."""
     run, chunk = width_bytes // element_bytes, max(1, 16 // element_bytes)
     inner = terms[-1]
     high = interval(inner)[1]
@@ -252,7 +250,7 @@ def layout(*terms: Any) -> Layout:
     if len(terms) == 1 and callable(terms[0]):
         try:
             names = list(inspect.signature(terms[0]).parameters)
-        except ValueError:  # what is written in C may not tell its parameters
+        except ValueError:  # functions written in C may not expose their parameters
             message, mend = (
                 f"{brief(terms[0])} does not say what its parameters are",
                 "pass a function, as in lambda m, k: (k, m)",
@@ -272,7 +270,7 @@ def layout(*terms: Any) -> Layout:
 
 
 def _term(value: Any) -> Expr:
-    """A term that a layout's function gave. Raises Refusal for what is not whole-number arithmetic on its parameters."""
+    """A term returned by a layout's function. Raises Refusal unless it is integer arithmetic on its parameters."""
     number = value.dtype.is_integer if isinstance(value, Expr) else isinstance(value, int) and not isinstance(value, bool)
     fault = None if number else f"`{value}` is not a whole number"
     for part in value.walk() if fault is None and isinstance(value, Expr) else ():
@@ -293,9 +291,9 @@ def _term(value: Any) -> Expr:
 
 
 def walk_order(found: Layout | None, dims: tuple[str, ...]) -> list[tuple[str, int]]:
-    """How a walk in storage order cuts the dims: (dim, piece) pairs, outermost first; the last piece of every dim is 1.
+    """How a traversal in storage order splits the dims: (dim, piece) pairs, outermost first; the last piece of every dim is 1.
 
-    `(n/48, k, n%48)` gives n by 48, k by 1, n by 1. A term that is neither d, d/c nor d%c sends its dims to the end, in order.
+    `(n/48, k, n%48)` gives n by 48, k by 1, n by 1. A term that is neither d, d/c nor d%c puts its dims at the end, in order.
 
     >>> walk_order(layout(lambda k, n: (n // 48, k, n % 48)), ("k", "n"))
     [('n', 48), ('k', 1), ('n', 1)]

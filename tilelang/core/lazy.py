@@ -1,4 +1,4 @@
-"""Attributes that are computed when they are first read."""
+"""Lazily computed attributes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ T = TypeVar("T")
 
 
 class cached_property(Generic[T]):
-    """A property that keeps its value, as functools.cached_property does from Python 3.12 on: without a lock.
+    """A cached property without a lock, like functools.cached_property since Python 3.12.
 
-    That of Python 3.11 has one lock for all instances of a class. A child that is forked while another thread holds it hangs, and
-    threads that compile different kernels wait for each other. Here two threads that read a new value at once both compute it, and both
-    get the one that was computed first.
+    Python 3.11's has one lock per class for all instances. A child forked while another thread holds it hangs, and threads that compile
+    different kernels wait for each other. Here two threads that read a new value at the same time both compute it, and both get the one
+    computed first.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:

@@ -1,9 +1,8 @@
 """The base of every immutable tree in the package: expressions, steps, kernel statements.
 
-`@node` makes a frozen, slotted dataclass whose children are found from its fields, so that no tree walks its children by hand.
-A field named `span` says where in the user's text or program a node comes from; equality and hashing never see it.
-`@interned` values (expressions, and what they are keyed by: types, buffers) exist once: equality is identity, and results can be
-cached per value.
+`@node` makes a frozen, slotted dataclass whose children are derived from its fields, so that no tree enumerates its children by hand. A
+field named `span` records the node's location in the user's text or program; equality and hashing ignore it. `@interned` values
+(expressions, types, buffers) exist once: equality is identity, and results can be cached per value.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ class Node:
     __slots__ = ()
 
     def children(self) -> Iterator[Node]:
-        """The nodes directly below this one, in field order."""
+        """The direct children, in field order."""
         return iter(self._below())
 
     def _below(self) -> list[Node]:
@@ -41,7 +40,7 @@ class Node:
         return below
 
     def map_children(self, function: Callable[[Any], Any]) -> Self:
-        """The same node over `function(child)` for every child; the node itself where no child changes."""
+        """The same node with `function(child)` for every child; the node itself if no child changes."""
         shape = _SHAPES[type(self)]
         if not shape.holding:
             return self
@@ -60,7 +59,7 @@ class Node:
         return type(self)(*values) if changed else self
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
+        """A copy with changed fields."""
         shape = _SHAPES[type(self)]
         values = list(shape.values(self))
         for name, value in changes.items():
@@ -68,7 +67,7 @@ class Node:
         return type(self)(*values)
 
     def walk(self) -> Iterator[Any]:
-        """This node and all below it, parents first; what several of them share, once."""
+        """This node and all its descendants, parents first; shared ones only once."""
         seen: set[int] = set()
         stack: list[Node] = [self]
         while stack:
@@ -79,7 +78,7 @@ class Node:
                 stack += reversed(current._below())
 
     def upwards(self, leaves: tuple[type, ...] = ()) -> Iterator[Any]:
-        """This node and all below it, children first; what several of them share, once. leaves: classes whose children are left out.
+        """This node and all its descendants, children first; shared ones only once. leaves: classes whose children are skipped.
 
         It does not recurse, so nodes may be nested deeper than Python's stack.
         """
@@ -96,11 +95,11 @@ class Node:
                     stack += [(child, False) for child in reversed(current._below())]
 
 
-PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words of annotations that hold no node
+PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DType"))  # words in annotations that denote no node
 
 
 class _Shape:
-    """What the tree operations need to know of a class: its fields, and which of them may hold nodes; their values at once."""
+    """What tree operations need to know about a class: its fields, those that may hold nodes, and a getter of their values."""
 
     __slots__ = ("names", "values", "holding", "held", "positions")
 
@@ -114,7 +113,7 @@ class _Shape:
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function from an object to the tuple of these attributes."""
+    """A function that returns the tuple of these attributes of an object."""
     match names:
         case ():
             return lambda _: ()
@@ -125,7 +124,7 @@ def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
 
 
 class _Shapes(dict[type, _Shape]):
-    """The shape of every class that was asked for."""
+    """The shape of each class, computed on first use."""
 
     def __missing__(self, cls: type) -> _Shape:
         self[cls] = _Shape(cls)
@@ -137,7 +136,7 @@ _SHAPES = _Shapes()
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def node(cls: type[T]) -> type[T]:
-    """A frozen, slotted dataclass; a `span` field takes no part in equality, hashing or printing."""
+    """A frozen, slotted dataclass; a `span` field is ignored by equality, hashing and printing."""
     if "span" in cls.__annotations__ and not isinstance(cls.__dict__.get("span"), dataclasses.Field):
         default = cls.__dict__.get("span", dataclasses.MISSING)
         setattr(cls, "span", dataclasses.field(default=default, compare=False, repr=False))
@@ -154,8 +153,8 @@ def node(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
 def interned(cls: type[T]) -> type[T]:
-    """Like `@node`, but calling the class twice with equal fields gives one object: equality and hash are identity, and copies are
-    the object itself. Without a metaclass, because that would slow every `isinstance` of the class, `match` included."""
+    """Like `@node`, but equal fields give the same object: equality and hash are identity, and copies are the object itself. There is
+    no metaclass, because it would slow every `isinstance` of the class, including `match`."""
     made, fields, setters = _slotted(cls)
     floats = any({"float", "Any"} & set(re.findall(r"\w+", str(f.type))) for f in fields)
     table: dict[tuple[Any, ...], Any] = {}
@@ -169,9 +168,9 @@ Fields = tuple[dataclasses.Field[Any], ...]
 
 
 def _slotted(cls: type[T]) -> tuple[type[T], Fields, list[Callable[[Any, Any], None]]]:
-    """The class with slots and nothing to change them, its fields and the functions that fill them.
+    """The class with slots and without setters, its fields, and the functions that fill them.
 
-    The standard library would compile five methods for each class, half a millisecond; a hundred classes are imported.
+    The standard library would compile five methods per class, which takes half a millisecond; a hundred classes are imported.
     """
     made = dataclasses.dataclass(slots=True, init=False, repr=False, eq=False)(cls)
     fields = dataclasses.fields(made)  # type: ignore[arg-type]
@@ -181,19 +180,19 @@ def _slotted(cls: type[T]) -> tuple[type[T], Fields, list[Callable[[Any, Any], N
 
 
 def _add_methods(cls: type, **methods: Callable[..., Any]) -> None:
-    """Gives a class the methods that its own body does not define."""
+    """Adds methods that the class does not define itself."""
     for name, method in methods.items():
         if name not in cls.__dict__:
             setattr(cls, name, method)
 
 
-# A compiler calls these classes so often that each has a function with its fields as arguments. Their code is compiled once for each
-# number of fields, and each class has it with the names and defaults of its own.
+# The compiler creates these nodes so often that each class has a constructor with its fields as parameters. Its code is compiled once
+# per number of fields and then copied with the class's names and defaults.
 
 
 @functools.cache
 def _starting(count: int) -> types.CodeType:
-    """Fills the fields of a node, so many."""
+    """Code that sets the fields of a node with `count` fields."""
     given = [f"value{n}" for n in range(count)]
     fill = [f"set{n}(self, {value})" for n, value in enumerate(given)]
     return _compiled(f"def start({', '.join(['self', *given])}):\n    {'; '.join(fill) or 'pass'}\n")
@@ -201,7 +200,7 @@ def _starting(count: int) -> types.CodeType:
 
 @functools.cache
 def _finding(count: int, floats: bool) -> types.CodeType:
-    """Finds the object of so many fields, or makes it. floats: some of them may be floats."""
+    """Code that finds or makes the object with `count` fields. floats: some of them may be floats."""
     given = [f"value{n}" for n in range(count)]
     fill = [f"set{n}(found, {value})" for n, value in enumerate(given)]
     return _compiled(f"""\
@@ -227,7 +226,7 @@ def _compiled(text: str) -> types.CodeType:
 def _named(
     code: types.CodeType, cls: type, fields: Fields, setters: list[Callable[[Any, Any], None]], uses: dict[str, Any]
 ) -> Callable[..., Any]:
-    """A function of such code that has a class's fields as its arguments. uses: what the code names besides."""
+    """A function from such code, with a class's fields as its parameters. uses: other names that the code refers to."""
     first, *rest = code.co_varnames
     names = (first, *(f.name for f in fields), *rest[len(fields) :])
     defaults = tuple(f.default for f in fields if f.default is not dataclasses.MISSING)
@@ -241,7 +240,7 @@ def _refuse(self: Any, name: str, value: Any = None) -> NoReturn:
 
 
 class Unchanging:
-    """Objects whose public attributes are for reading. What makes them uses `fill`; private ones may be caches."""
+    """Objects whose public attributes are read-only. Constructors use `fill`; private attributes may be caches."""
 
     __slots__ = ()
 
@@ -254,13 +253,13 @@ class Unchanging:
         _refuse(self, name)
 
     def __setstate__(self, state: Any) -> None:
-        """For pickle and copy, which hand over attributes of `__dict__` and, in a pair with them, those of slots."""
+        """For pickle and copy, which pass the attributes of `__dict__` and, in a pair with them, those of slots."""
         for values in state if isinstance(state, tuple) else (state,):
             fill(self, **(values or {}))
 
 
 def fill(made: Unchanging, **values: Any) -> None:
-    """Sets attributes of an object that is being made.
+    """Sets attributes of an object under construction.
 
     >>> class Point(Unchanging):
     ...     def __init__(self, x): fill(self, x=x)
@@ -277,15 +276,15 @@ def _text(self: Any) -> str:
 
 
 def _remade(self: Any) -> tuple[Any, ...]:
-    """For pickle and copy: call the class; an interned one finds the object of this value."""
+    """For pickle and copy: calls the class; an interned class returns the existing object."""
     return type(self), _SHAPES[type(self)].values(self)
 
 
 def _bits(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A key in which floats are told apart by their bits."""
+    """A key that distinguishes floats by their bits."""
     return tuple([_key(value) if type(value) is float else value for value in values])
 
 
 def _key(value: float) -> tuple[str, str]:
-    """Floats by their bits: 0.0 and -0.0 differ, every NaN is one NaN."""
+    """The bits of a float: 0.0 and -0.0 differ, all NaNs are equal."""
     return ("float", "nan" if math.isnan(value) else value.hex())

@@ -1,9 +1,9 @@
-"""What scalar operators mean, in NumPy: the arithmetic of the reference, apart from the simulator's
-(lowering/simulator/scalar_semantics.py) on purpose: a slip in one table is found by the other.
+"""The semantics of scalar operators in NumPy: the arithmetic of the reference. It is deliberately separate from the simulator's
+(lowering/simulator/scalar_semantics.py), so that each table reveals a mistake in the other.
 
-Floats of every type are held in one wide type (float64, or longdouble where float64 is what is checked), so an operation here is
-exact as far as its type is concerned; only a Cast, a literal and a definition's store round to the type they name. Integers are
-held in their own type and wrap. Callers silence NumPy's floating-point warnings (`quiet`): lanes that do not exist compute garbage.
+Floats of every type are held in one wide type (float64, or longdouble to check float64), so an operation is exact with respect to its
+own type; only a Cast, a literal and a definition's store round to the type they name. Integers are held in their own type and wrap.
+Callers silence NumPy's floating-point warnings (`quiet`), because lanes that do not exist compute garbage.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Array = Any  # an ndarray of the wide type, of an integer type, or of bools
 
 
 def quiet() -> Any:
-    """A context without floating-point warnings."""
+    """A context that silences floating-point warnings."""
     return np.errstate(all="ignore")
 
 
@@ -31,7 +31,7 @@ def constant(value: bool | int | float, t: DType, wide: Any) -> Array:
 
 
 def cast(x: Array, source: DType, target: DType, wide: Any) -> Array:
-    """NumPy's astype, on values held as this module holds them; floats beyond an integer type become its ends, and NaN 0."""
+    """NumPy's astype on the representation of this module; floats to integers saturate, and NaN gives 0."""
     if target.kind == "bool":
         return x != 0
     if target.is_integer:
@@ -42,7 +42,7 @@ def cast(x: Array, source: DType, target: DType, wide: Any) -> Array:
 
 
 def saturated(x: Array, target: DType) -> Array:
-    """Floats as whole numbers of an integer type, towards zero: its ends where they are beyond it, 0 where they are NaN."""
+    """Floats truncated to an integer type: saturated if out of range, 0 for NaN."""
     above, below = x >= float(target.highest + 1), x < target.lowest
     whole = np.where(above | below | np.isnan(x), 0, x).astype(target.numpy)
     ends = np.where(above, np.asarray(target.highest, target.numpy), np.asarray(target.lowest, target.numpy))
@@ -50,7 +50,7 @@ def saturated(x: Array, target: DType) -> Array:
 
 
 def store(x: Array, t: DType, wide: Any) -> Array:
-    """A value rounded to its type, still held as this module holds it."""
+    """A value rounded to its type, in the wide representation."""
     return x.astype(t.numpy).astype(wide) if t.is_float else x.astype(t.numpy)
 
 
@@ -70,9 +70,9 @@ def binary(op: str, a: Array, b: Array) -> Array:
 
 
 def _float_power(a: Array, b: Array) -> Array:
-    """As C's `pow`, of zeros and infinities by its definition.
+    """As C's `pow`, with its special cases for zeros and infinities.
 
-    NumPy may take a square root for an exponent of 0.5, which keeps the sign of zero and has none of -infinity; `powl` of a C library
+    NumPy may use a square root for an exponent of 0.5, which keeps the sign of zero and fails for -infinity; some C libraries' `powl`
     gives infinity for -infinity to the power of -2**63.
     """
     edge = np.isinf(a) | (a == 0)
@@ -81,7 +81,7 @@ def _float_power(a: Array, b: Array) -> Array:
 
 
 def _integer_power(a: Array, b: Array) -> Array:
-    """Wrapping powers; a negative exponent gives the quotient of 1, truncated (0 for a base of 0)."""
+    """Wrapping integer power; a negative exponent gives the truncated quotient of 1 (0 for a base of 0)."""
     if b.dtype.kind == "u":
         return np.power(a, b)
     inverse = np.where(a == 1, 1, np.where(a == -1, np.where(b % 2 == 0, 1, -1), 0)).astype(a.dtype)
@@ -105,7 +105,7 @@ _ERF = np.frompyfunc(math.erf, 1, 1)
 
 
 def _erf(x: Array) -> Array:
-    # NumPy has no erf; the C library's is correct to an ulp of float64, far inside the 16 ulps that `bound` grants the function.
+    # NumPy has no erf; the C library's is correct to an ulp of float64, far inside the 16 ulps that the error bound allows.
     return np.asarray(_ERF(np.asarray(x, np.float64)), x.dtype) if x.size else x
 
 
@@ -124,7 +124,7 @@ def call(name: str, x: Array) -> Array:
 
 
 def evaluate(expr: Expr, values: Mapping[Expr, Array], wide: Any = np.float64) -> Array:
-    """An expression over given values of its variables, axes and reads; arrays are broadcast against each other."""
+    """Evaluates an expression for given values of its variables, axes and reads; arrays are broadcast."""
     known = dict(values)
 
     def go(e: Any) -> Array:

@@ -1,7 +1,7 @@
-"""What Python, NumPy and their operators make of an expression: the methods of `Expr` that a person calls without naming them.
+"""Operator overloading: the methods of `Expr` behind Python's operators and NumPy's functions.
 
-An operator builds an expression, in both orders of its operands; NumPy's functions of the same meaning do too (`np.exp(X[i])`,
-`np.float32(2) * X[i]`). Whatever would need a value now is refused. What an operation means, and for which types, is expr.py's.
+An operator builds an expression, in either order of its operands; so do NumPy functions of the same meaning (`np.exp(X[i])`,
+`np.float32(2) * X[i]`). Anything that would need a concrete value is refused. expr.py defines the operations and their types.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tilelang.errors import ComputationError
 if TYPE_CHECKING:
     from tilelang.core.expr import Expr
 
-# NumPy's functions by name, and the operations of expr.py that they are; those of the last line with their operands exchanged.
+# NumPy functions by name, and the operations of expr.py; those of the last line swap their operands.
 _UFUNCS = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "pow",
     "minimum": "min", "maximum": "max", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
@@ -27,7 +27,7 @@ _UFUNCS = {
 
 
 def _operator(op: str, swapped: bool = False) -> Callable[[Any, Any], Expr]:
-    """The method of an operator; swapped: the one that Python calls on the right operand."""
+    """The method of an operator. swapped: the reflected one, which Python calls on the right operand."""
 
     def apply(self: Operators, other: Any) -> Expr:
         return self.operation(op, other, self) if swapped else self.operation(op, self, other)
@@ -43,7 +43,7 @@ def _function(op: str) -> Callable[[Any], Expr]:
 
 
 def _refusal(asked: str) -> Callable[[Any], Any]:
-    """The method by which Python asks for a number, or for elements, where there is an expression."""
+    """A method that raises an error when Python asks an expression for a concrete number or for elements."""
 
     def refuse(self: Operators) -> NoReturn:
         raise ComputationError(
@@ -70,11 +70,11 @@ class Operators(Node):
     __slots__ = ()
 
     def operation(self, op: str, *operands: Any) -> Expr:
-        """The expression of an operator or a function of expr.py."""
+        """Builds the expression of an operator or a function of expr.py."""
         raise NotImplementedError
 
     def equality(self, op: str, other: Any) -> Any:
-        """The expression of `==` or `!=`; NotImplemented for what is not an operand at all."""
+        """Builds the expression of `==` or `!=`; NotImplemented if `other` cannot be an operand."""
         raise NotImplementedError
 
     def __bool__(self) -> bool:
@@ -85,7 +85,7 @@ class Operators(Node):
             " expressions themselves, use `a is b` or a set",
         )
 
-    # Dictionaries and sets hardly ever ask `==`: they try identity first, and expressions that differ have hashes that differ.
+    # Dictionaries and sets hardly ever call `==`: they test identity first, and different expressions have different hashes.
     def __eq__(self, other: object) -> Expr:  # type: ignore[override]
         found: Expr = self.equality("==", other)
         return found
@@ -119,7 +119,7 @@ class Operators(Node):
     def __round__(self, digits: int | None = None) -> Expr:
         if not digits:
             return self.operation("round", self)
-        power = 10 ** min(abs(digits), 38)  # float32 holds no greater power of ten
+        power = 10 ** min(abs(digits), 38)  # the greatest power of ten in float32
         raise ComputationError(
             "operand-type",
             f"`round({self}, {digits})`: only rounding to whole numbers is supported",

@@ -1,10 +1,10 @@
-"""Simplification of index expressions, and the intervals they stay in.
+"""Simplification of index expressions, and interval analysis.
 
-An index is brought to a linear form: a sum of integer multiples of atoms, and a constant. An atom is a variable, or what the linear
-form cannot see into: a quotient, a remainder, a minimum, a memory read. Rules on quotients and remainders use intervals, which
-come from the ranges that variables carry. Values of the computation are rebuilt over simplified children and otherwise left alone, so
-that no rounding changes. Those of 64 bits have the type of indices, INDEX, and wrap around: sums and products of them have the same
-linear forms, while comparisons, quotients and extremes go by forms only where these surely stay within 64 bits (`_exact`).
+An index is brought into a linear form: a sum of integer multiples of atoms, and a constant. An atom is a variable, or an expression
+that is not linear: a quotient, a remainder, a minimum, a load. Rules on quotients and remainders use intervals, from the ranges that
+variables carry. Values of the computation are rebuilt over simplified children and otherwise left alone, so that no rounding changes.
+64-bit integers have the type of indices, INDEX, and wrap around: their sums and products have the same linear forms, whereas
+comparisons, quotients and extremes use the forms only if these provably stay within 64 bits (`_exact`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _simplified: dict[Expr, Expr] = {}
 _size: dict[Expr, float] = {}
 
 LARGEST = 1 << 63
-UNBOUNDED_INDEX = 1 << 40  # no index reaches it, whatever its variable's range says
+UNBOUNDED_INDEX = 1 << 40  # no index reaches it, whatever the range of its variable
 
 
 def simplify(expr: Expr) -> Expr:
@@ -91,7 +91,7 @@ def _compare(op: str, left: Expr, right: Expr) -> Expr:
         verdict = same if op == "==" or same is None else not same
     if verdict is not None:
         return TRUE if verdict else FALSE
-    terms, constant = difference  # atoms with positive factors stay left, the others go right
+    terms, constant = difference  # atoms with positive factors stay on the left, the others move to the right
     plus = tuple((a, c) for a, c in terms if c > 0)
     minus = tuple((a, -c) for a, c in terms if c < 0)
     return Binary(op, from_linear((plus, max(constant, 0))), from_linear((minus, max(-constant, 0))))
@@ -142,7 +142,7 @@ def _to_linear(e: Expr) -> Linear:
             first, second = simplify(left), simplify(right)
             if isinstance(first, Const) and isinstance(second, Const) and op in _BITWISE:
                 x, y = int(first.value), int(second.value)
-                if op not in ("<<", ">>") or 0 <= y < 64:  # beyond, a shift has no value
+                if op not in ("<<", ">>") or 0 <= y < 64:  # otherwise a shift is undefined
                     return (), _BITWISE[op](x, y)
             if op == "^" and isinstance(first, Const) and first.value == 0:
                 return linear(second)
@@ -172,7 +172,7 @@ def _add(a: Linear, b: Linear, sign: int) -> Linear:
 
 
 def weighted_sum(indices: Sequence[Expr], factors: Sequence[int]) -> Linear:
-    """The linear form of the sum of index expressions times numbers, such as an element's offset by its strides."""
+    """The linear form of a weighted sum of index expressions, such as an element's offset by its strides."""
     return _weighted_sum(tuple(indices), tuple(factors))
 
 
@@ -189,7 +189,7 @@ def _scale(a: Linear, factor: int) -> Linear:
 
 
 def _recombine(terms: dict[Expr, int], constant: int) -> Linear:
-    """x // c * (k c) + x % c * k is x * k."""
+    """Rewrites x // c * (k c) + x % c * k to x * k."""
     for atom, k in list(terms.items()):
         if isinstance(atom, Binary) and atom.op == "%" and isinstance(atom.right, Const):
             c = int(atom.right.value)
@@ -204,7 +204,7 @@ def _recombine(terms: dict[Expr, int], constant: int) -> Linear:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _quotients(e: Expr, c: int) -> tuple[tuple[tuple[Expr, int], ...], ...]:
-    """The terms of e // c where it has no constant; then with a quotient in it, for (y + z // d) // c is (y d + z) // (c d)."""
+    """The terms of e // c without its constant; also with an inner quotient resolved, since (y + z // d) // c is (y d + z) // (c d)."""
     a = linear(e)
     forms = [_quotient(a, c)]
     for atom, number in a[0] if c > 0 else ():
@@ -216,7 +216,7 @@ def _quotients(e: Expr, c: int) -> tuple[tuple[tuple[Expr, int], ...], ...]:
 
 
 def _split(a: Linear, c: int) -> tuple[Linear, Linear]:
-    """a = c * whole + rest, with whole as large as the factors show and the rest's constant in 0 .. c-1."""
+    """Splits a = c * whole + rest, with `whole` as large as the factors show and the constant of `rest` in 0 .. c-1."""
     whole = tuple((k, v // c) for k, v in a[0] if v % c == 0)
     rest = tuple((k, v) for k, v in a[0] if v % c)
     return (whole, a[1] // c), (rest, a[1] % c)
@@ -243,8 +243,8 @@ def _quotient(a: Linear, c: int) -> Linear:
 
 
 def _carry_free(rest: Linear, c: int) -> tuple[int, Linear, Linear]:
-    """(g, steps, inside) with rest = steps + inside, g > 1 a factor of c and of every step, and inside in 0 .. g-1: it never carries
-    into a quotient by c. g is 1 where there is no such pair."""
+    """(g, steps, inside) with rest = steps + inside, where g > 1 divides c and every step, and inside is in 0 .. g-1, so that it never
+    carries into a quotient by c. g is 1 if there is no such split."""
     shared = c
     for _, v in rest[0]:
         shared = gcd(shared, v)
@@ -285,12 +285,12 @@ def _extreme(op: str, a: Expr, b: Expr) -> Linear:
 
 
 def _exact(*forms: Linear) -> bool:
-    """Whether sums and differences of linear forms surely stay within 64 bits, so that they have the value of their expressions."""
+    """Whether sums and differences of linear forms provably stay within 64 bits, so that they equal the values of their expressions."""
     return sum(abs(constant) + sum(abs(c) * _size_of(atom) for atom, c in terms) for terms, constant in forms) < LARGEST
 
 
 def magnitude(e: Expr) -> float:
-    """How large an index expression can become in either direction; infinite where nothing is known.
+    """The maximum magnitude of an index expression; infinite if unknown.
 
     >>> from tilelang.core.expr import Axis
     >>> i = Axis("i", 10)
@@ -302,7 +302,7 @@ def magnitude(e: Expr) -> float:
 
 
 def exact(*sides: Expr) -> bool:
-    """Whether index expressions surely have the values of their linear forms, as integers: what leaves 64 bits wraps.
+    """Whether index expressions provably equal their linear forms as integers, i.e. never wrap in 64 bits.
 
     >>> from tilelang.core.expr import Axis
     >>> i = Axis("i", 4)
@@ -313,12 +313,12 @@ def exact(*sides: Expr) -> bool:
 
 
 def difference(left: Expr, right: Expr) -> Linear | None:
-    """The linear form of left - right, where that can be solved for each of its terms within 64 bits; None where that might wrap."""
+    """The linear form of left - right, if it can be solved for each of its terms within 64 bits; None if that might wrap."""
     return linear(left - right) if magnitude(left) + magnitude(right) < LARGEST // 2 else None
 
 
 def _size_of(atom: Expr) -> float:
-    """The greatest magnitude that an atom can have; infinite where nothing is known."""
+    """The maximum magnitude of an atom; infinite if unknown."""
     found = _size.get(atom)
     if found is None:
         low, high = _atom_interval(atom)
@@ -371,7 +371,7 @@ def _wrapped(value: int) -> int:
 
 
 def interval(e: Expr) -> Interval:
-    """The least and greatest value an index expression can take, as far as its variables' ranges tell."""
+    """The least and greatest value of an index expression, from its variables' ranges."""
     found = _interval.get(e)
     if found is None:
         found = _interval[e] = interval_of(linear(e)) if e.dtype is INDEX else (None, None)
@@ -448,14 +448,14 @@ def _atom_interval(atom: Expr) -> Interval:
 
 
 def _range(e: Expr) -> Interval:
-    """The least and greatest value of a part of an index expression, of whatever integer type."""
+    """The least and greatest value of a subexpression of any integer type."""
     if isinstance(e, Const):
         return int(e.value), int(e.value)
     return interval(e) if e.dtype is INDEX else _atom_interval(e)
 
 
 def _held(e: Expr, low: int | None, high: int | None) -> Interval:
-    """An interval of exact values for a value of e's type: what the type cannot hold wraps to any of its values."""
+    """The interval of exact values as values of e's type: if the type cannot hold them, they wrap to any of its values."""
     kept = low is not None and high is not None and e.dtype.lowest <= low and high <= e.dtype.highest
     return (low, high) if kept else _type_range(e)
 
@@ -467,7 +467,7 @@ def _type_range(e: Expr) -> Interval:
 
 
 def conjunction(conditions: list[Expr]) -> Expr | None:
-    """All conditions together, each once, simplified; None where nothing is left to test."""
+    """All conditions joined, without duplicates and simplified; None if nothing is left to test."""
     total: Expr = TRUE
     for part in dict.fromkeys(part for c in conditions for part in conjuncts(simplify(c))):
         total = _logic("and", total, part)
@@ -475,7 +475,7 @@ def conjunction(conditions: list[Expr]) -> Expr | None:
 
 
 def conjuncts(condition: Expr) -> list[Expr]:
-    """The conditions that one condition joins by `and`, in order."""
+    """The conjuncts of a condition, in order."""
     if isinstance(condition, Binary) and condition.op == "and":
         return [*conjuncts(condition.left), *conjuncts(condition.right)]
     return [condition]
