@@ -1,1 +1,1 @@
-"""Devices as data: levels, memories, limits and rates. The shipped profiles are the TOML files of this folder."""
+"""Device descriptions: levels, memories, limits and rates. The shipped profiles are the TOML files of this folder."""

@@ -1,4 +1,4 @@
-"""Profiles as files: those that are shipped, found by name or for a device, and any other TOML file, read and checked."""
+"""Profile files: the shipped ones, looked up by name or for a device, and any other TOML file, parsed and validated."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS = 1 << 20  # of a profile's file
 SCHEMA = 1
-RENAMED = {"pocl": "sapphire_rapids"}  # profiles by their former names
+RENAMED = {"pocl": "sapphire_rapids"}  # former names of profiles
 
 
 def shipped_profiles() -> tuple[str, ...]:
-    """The names of the profiles that come with the package."""
+    """The names of the shipped profiles."""
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in _profiles().iterdir() if entry.name.endswith(".toml")))
 
 
 def profiles_for(dialect: str) -> tuple[Profile, ...]:
-    """The profiles that come with the package for a dialect; the others are not read further than the line that lists theirs.
+    """The shipped profiles for a dialect; for the others, only the line that lists their dialects is read.
 
     >>> [p.name for p in profiles_for("cpu")][:2]
     ['avx2', 'avx512']
@@ -45,10 +45,10 @@ def _profiles() -> Traversable:
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
-    """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or has a `/`).
+    """A profile by its shipped name, or from a TOML file (a path, or text that ends in `.toml` or contains a `/`).
 
-    A profile's former name still works, with a FutureWarning, which users see. Raises DeviceError: `profile-not-found`,
-    `profile-syntax`, `profile-schema`, `profile-key`, `profile-value`.
+    A profile's former name still works, with a FutureWarning. Raises DeviceError: `profile-not-found`, `profile-syntax`,
+    `profile-schema`, `profile-key`, `profile-value`.
 
     >>> load_profile("sapphire_rapids").warp_size
     32
@@ -74,7 +74,7 @@ def _load(name: str) -> Profile:
 
 
 def read_profile(path: str | Path) -> Profile:
-    """A profile from a file as it is now. Raises as `load_profile`."""
+    """A profile from the current contents of a file. Raises as `load_profile`."""
     if not is_path(path):
         raise DeviceError("profile-not-found", f"{brief(path)} is not a path", mend="check the path")
     try:
@@ -90,17 +90,17 @@ def read_profile(path: str | Path) -> Profile:
 
 
 def profile_for(architecture: str, device: str = "") -> Profile:
-    """The shipped profile for a device of an architecture: of CUDA's the newest that is not newer, of others the same one; where
-    several devices have it, the one whose description has most words in common with the device's name, else the last by name.
+    """The shipped profile for a device's architecture: for CUDA the newest that is not newer than it, for others the same architecture.
+    If several match, the one whose description shares the most words with the device's name, else the last by name.
 
-    Raises DeviceError `profile-not-found` where there is none.
+    Raises DeviceError `profile-not-found` if there is none.
 
     >>> profile_for("sm_86").name
     'ampere'
     """
     words = set(device.casefold().split())
     every = sorted(map(load_profile, shipped_profiles()), key=lambda p: len(words & set(p.description.casefold().split())))
-    known = {p.architecture: p for p in every if p.architecture is not None}  # of one architecture the last one
+    known = {p.architecture: p for p in every if p.architecture is not None}  # the last one of each architecture
     numbers = {int(name.strip("sm_af")): name for name in known if name.startswith("sm_")}
     if architecture in known:
         return known[architecture]
@@ -116,7 +116,7 @@ def profile_for(architecture: str, device: str = "") -> Profile:
 
 
 def parse_profile(text: str, origin: str = "profile") -> Profile:
-    """A profile from TOML text; `origin` names the file in errors. Raises as `load_profile`."""
+    """A profile from TOML text. `origin` names the file in errors. Raises as `load_profile`."""
     import tomllib
 
     try:
@@ -157,18 +157,18 @@ def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
 
 
-_DIVISORS = ("_per_", "gflop", "ghz", "core_")  # in the names of numbers by which others are divided: speeds, and what a core has
+_DIVISORS = ("_per_", "gflop", "ghz", "core_")  # parts of the names of numbers used as divisors: speeds, and properties of a core
 
 
 def _is_measured(value: Any, name: str) -> bool:
-    """Whether a value can have been measured as what its name says: finite and not negative, above 0 where others are divided by it."""
+    """Whether a value is plausible for its name: finite and non-negative, and positive if it is a divisor."""
     if type(value) not in (int, float) or not 0 <= value < 1e300:
         return False
     return value > 0 or not any(part in name for part in _DIVISORS)
 
 
 def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
-    """The list of measured relations, each by a name of its own."""
+    """The list of measured curves, each with a unique name."""
     curves = records(Curve, raw, f"{origin}: [[curves]]")
     for curve in curves:
         pairs = all(
@@ -185,7 +185,7 @@ def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
 
 
 def _validate(profile: Profile, origin: str) -> None:
-    """Raises DeviceError `profile-value` where a profile contradicts itself."""
+    """Raises DeviceError `profile-value` if a profile contradicts itself."""
 
     def refuse(message: str, mend: str) -> TileLangError:
         return DeviceError("profile-value", f"{origin}: {message}", mend=mend)

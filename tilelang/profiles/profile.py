@@ -1,8 +1,8 @@
-"""Levels, memories, and what a device can hold and do: the profile (profile_files.py reads it from TOML).
+"""Levels, memories, and the limits and capabilities of a device: the profile (files.py reads it from TOML).
 
-`Level` and `Memory` are names that a schedule uses, an open set: only a profile says which of them a device has, how large they are
-and who owns them. Nothing in the compiler asks which vendor made a device: it asks the profile. A profile is frozen; what a driver
-learns at run time is merged by `with_queried`, which gives a new one. A number's origin is kept in `sources`.
+`Level` and `Memory` are names that a schedule uses, from an open set: only a profile says which of them a device has, how large they
+are and what owns them. No code depends on a device's vendor; it consults the profile. A profile is frozen; `with_queried` returns a new
+one that includes what a driver reports at run time. `sources` records the origin of each number.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from tilelang.errors import Refusal
 from tilelang.profiles.toml_schema import near
 from tilelang.renamed import moved
 
-SHIPPED = "shipped: "  # how the source of a number begins that a measured profile has from a shipped one
+SHIPPED = "shipped: "  # prefix of the source of a number that a measured profile takes from a shipped one
 QUERIED = "queried from the device"
 
 
 @node
 class Level(Node):
-    """A level of the machine that executes specs: `tl.block`, `tl.warp`, ... Equal by name."""
+    """A level of the machine that specs run on: `tl.block`, `tl.warp`, ... Compared by name."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Level(Node):
 
 @node
 class Memory(Node):
-    """A memory that a tensor can be resident in: `tl.shared`, `tl.register`, ... Equal by name."""
+    """A memory that can hold a tensor: `tl.shared`, `tl.register`, ... Compared by name."""
 
     name: str
 
@@ -49,51 +49,44 @@ warpgroup, warp, thread = Level("warpgroup"), Level("warp"), Level("thread")
 register, shared, global_, image = Memory("register"), Memory("shared"), Memory("global"), Memory("image")
 l1, l2 = Memory("l1"), Memory("l2")  # caches: a load into one is a prefetch
 
-# From the widest to the narrowest. A profile may name others; these keep this order wherever they occur.
+# From the widest to the narrowest. A profile may define others between them, but keeps this order.
 LEVEL_ORDER = tuple(level.name for level in (kernel_level, cluster, block, warpgroup, warp, thread))
 
 
 @dataclasses.dataclass(frozen=True)
 class LevelFacts:
-    """One level of a device. threads: how many threads one unit has (None: the schedule decides, up to `max_threads`).
-
-    max_count: units of this level in one unit of the next wider level that exists (None: no limit known). lockstep: the threads of
-    a unit run together as hardware, so that an instruction may need all of them; False where the units are only a numbering. Nothing
-    is ordered by it: what one thread of a unit writes, another reads behind a barrier, for warps may go apart (NVIDIA, since Volta).
-    """
+    """One level of a device."""
 
     name: str
-    threads: int | None = None
+    threads: int | None = None  # threads of one unit (None: chosen by the schedule, up to `max_threads`)
     max_threads: int | None = None
-    max_count: int | None = None
+    max_count: int | None = None  # units of this level in one unit of the next wider level (None: no known limit)
+    # The threads of a unit run together in hardware, so an instruction may need all of them; False if units are only a numbering.
+    # Lockstep implies no order: a value written by one thread of a unit is readable by another only after a barrier, since the threads
+    # of a warp may diverge (NVIDIA, since Volta).
     lockstep: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
 class MemoryFacts:
-    """One memory of a device: `capacity_bytes` for each unit of the level `owner` (None: unknown).
-
-    banks of bank_bytes each (0: none), which serve as many lanes at once as their accesses fill; wide_read_lanes: the lanes of a read
-    of 16 bytes in the order in which they are served, over and over (empty: in their own order). line_bytes: what one access brings
-    near; transaction_bytes: the least that moves. cache: a memory without addresses; a load into it is a prefetch. ways: the places
-    of a cache that one line may take (None: unknown).
-    """
+    """One memory of a device."""
 
     name: str
-    owner: str
-    capacity_bytes: int | None = None
-    banks: int = 0
+    owner: str  # the level whose units each have their own
+    capacity_bytes: int | None = None  # per unit of `owner` (None: unknown)
+    banks: int = 0  # number of banks (0: none); they serve as many lanes at once as their accesses fill
     bank_bytes: int = 4
+    # the order in which the lanes of a 16-byte read are served, repeating (empty: in lane order)
     wide_read_lanes: tuple[int, ...] = ()
-    line_bytes: int = 0
-    transaction_bytes: int = 0
-    cache: bool = False
-    ways: int | None = None
+    line_bytes: int = 0  # the size that one access caches
+    transaction_bytes: int = 0  # the smallest transfer
+    cache: bool = False  # a memory without addresses; a load into it is a prefetch
+    ways: int | None = None  # associativity of a cache (None: unknown)
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A measured relation, kept whole: `points` of x, ascending, and y. x, y: what they are, their unit in the name."""
+    """A measured relation: `points` of x, ascending, and y. x, y: their meanings, with units in the names."""
 
     name: str
     x: str
@@ -101,7 +94,7 @@ class Curve:
     points: tuple[tuple[float, float], ...]
 
     def at(self, x: float) -> float:
-        """The value at x: between two points in proportion to the logarithm of x, beyond the ends the value there.
+        """The value at x: interpolated in the logarithm of x between points, constant beyond the ends.
 
         >>> Curve("reads", "footprint_bytes", "gb_per_s", ((1024.0, 100.0), (4096.0, 50.0))).at(2048)
         75.0
@@ -115,44 +108,35 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True)
 class Profile:
-    """What a device can hold and do.
-
-    architecture: what compilers call it, "sm_80" or "gfx90a" (None: its driver compiles). levels: from the widest to the narrowest.
-    vector_bytes: the widths of one vector access, ascending. max_vector_lanes: the most lanes of a vector in the code dialect.
-    registers_per_thread: of 32 bits each. unrolled_register_elements: how many elements per thread may be addressed as named
-    registers before a walk over them is refused. async_copy_bytes: the sizes that the device can copy from global to shared memory
-    by itself (empty: it cannot). zero_copy_host: the device works in the host's memory. role_registers: the least, the most and the
-    step of what a thread of a role can be given (empty: all have as many); block_registers: of all threads of a block together.
-    grid_max: blocks along each grid dimension; grid_threads_max: threads along one, of all its blocks together (None: the blocks alone
-    are limited). capabilities, instructions: names. processors: whose numbers these are, each as vendor,
-    family (`*`: any) and model. rates: measured numbers, their unit in the name. curves: measured relations. unmeasured: aspects
-    that `tilelang profile` has not measured yet, in a file that it writes. sources: where a number comes from, by its path in the
-    file.
-    """
+    """The limits and capabilities of a device."""
 
     name: str
     description: str
     dialects: tuple[str, ...]
-    levels: tuple[LevelFacts, ...]
+    levels: tuple[LevelFacts, ...]  # from the widest to the narrowest
     memories: tuple[MemoryFacts, ...]
-    vector_bytes: tuple[int, ...]
-    max_vector_lanes: int
-    registers_per_thread: int
+    vector_bytes: tuple[int, ...]  # the widths of one vector access, ascending
+    max_vector_lanes: int  # maximum lanes of a vector in the code dialect
+    registers_per_thread: int  # of 32 bits each
+    # elements per thread that may be kept in named registers; a loop over more is refused
     unrolled_register_elements: int
-    architecture: str | None = None
+    architecture: str | None = None  # the compilers' name for it, "sm_80" or "gfx90a" (None: its driver compiles)
     compute_units: int | None = None
+    # sizes of asynchronous copies from global to shared memory (empty: not supported)
     async_copy_bytes: tuple[int, ...] = ()
-    zero_copy_host: bool = False
+    zero_copy_host: bool = False  # the device works in the host's memory
+    # minimum, maximum and step of a role thread's registers (empty: all threads have the same number)
     role_registers: tuple[int, ...] = ()
-    block_registers: int | None = None
-    grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)
-    grid_threads_max: int | None = None
+    block_registers: int | None = None  # registers of all threads of a block together
+    grid_max: tuple[int, int, int] = (2**31 - 1, 65535, 65535)  # maximum blocks along each grid dimension
+    grid_threads_max: int | None = None  # maximum threads of all blocks along one dimension (None: only blocks are limited)
     capabilities: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()
-    processors: tuple[str, ...] = ()
-    rates: tuple[tuple[str, float], ...] = ()
+    processors: tuple[str, ...] = ()  # the CPUs with these numbers, each as vendor, family (`*`: any) and model
+    rates: tuple[tuple[str, float], ...] = ()  # measured numbers, with units in the names
     curves: tuple[Curve, ...] = ()
-    unmeasured: tuple[str, ...] = ()
+    unmeasured: tuple[str, ...] = ()  # aspects that `tilelang profile` has not measured yet, in a file that it writes
+    # the origins of numbers, by their paths in the file
     sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     @property
@@ -165,7 +149,7 @@ class Profile:
 
     @property
     def lockstep(self) -> bool:
-        """Whether threads of some level run together as hardware; where not, a block is a task of a core with vectors."""
+        """Whether threads of some level run together in hardware; otherwise a block is a task for a core with vectors."""
         return any(level.lockstep for level in self.levels)
 
     def has_level(self, level: Level | str) -> bool:
@@ -175,18 +159,18 @@ class Profile:
         return _name(memory) in self.memory_names
 
     def level(self, level: Level | str) -> LevelFacts:
-        """The facts of a level; raises Refusal `unknown-level` where the device has none of that name."""
+        """The facts of a level. Raises Refusal `unknown-level` if the device does not have it."""
         found = next((facts for facts in self.levels if facts.name == _name(level)), None)
         return found or _unknown(self, "level", _name(level), self.level_names)
 
     def memory(self, memory: Memory | str) -> MemoryFacts:
-        """The facts of a memory; raises Refusal `unknown-memory` where the device has none of that name."""
+        """The facts of a memory. Raises Refusal `unknown-memory` if the device does not have it."""
         found = next((facts for facts in self.memories if facts.name == _name(memory)), None)
         return found or _unknown(self, "memory", _name(memory), self.memory_names)
 
     @property
     def warp_size(self) -> int:
-        """Threads of a warp; 1 where the device has none."""
+        """Threads of a warp; 1 if the device has none."""
         return (self.level("warp").threads or 1) if self.has_level("warp") else 1
 
     @property
@@ -195,45 +179,45 @@ class Profile:
 
     @property
     def async_copy(self) -> bool:
-        """Whether the device copies from global to shared memory by itself."""
+        """Whether the device supports asynchronous copies from global to shared memory."""
         return bool(self.async_copy_bytes)
 
     def most_blocks(self, threads: int) -> int:
-        """The most blocks of so many threads along the first dimension of a grid; those of nothing have none."""
+        """The maximum number of blocks of `threads` threads along the first dimension of a grid."""
         threads = max(1, threads)
         return min(self.grid_max[0], (self.grid_threads_max or self.grid_max[0] * threads) // threads)
 
     def most_registers(self, threads: int) -> int:
-        """The most registers that each thread of a block can have. Whole units of the widest level get them, in equal shares."""
+        """The maximum registers per thread in a block of `threads` threads. Whole units of the widest level share them equally."""
         if self.block_registers is None:
             return self.registers_per_thread
         together, step = max(f.threads or 1 for f in self.levels), self.role_registers[2] if self.role_registers else 1
         return min(self.registers_per_thread, self.block_registers // (-(-max(1, threads) // together) * together) // step * step)
 
     def tells_apart(self, rounds: Sequence[int]) -> bool:
-        """Whether blocks, so many along each of some axes, get a dimension of the grid for each axis, the first one for the last; else
-        they are numbered in the first."""
+        """Whether blocks along several axes get a grid dimension for each axis, the last axis first; otherwise they are linearised in
+        the first dimension. rounds: the blocks along each axis."""
         return len(rounds) <= 3 and all(n <= most for n, most in zip(rounds[-2::-1], self.grid_max[1:], strict=False))
 
     def vector_lanes(self, type: DType) -> tuple[int, ...]:
-        """The lane counts of one vector access of elements of this type, ascending; 1 is always among them."""
+        """The lane counts of one vector access of elements of this type, ascending; always includes 1."""
         wide = {w // type.bytes for w in self.vector_bytes if w % type.bytes == 0 and w // type.bytes <= self.max_vector_lanes}
         return tuple(sorted(wide | {1}))
 
     def can(self, capability: str) -> bool:
-        """Whether a capability, or an instruction, of that name is listed; `async_copy` follows from the copy sizes."""
+        """Whether a capability or an instruction of that name is listed; `async_copy` follows from the copy sizes."""
         return self.async_copy if capability == "async_copy" else capability in (*self.capabilities, *self.instructions)
 
     def rate(self, name: str) -> float | None:
-        """A measured number; None where it is unknown."""
+        """A measured number; None if unknown."""
         return self._rate_of.get(name)
 
     def curve(self, name: str) -> Curve | None:
-        """A measured relation; None where it is unknown."""
+        """A measured curve; None if unknown."""
         return next((curve for curve in self.curves if curve.name == name), None)
 
     def source(self, path: str) -> str | None:
-        """Where a number comes from, by its path: `memories.shared.capacity_bytes`."""
+        """The origin of a number, by its path: `memories.shared.capacity_bytes`."""
         return self._source_of.get(path)
 
     @cached_property
@@ -245,7 +229,8 @@ class Profile:
         return dict(self.sources)
 
     def assumed(self, path: str) -> bool:
-        """Whether a number is only of the right order, by its path: schedules are compared by it, no time is promised."""
+        """Whether a number, by its path, is only an estimate of the right order: good for comparing schedules, not for predicting
+        times."""
         return (self.source(path) or "").removeprefix(SHIPPED).startswith("assumed")
 
     def with_queried(
@@ -264,9 +249,9 @@ class Profile:
         source: str = "queried",
         same_model: bool = False,
     ) -> Profile:
-        """The profile with what the driver said in place of what the file says; None leaves a number as it is. Rates that all compute
-        units have together follow their number. memories: fields of memories, by name; rates: in place of the profile's. same_model:
-        the profile was measured on such a device, whatever name its architecture has."""
+        """The profile with what the driver reports in place of the file's values; None keeps a value. Rates of all compute units
+        together are scaled with the number of units. memories: fields of memories, by name. rates: replace the profile's. same_model:
+        the profile was measured on such a device, whatever the name of its architecture."""
         changed: list[str] = []
 
         def put(path: str, facts: Any, **values: Any) -> Any:
@@ -299,8 +284,8 @@ class Profile:
         return merged if same else merged._of_another(self, newer)
 
     def _of_another(self, like: Profile, newer: bool) -> Profile:
-        """The profile with the rates that another device's units have together, so many times as there are units here. newer: these are
-        of another kind. What units of one kind compute follows from their number; what memory gives here nobody knows, so that it is
+        """The profile with the total rates of another device, scaled to the number of units here. newer: that device is of another
+        kind. The compute rates of units of one kind follow from their number; the memory rates are unknown and therefore marked as
         assumed."""
         factor = (self.compute_units or 1) / (like.compute_units or self.compute_units or 1)
         certain = like.compute_units is not None and not newer

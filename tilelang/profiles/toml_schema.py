@@ -1,4 +1,4 @@
-"""Tables of a TOML file as frozen dataclasses: keys, kinds of values and sources are looked at, errors name the place and the mend."""
+"""Parses tables of a TOML file into frozen dataclasses. Keys, types and sources are checked; errors name the location and the fix."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tilelang.errors import DeviceError
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """The mend of a name that is not known: the one that it is a slip for, else all.
+    """The help for an unknown name: the one it is probably a typo of, else all known ones.
 
     >>> near("regster", ("register", "shared"))
     'did you mean `register`?'
@@ -18,12 +18,12 @@ def near(name: str, known: Iterable[str]) -> str:
     import difflib
 
     known = list(known)
-    found = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is no slip for `hopper`
+    found = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is not a typo of `hopper`
     return f"did you mean `{found[0]}`?" if found else "use one of " + ", ".join(f"`{k}`" for k in known)
 
 
 def unwrap(raw: Any, path: str, sources: dict[str, str]) -> Any:
-    """The value with every `{ value = x, source = s }` replaced by x, lists made tuples; the sources are noted by path."""
+    """The value with every `{ value = x, source = s }` replaced by x, and lists by tuples; records the sources by path."""
     if isinstance(raw, Mapping):
         if set(raw) == {"value", "source"}:
             sources[path] = str(raw["source"])
@@ -42,7 +42,7 @@ _ITEMS: dict[str, type] = {"tuple[str, ...]": str, "tuple[int, ...]": int, "tupl
 
 
 def records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
-    """Each table of a list as `record` gives it."""
+    """Applies `record` to each table of a list."""
     if not isinstance(raw, tuple):
         raise DeviceError(
             "profile-value", f"{where} must be tables, got {raw!r}", mend="write each as [[...]] with named numbers"
@@ -51,7 +51,7 @@ def records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
 
 
 def record(cls: Any, raw: Any, where: str) -> Any:
-    """`cls(**raw)` after the keys and the kinds of values were checked."""
+    """`cls(**raw)`, after checking the keys and the types of values."""
     if not isinstance(raw, Mapping):
         raise DeviceError("profile-value", f"{where} must be a table, got {raw!r}", mend="write it as [[...]] with named numbers")
     fields = {f.name: f for f in dataclasses.fields(cls)}

@@ -1,1 +1,1 @@
-"""What a computation means: its value in NumPy, and how far a correct result may be from it."""
+"""The meaning of a computation: its value in NumPy, and the maximum error of a correct result."""

@@ -1,8 +1,8 @@
-"""Partial derivatives of scalar expressions, as expressions: how an error of a combiner's state goes on through the combiner.
+"""Symbolic partial derivatives of scalar expressions, for propagating errors through a combiner.
 
-Only what `bound` needs: derivatives are evaluated over a box of values, never compiled. Where an expression has a kink (`min`,
-`max`, `abs`) the derivative chooses a side; on a box that holds the kink, the evaluation's own treatment of uncertain choices covers
-both. A jump (a choice between two values) has no derivative on a box that holds it: `choices` names the conditions to look at.
+Only `bound` uses them: derivatives are evaluated over a box of values, never compiled. At a kink (`min`, `max`, `abs`) the derivative
+takes one side; on a box that contains the kink, the evaluation's treatment of uncertain selections covers both. A selection between two
+values has no derivative on a box that contains its jump: `choices` returns the conditions to check.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tilelang.core.expr import Binary, Call, Cast, Expr, Select, Unary, Var, con
 
 
 class NotDifferentiable(Exception):
-    """An expression that steps: `floor`, a remainder, a conversion to an integer."""
+    """An expression with steps: `floor`, a remainder, a conversion to an integer."""
 
 
 @functools.lru_cache(maxsize=4096)
 def derivative(e: Expr, by: Var) -> Expr | None:
-    """The partial derivative of `e` by a variable; None where `e` does not depend on it.
+    """The partial derivative of `e` by a variable; None if `e` does not depend on it.
 
-    Raises NotDifferentiable where it depends on it through something that steps.
+    Raises NotDifferentiable if it depends on the variable through a step function.
 
     >>> from tilelang.core import dtype as dt
     >>> x = Var("x", dt.float32)
@@ -45,12 +45,12 @@ def derivative(e: Expr, by: Var) -> Expr | None:
             a, b = derivative(then, by), derivative(otherwise, by)
             return None if a is None and b is None else Select(condition, _some(a, e), _some(b, e))
         case Cast(operand, target) if operand.dtype.is_float and target.is_float:
-            return derivative(operand, by)  # its rounding is counted where it happens
+            return derivative(operand, by)  # the rounding of a cast is counted where it happens
     raise NotDifferentiable(str(e))
 
 
 def choices(e: Expr) -> tuple[Expr, ...]:
-    """The conditions on which an expression's value may jump."""
+    """The conditions at which an expression's value may jump."""
     return tuple(part.condition for part in e.walk() if isinstance(part, Select))
 
 

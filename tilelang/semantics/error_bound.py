@@ -1,13 +1,13 @@
-"""Forward error analysis, a node at a time: how far a right kernel's value may be from the reference's.
+"""Forward error analysis, node by node: the maximum difference between a correct kernel's value and the reference's.
 
 A value is carried as (value, error): `value` is the reference's, in the wide type; |kernel's value - value| <= error holds for every
-kernel that does each operation of the definition once, in its type of work, in any order of summation, with or without fused
-multiply-add. error None means none at all; an infinite error means that nothing is claimed (an overflow on the way, a division by
-what may be 0, a branch on an uncertain condition with unknown branches). For conditions the error is 0 or 1: 1 is "uncertain".
+kernel that performs each operation of the definition once, in its compute type, in any order of summation, with or without fused
+multiply-add. error None means exact. An infinite error means that nothing is claimed (an overflow on the way, a division by a value
+that may be 0, a branch on an uncertain condition with unknown branches). For conditions the error is 0 or 1: 1 is "uncertain".
 
-Rounding is counted per operation as `unit * |result|`, plus the least subnormal number for what underflows; functions get the ulps
-of the table below (1 ulp = 2 units), which is what OpenCL C promises for full-profile single and double precision, and `sigmoid` by
-1/(1 + exp(-x)); shipped polynomials must stay inside. Functions may flush results below the normal range to zero.
+Rounding is counted per operation as `unit * |result|`, plus the least subnormal number for underflow. Functions get the ulps of the
+table below (1 ulp = 2 units), which OpenCL C guarantees for full-profile single and double precision, and `sigmoid` those of 1/(1 +
+exp(-x)); shipped polynomials must not exceed them. Functions may flush results below the normal range to zero.
 Source: N. J. Higham, Accuracy and Stability of Numerical Algorithms, 2nd ed., chapters 3 and 4.
 """
 
@@ -24,21 +24,21 @@ from tilelang.core import numeric
 from tilelang.core.dtype import DType
 from tilelang.core.expr import COMPARISONS, Binary, Call, Cast, Const, Expr, Select, Unary
 
-# The greatest that a target promises: OpenCL C for all but rsqrt, which is CUDA's.
+# The maximum over the targets' documentation: OpenCL C for all but rsqrt, which is CUDA's.
 ULPS: dict[str, float] = {
     "/": 2.5, "pow": 16, "exp": 3, "exp2": 3, "expm1": 3, "log": 3, "log2": 3, "log1p": 2, "sqrt": 3, "rsqrt": 2.5, "sin": 4, "cos": 4,
     "tanh": 5, "erf": 16, "sigmoid": 8, "floor": 0, "ceil": 0, "round": 0, "abs": 0,
 }  # fmt: skip
 
-# Functions that may overflow early, by so many ulps of their argument: PoCL's exp of the two doubles below log(max) is infinite.
+# Functions that may overflow this many ulps of their argument too early: PoCL's exp is infinite for the two doubles below log(max).
 EARLY = ("exp", "exp2", "expm1")
 EARLY_ULPS = 2
 
-TF32_UNIT = 2.0**-10  # of an operand of a product under the licence tf32, which devices cut off rather than round
+TF32_UNIT = 2.0**-10  # relative error of a product's operand under the licence tf32: devices truncate it instead of rounding
 
 
 class Approx(NamedTuple):
-    """A reference value and the greatest difference of a right kernel's from it (None: no difference)."""
+    """A reference value and the maximum difference of a correct kernel's value (None: exact)."""
 
     value: Any
     error: Any = None
@@ -56,7 +56,7 @@ class Rounding:
 
 @functools.cache
 def rounding(t: DType, slack: float = 1) -> Rounding:
-    """How values of a float type are rounded. slack: how many times less exactly than its type an operation may be.
+    """The rounding properties of a float type. slack: factor by which an operation may be less accurate than its type.
 
     >>> from tilelang.core import dtype as dt
     >>> rounding(dt.float32).unit == 2.0**-24
@@ -81,26 +81,26 @@ def err(a: Approx) -> Any:
 
 
 def unknown_if_nan(error: Any) -> Any:
-    """An error that could not be computed claims nothing."""
+    """Turns an error that could not be computed into infinity."""
     return np.where(np.isnan(error), np.inf, error)
 
 
 def rounded(value: Any, error: Any, r: Rounding) -> Any:
-    """The error after one rounding, to a result that may overflow. Values that are not finite are the caller's matter."""
+    """The error after one rounding of a result that may overflow. The caller handles values that are not finite."""
     total = error + r.unit * (np.abs(value) + error) + r.tiny
     return np.where(np.abs(value) + total > r.largest, np.inf, total)
 
 
 def certain(value: Any, error: Any, sure: Any) -> Any:
-    """The error of an infinite or NaN result: none where it is sure to be just that, else unknown."""
+    """The error of an infinite or NaN result: 0 if it is certain, else infinite."""
     return np.where(np.isfinite(value), unknown_if_nan(error), np.where(sure, 0.0, np.inf))
 
 
 class Arithmetic:
     """The scalar operators on Approx values.
 
-    errors: whether to carry errors at all; rounds: whether operations add roundings; slack: how many times less exact those may be
-    than their type. ulps: the greatest error of each function in the result's ulps; by default the greatest that any target has.
+    errors: whether to carry errors at all. rounds: whether operations add rounding errors. slack: factor by which these may exceed
+    those of the type. ulps: the maximum error of each function in ulps of the result; by default the maximum over all targets.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class Arithmetic:
         return Approx(numeric.constant(e.value, e.type, self.wide))
 
     def binary(self, op: str, a: Approx, b: Approx, t: DType) -> Approx:
-        """`a op b`; t is the operands' type."""
+        """`a op b`; t is the type of the operands."""
         value = numeric.binary(op, a.value, b.value)
         if not self.errors or (
             a.error is None and b.error is None and not (t.is_float and op not in (*COMPARISONS, "min", "max"))
@@ -126,7 +126,7 @@ class Arithmetic:
             return Approx(value)
         ea, eb = err(a), err(b)
         if op in COMPARISONS:
-            # NaN compares the same whatever the rest is; equal infinities too.
+            # NaN compares the same whatever the other operand; so do equal infinities.
             return Approx(value, np.where(self._apart(a, b, ea + eb), 0.0, 1.0))
         if op in ("and", "or"):
             settled = ~a.value & (ea == 0) | ~b.value & (eb == 0) if op == "and" else a.value & (ea == 0) | b.value & (eb == 0)
@@ -160,7 +160,7 @@ class Arithmetic:
         match op:
             case "+" | "-":
                 moved = ea + eb
-                # An infinity stays one whatever a finite error adds.
+                # An infinity is unchanged by any finite error.
                 sure = sure | (np.isfinite(ea) & np.isfinite(eb) & ~(np.isfinite(a.value) & np.isfinite(b.value)))
             case "*":
                 moved = x * eb + y * ea + ea * eb
@@ -169,17 +169,17 @@ class Arithmetic:
             case "//" | "%":
                 return self._floor_error(op, a, b, value, r)
             case _:
-                # pow: only exact operands, or a positive base with the derivative's bound taken from the corners.
+                # pow: only exact operands, or a positive base, with the derivative's bound from the corners.
                 moved = self._power_error(a, b, value)
         if not self.rounds:
             return certain(value, moved, sure)
-        extra = self.ulps.get(op, 0.5) * 2 - 1  # roundings beyond the one that `rounded` counts
+        extra = self.ulps.get(op, 0.5) * 2 - 1  # roundings in addition to the one that `rounded` counts
         total = rounded(value, moved + max(0.0, extra) * r.unit * (np.abs(value) + moved), r)
         return certain(value, np.where(self._keeps(op, a, b), moved, total), sure)
 
     @staticmethod
     def _keeps(op: str, a: Approx, b: Approx) -> Any:
-        """Whether an operation with an exact 0 or 1 only hands on its other operand, or 0: nothing rounds."""
+        """Whether an exact operand 0 or 1 makes the operation return its other operand, or 0, without rounding."""
 
         def exactly(x: Approx, size: int) -> Any:
             return (np.abs(x.value) == size) & (err(x) == 0)
@@ -204,7 +204,7 @@ class Arithmetic:
 
     @staticmethod
     def _floor_error(op: str, a: Approx, b: Approx, value: Any, r: Rounding) -> Any:
-        """Of `//` and `%` on floats, whose quotient must not cross a whole number."""
+        """The error of `//` and `%` on floats, whose quotient must not cross an integer."""
         ea, eb = err(a), err(b)
         quotient = a.value / b.value
         exact = (ea == 0) & (eb == 0)
@@ -242,15 +242,16 @@ class Arithmetic:
 
     @staticmethod
     def _moved(name: str, a: Approx, value: Any) -> Any:
-        """How far the function moves when its argument moves by its error: all are monotone but sin, cos and abs."""
+        """The change of a function when its argument changes by its error: all are monotone except sin, cos and abs."""
         if name == "abs":
             return a.error
         if name in ("sin", "cos"):
             return np.where(np.isfinite(a.error), np.minimum(a.error, 2.0), np.inf)
         low, high = numeric.call(name, a.value - a.error), numeric.call(name, a.value + a.error)
-        noise = 8 * np.finfo(np.float64).eps * np.abs(value)  # of the reference's own function values, whose difference is taken
+        # the error of the reference's own function values, whose difference is used
+        noise = 8 * np.finfo(np.float64).eps * np.abs(value)
         moved = np.maximum(np.abs(high - value), np.abs(value - low)) + noise
-        # Of an argument of which nothing is claimed, which may be a NaN, a bounded function knows nothing either.
+        # If nothing is known of the argument, which may be NaN, even a bounded function has an unknown result.
         return np.where(a.error == 0, 0.0, np.where(np.isinf(a.error), np.inf, unknown_if_nan(moved)))
 
     def select(self, condition: Approx, then: Approx, otherwise: Approx) -> Approx:
@@ -289,17 +290,17 @@ class Arithmetic:
 
     @staticmethod
     def stored(a: Approx, t: DType) -> Any:
-        """The error after the kernel and the reference have each rounded to type t."""
+        """The error after the kernel and the reference have both rounded to type t."""
         r = rounding(t)
         size, e = np.abs(np.asarray(a.value, np.float64)), err(a)
         total = e + r.unit * (2 * size + e) + r.tiny
         beyond = size - e > r.largest * (1 + r.unit)
         error = np.where(size + total > r.largest, np.where(beyond, 0.0, np.inf), total)
-        # What was exact rounds the same way on both sides.
+        # Exact values round identically on both sides.
         return np.where(e == 0, 0.0, np.where(np.isfinite(a.value), error, np.where(np.isfinite(e), 0.0, np.inf)))
 
     def evaluate(self, expr: Expr, known: dict[Expr, Approx]) -> Approx:
-        """An expression over given values of its variables, as a combiner's."""
+        """An expression, such as a combiner's result, for given values of its variables."""
         found = known.get(expr)
         if found is None:
             found = known[expr] = self._compute(expr, known)
@@ -327,14 +328,15 @@ class Arithmetic:
 
 
 def growth(unit: float, operations: Any) -> Any:
-    """(1 + unit)**operations - 1: the relative error of that many roundings in a row."""
+    """(1 + unit)**operations - 1: the relative error of that many successive roundings."""
     return np.expm1(np.maximum(operations, 0) * np.log1p(unit))
 
 
 def sum_error(value: Any, magnitude: Any, moved: Any, terms: Any, r: Rounding) -> Any:
-    """Of a sum in any order. magnitude: the sum of |term| over finite ones, moved: of the terms' errors, terms: how many there are.
+    """The error of a sum in any order. magnitude: the sum of |term| over finite terms. moved: the sum of the terms' errors. terms:
+    their number.
 
-    A NaN stays one. An infinity does where the finite terms cannot overflow to the other one before they meet it.
+    NaN stays NaN. An infinity is certain if the finite terms cannot overflow to the opposite one before they are added to it.
     """
     total = moved + growth(r.unit, terms - 1) * (magnitude + moved)
     total = np.where(magnitude + total > r.largest, np.inf, total)
@@ -342,16 +344,16 @@ def sum_error(value: Any, magnitude: Any, moved: Any, terms: Any, r: Rounding) -
 
 
 def product_error(value: Any, terms: Approx, axes: tuple[int, ...], count: Any, r: Rounding) -> Any:
-    """Of a product in any order; unknown where some order of it could overflow, or underflow on the way."""
+    """The error of a product in any order; infinite if some order could overflow or underflow on the way."""
     size, e = np.abs(terms.value), err(terms)
     logs = np.log2(size + e)
     up = np.sum(np.where(logs > 0, logs, 0.0), axis=axes)
     low = np.log2(np.maximum(size - e, 0.0))
     down = np.sum(np.where((low < 0) & (size > 0), low, 0.0), axis=axes)
-    # In logarithms: the product of (|t| + e) less the product of |t|, which the plain difference would lose to overflow.
+    # In logarithms: the product of (|t| + e) minus the product of |t|; direct subtraction could overflow.
     wide = np.prod(size + e, axis=axes) * (1 + growth(r.unit, count - 1))
     total = wide - np.abs(value) + r.tiny
-    # A zero makes underflow harmless, but infinity times zero is NaN: some order may meet the zero last, or one that is an underflow.
+    # A zero makes underflow harmless, but infinity times zero is NaN: some order may multiply by the zero, or an underflow, last.
     above = down > np.log2(r.normal)
     safe = (up < np.log2(r.largest)) & (above | (np.abs(value) == 0) & np.all(e == 0))
     sure = np.all(np.isfinite(e) * np.ones_like(size, bool), axis=axes) & np.all(e == 0) & (np.isnan(value) | above)

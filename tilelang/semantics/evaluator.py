@@ -1,9 +1,8 @@
-"""Runs the definitions of a computation in NumPy as they stand, nothing simplified, with or without errors (bound.py).
+"""Evaluates the definitions of a computation in NumPy as written, without simplification, with or without errors (error_bound.py).
 
-A definition is evaluated block by block over its axes and those of its reduction, so that no array larger than the definition's
-result is made beyond a fixed size. Inside a block every axis has a dimension of its own and an expression is an array with extent
-1 along the axes that it does not depend on. A sum of products of two factors is one matrix product instead: the same value up to
-the wide type's rounding.
+A definition is evaluated block by block over its axes and those of its reduction, so that no temporary array exceeds a fixed size
+beyond the definition's result. Within a block every axis has its own dimension, and an expression is an array with extent 1 along axes
+that it does not depend on. A sum of products of two factors is one matrix product instead: equal up to the wide type's rounding.
 """
 
 from __future__ import annotations
@@ -37,18 +36,18 @@ from tilelang.semantics.error_bound import (
 )
 from tilelang.semantics.reduction_error import Combining, Part
 
-BLOCK = 1 << 17  # elements of a block
-FACTOR = 1 << 25  # elements of a factor of a product that is evaluated whole
-PRODUCTS = 1 << 23  # elements of a result of a product that are made at once
-SMALL = 1 << 14  # points below which a sum of products is not worth a matrix product
+BLOCK = 1 << 17  # points of a block
+FACTOR = 1 << 25  # maximum elements of a product's factor that is evaluated whole
+PRODUCTS = 1 << 23  # elements of a product's result that are computed at once
+SMALL = 1 << 14  # points below which a sum of products does not use a matrix product
 
 Ranges = tuple[tuple[int, int], ...]
 
 
 class Evaluator:
-    """All tensors of a computation, from its inputs; a definition is not evaluated where `arrays` has what it makes.
+    """Evaluates all tensors of a computation from its inputs, except those of definitions whose values are in `arrays`.
 
-    errors: carry errors too; wide: the type in which floats are held; slack, ulps: how exact operations and functions are, as of
+    errors: also carry errors. wide: the type that holds floats. slack, ulps: the accuracy of operations and functions, as for
     `Arithmetic`.
     """
 
@@ -64,13 +63,13 @@ class Evaluator:
         self.computation, self.errors, self.slack, self.ulps = computation, errors, slack, ulps
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
         self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
-        with numeric.quiet():  # signalling NaN
+        with numeric.quiet():  # signalling NaNs
             self.values: dict[Tensor, Approx] = {
                 t: Approx(a.astype(self.wide) if t.dtype.is_float else np.asarray(a)) for t, a in arrays.items()
             }
 
     def run(self, wanted: Collection[Tensor] | None = None) -> dict[Tensor, Approx]:
-        """Every tensor's value, each rounded by its definition. wanted: of these alone; others go when nothing reads them."""
+        """The value of every tensor, each rounded by its definition. wanted: only these; others are freed after their last read."""
         with numeric.quiet():
             for definition, last in zip(self.computation.definitions, last_read(self.computation), strict=True):
                 if not self.values.keys() >= set(definition.tensors):
@@ -87,8 +86,8 @@ class Evaluator:
             return Approx(value)
         error = np.broadcast_to(np.asarray(a.error, np.float64), shape)
         if not t.dtype.is_float or t.dtype.bits < 32:
-            return Approx(value, error)  # the cast at the head of a 16-bit definition counted both roundings
-        # The kernel's last operation rounded already; the reference rounds here.
+            return Approx(value, error)  # the cast at the root of a 16-bit definition counted both roundings
+        # The kernel's last operation has already rounded; the reference rounds here.
         return Approx(value, unknown_if_nan(error + np.where(error > 0, rounding(t.dtype).unit * np.abs(value), 0.0)))
 
     def arithmetic(self, definition: Definition) -> Arithmetic:
@@ -137,7 +136,7 @@ class Evaluator:
     # ------------------------------------------------------------ sums of products
 
     def matrix_product(self, definition: Definition, reduce: Reduce) -> Approx | None:
-        """A sum of products of two factors; None where it is another reduction, or too small or too large for this way."""
+        """A sum of products of two factors; None for other reductions, and if it is too small or too large for a matrix product."""
         axes, (value, *_) = (*definition.axes, *reduce.axes), reduce.values
         if reduce.combiner.name != "sum" or not reduce.dtype.is_float or not isinstance(value, Binary) or value.op != "*":
             return None
@@ -161,7 +160,7 @@ class Evaluator:
         return Approx(out, error)
 
     def product(self, definition: Definition, reduce: Reduce, block: Block) -> Approx | None:
-        """A block of a sum of products; None where points that the condition leaves out are not finite."""
+        """A block of a sum of products; None if points excluded by the condition are not finite."""
         (value, *_), axes = reduce.values, (*definition.axes, *reduce.axes)
         assert isinstance(value, Binary)
         guards = () if reduce.condition is None else (reduce.condition,)
@@ -197,7 +196,7 @@ class Evaluator:
 
 
 def last_read(computation: Computation) -> list[list[Tensor]]:
-    """For each definition the tensors, no outputs among them, that no later one reads."""
+    """For each definition, the tensors (except outputs) that no later one reads."""
     found, later = list[list[Tensor]](), set(computation.outputs)
     for definition in reversed(computation.definitions):
         found.insert(0, [t for t in dict.fromkeys((*definition.tensors, *definition.reads)) if t not in later])
@@ -206,7 +205,7 @@ def last_read(computation: Computation) -> list[list[Tensor]]:
 
 
 def peak_bytes(computation: Computation, errors: bool) -> int:
-    """The bytes of the tensors that an evaluation holds at once, at most; errors: with their errors."""
+    """An upper bound on the bytes of tensors that an evaluation holds at once. errors: including their errors."""
     wide = 16 if any(t.dtype.name == "float64" for d in computation.definitions for t in (*d.tensors, *d.reads)) else 8
 
     def size(t: Tensor, made: bool) -> int:
@@ -222,13 +221,13 @@ def peak_bytes(computation: Computation, errors: bool) -> int:
 
 
 def state_rounding(definition: Definition, reduce: Reduce, slack: float) -> Rounding:
-    """How the state of a reduction rounds: its type, or float16 where the definition allows that."""
+    """The rounding of a reduction's accumulator: that of its type, or of float16 if the definition permits it."""
     return rounding(dt.float16 if "float16_accumulate" in definition.allow else reduce.dtype, slack)
 
 
 def blocks(shape: tuple[int, ...], limit: int) -> Iterator[Ranges]:
-    """The ranges of blocks of at most `limit` points that cover a shape; none for an empty shape, one () for a point."""
-    if 0 in shape:  # `product` would write out the corners along the other dimensions
+    """The ranges of blocks of at most `limit` points that cover a shape; none for an empty shape, one () for a scalar."""
+    if 0 in shape:  # otherwise `product` would enumerate the other dimensions
         return
     steps, room = [], limit
     for extent in reversed(shape):
@@ -269,7 +268,7 @@ def contract(a: Any, b: Any, outer: int) -> Any:
 
 
 class State:
-    """Partial results over blocks of one output block."""
+    """Partial results over the reduction blocks of one output block."""
 
     def __init__(self, evaluator: Evaluator, definition: Definition, reduce: Reduce, shape: tuple[int, ...]) -> None:
         self.evaluator, self.definition, self.reduce, self.shape = evaluator, definition, reduce, shape
@@ -277,7 +276,8 @@ class State:
         self.points = 0
 
     def terms(self, block: Block) -> tuple[list[Approx], Any]:
-        """The values of the block's points, the identity where the condition does not hold; and how many points each output has."""
+        """The values at the block's points, with the identity where the condition does not hold, and the number of points per
+        output."""
         reduce = self.reduce
         full = block.shape
         inside = math.prod(full[d] for d in self.axes)
@@ -294,7 +294,7 @@ class State:
 
 
 class SimpleState(State):
-    """sum, prod, max, min: NumPy's own reductions."""
+    """sum, prod, max, min: uses NumPy's own reductions."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -333,7 +333,7 @@ class SimpleState(State):
                 self.magnitude = self.magnitude + size.sum(axis=self.axes)
                 self.moved = self.moved + error.sum(axis=self.axes)
             case "prod":
-                # Two partial products multiply like two terms with their errors.
+                # Two partial products combine like two terms with errors.
                 r = state_rounding(self.definition, self.reduce, self.evaluator.slack)
                 e = product_error(part, Approx(term.value, error), self.axes, count, r)
                 whole = np.abs(self.value) * e + np.abs(part) * self.moved + e * self.moved
@@ -354,7 +354,7 @@ class SimpleState(State):
 
 
 class TupleState(State):
-    """A user's combiner, argmax, argmin: see combining.py."""
+    """A user's combiner, argmax, argmin: see reduction_error.py."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -395,7 +395,7 @@ def _flatten(a: Approx, outer: int) -> Approx:
 
 
 class Block:
-    """Ranges of axes; every axis has the dimension of its place in `axes`."""
+    """Ranges of axes; every axis has the dimension of its position in `axes`."""
 
     def __init__(self, evaluator: Evaluator, definition: Definition, axes: tuple[Axis, ...], ranges: Ranges) -> None:
         self.evaluator, self.axes, self.ranges = evaluator, axes, ranges
@@ -405,7 +405,8 @@ class Block:
         self.known: dict[tuple[Expr, tuple[Expr, ...]], Approx] = {}
 
     def value(self, e: Expr, guards: tuple[Expr, ...] = ()) -> Approx:
-        """The expression at every point, of extent 1 along axes it does not depend on. guards: conditions under which it counts."""
+        """The expression at every point, with extent 1 along axes it does not depend on. guards: the conditions under which it is
+        used."""
         if guards and inside_everywhere(e):
             guards = ()
         found = self.known.get((e, guards))
@@ -473,7 +474,7 @@ class Block:
         return Approx(value, error)
 
     def window(self, array: Any, indices: tuple[Any, ...]) -> Any:
-        """The part of a tensor that is indexed by axes alone, its dimensions at those of the axes."""
+        """The part of a tensor indexed by axes only, with its dimensions at those of the axes."""
         if array is None:
             return None
         places = [self.place[i] for i in indices]
@@ -482,7 +483,7 @@ class Block:
         return part.reshape([n if d in places else 1 for d, n in enumerate(self.shape)])
 
     def refuse_outside(self, e: Read, inside: Any, guards: tuple[Expr, ...]) -> None:
-        """Raise if a read that counts lies outside its tensor."""
+        """Raises an error if a read that is used is out of bounds."""
         counted: Any = ~inside
         for i, guard in enumerate(guards):
             counted = counted & self.value(guard, guards[:i]).value

@@ -1,8 +1,8 @@
-"""Whether a computation is exact on small integers, and which integers are small enough.
+"""Determines whether a computation is exact on small integers, and how small they must be.
 
-Where every node is exact on integers (`+ - *`, min, max, comparisons, choices, reads, whole literals), a right kernel gives the very
-bits of the reference, in whatever order it sums, as long as no partial result leaves the integers that its type holds exactly. The
-greatest possible magnitude of every node follows from the greatest input by interval arithmetic on magnitudes.
+If every node is exact on integers (`+ - *`, min, max, comparisons, selections, reads, integer literals), a correct kernel matches the
+reference bit for bit, in whatever order it sums, as long as every partial result is an integer that its type represents exactly. The
+maximum magnitude of every node follows from that of the inputs by interval arithmetic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Inexact(Exception):
 
 
 def amplitude(computation: Computation) -> int | None:
-    """The greatest input magnitude, of those tried, for which everything is exact; None where some node may round even then."""
+    """The greatest input magnitude, of those tried, for which everything is exact; None if some node may round even then."""
     for size in AMPLITUDES:
         try:
             magnitudes(computation, size)
@@ -34,7 +34,7 @@ def amplitude(computation: Computation) -> int | None:
 
 
 def inexact(computation: Computation) -> str | None:
-    """Why a computation is not exact on integers, for people; None where it is."""
+    """The reason why a computation is not exact on integers, as text; None if it is."""
     try:
         magnitudes(computation, AMPLITUDES[-1])
     except Inexact as fault:
@@ -43,7 +43,7 @@ def inexact(computation: Computation) -> str | None:
 
 
 def magnitudes(computation: Computation, size: int) -> dict[Tensor, int]:
-    """The greatest magnitude of every tensor's elements for inputs up to `size`. Raises Inexact."""
+    """The maximum magnitude of every tensor's elements for inputs up to `size`. Raises Inexact."""
     found: dict[Tensor, int] = {}
     for t in computation.inputs:
         if t.range is not None:
@@ -58,7 +58,7 @@ def magnitudes(computation: Computation, size: int) -> dict[Tensor, int]:
 
 
 def _held(size: int, t: DType, what: object) -> int:
-    """The magnitude, if the type holds every integer up to it."""
+    """The magnitude, if the type represents every integer up to it."""
     limit = 2**t.mantissa_bits if t.is_float else 1 if t.kind == "bool" else t.highest
     if size > limit:
         raise Inexact(f"`{what}` may reach {size}, and {t} holds integers up to {limit}")
@@ -66,7 +66,7 @@ def _held(size: int, t: DType, what: object) -> int:
 
 
 class _Magnitude:
-    """The greatest magnitude of a definition's expressions."""
+    """The maximum magnitude of a definition's expressions."""
 
     def __init__(self, tensors: Mapping[Tensor, int], definition: Definition) -> None:
         self.tensors, self.definition = tensors, definition
@@ -81,7 +81,7 @@ class _Magnitude:
     def compute(self, e: Expr) -> int:
         match e:
             case Const(value, t):
-                # An infinity stays one, exactly; whatever it meets is compared, not added, or gives the same NaN everywhere.
+                # An infinity stays exact: it is compared but not added, or gives the same NaN in every order.
                 if t.is_float and not math.isinf(value) and not float(value).is_integer():
                     raise Inexact(f"the literal {value} is not a whole number")
                 return 0 if t.is_float and math.isinf(value) else abs(int(value))
@@ -141,12 +141,12 @@ class _Magnitude:
         if target.kind == "bool":
             return 1
         if source.is_float and target.is_float and target.bits < source.bits:
-            # A whole number rounds the same way everywhere, to a whole number; only beyond the type's range not.
+            # An integer rounds to the same integer everywhere, unless it exceeds the type's range.
             if size > {"float16": 65504, "float8_e4m3": 448, "float8_e5m2": 57344}.get(target.name, 2**100):
                 raise Inexact(f"`{e}` may overflow")
             return size if size <= 2**target.mantissa_bits else 2 * size
         if source.is_float and target.is_integer:
-            return int(min(size, max(target.highest, -target.lowest)))  # what is beyond becomes the end, the same everywhere
+            return int(min(size, max(target.highest, -target.lowest)))  # values out of range saturate, identically everywhere
         return _held(size, target, e)
 
     def reduce(self, e: Reduce) -> int:
@@ -159,7 +159,7 @@ class _Magnitude:
             case "sum" if len(e.values) == 1:
                 return _held(size * points, t, e)
             case "prod" if not t.is_float:
-                return int(t.highest)  # wraps, the same in any order
+                return int(t.highest)  # wraps identically in any order
             case _ if all(_only_chooses(r) for r in e.combiner.result):
                 return size
             case _:
@@ -167,7 +167,7 @@ class _Magnitude:
 
 
 def _only_chooses(e: Expr) -> bool:
-    """Whether an expression of a combiner computes nothing new: comparisons, choices, min and max."""
+    """Whether a combiner's expression only selects: comparisons, selections, min and max."""
     for part in e.walk():
         if isinstance(part, Binary) and part.op not in (*COMPARISONS, "and", "or", "min", "max"):
             return False

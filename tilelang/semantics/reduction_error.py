@@ -1,26 +1,26 @@
-"""How far a reduction by any combiner may be from the reference's: the bound that holds for every order and every tree.
+"""The maximum error of a reduction with any combiner: a bound that holds for every order and every reduction tree.
 
-Combining n points takes n - 1 combinations, whatever the tree; each rounds. What a rounding in the combination that makes the state
-of a set S of points does to the end does not depend on the tree above S: by associativity all that follows is one combination of
-S's state with that of all other points, so the rounding d arrives, to first order, as |J| d, with J the derivative of that one
+Combining n points takes n - 1 combinations, whatever the tree, and each one rounds. The effect of a rounding in the combination that
+yields the accumulator of a set S of points does not depend on the tree above S: by associativity all that follows is one combination of
+S's accumulator with that of all other points, so the rounding d arrives, to first order, as |J| d, with J the derivative of that one
 combination: its *effect*. A kernel's error is at most the sum of its combinations' effects. In any tree, at most n/m - 1 of them
-join two sets of at least m points each, and the sizes of what those make add up to n**2/(2m) + n/2 - m at most (both by induction
-over the tree; a chain of blocks of m reaches them). So with E[k] the greatest effect of a combination whose smaller side has about
-2**k points, and P[k] the greatest such effect per point of what is made, the sum is at most
+join two sets of at least m points each, and the sizes of the sets they yield add up to at most n**2/(2m) + n/2 - m (both by induction
+over the tree; a chain of blocks of m attains them). So with E[k] the greatest effect of a combination whose smaller side has about
+2**k points, and P[k] the greatest such effect per point of the result, the sum is at most
     (a) the sum over k of (n/2**k - n/2**(k+1)) max(E[0..k]), and
-    (b) the like with P and the sizes;
-the lesser is taken. For a sum (J = 1, d = unit |sum of S|) that is about the classical bound of any order.
+    (b) the same with P and the sizes; the smaller is used. For a sum (J = 1, d = unit |sum of S|) that is about the classical bound for
+    any order.
 
-E and P are taken over the states of actual sets: halvings of the points sorted by each member of the state (the sets with the
-greatest sums, products and distances between means are those), each half with its neighbour, with a short piece of its neighbour,
-and with its whole complement. The one thing supposed is that the *mean* effect of the combinations of a size in a kernel's tree is
-no more than the *greatest* effect of that size seen there. Kernels combine (state so far, what comes); only where a partial state
-meets the one above, which may be shorter and is the identity at first, is it the other way: once for each partial state of each
-level of the machine, so the greatest effect per point of the partial state, times n, times `LEVELS`.
+E and P are taken over the accumulators of actual sets: halvings of the points sorted by each member of the accumulator (they contain
+the greatest sums, products and distances between means), each half with its neighbour, with a short piece of its neighbour, and with
+its whole complement. The only assumption is that the *mean* effect of the combinations of a size in a kernel's tree is at most the
+*greatest* effect of that size observed there. Kernels combine (accumulator so far, next value); the order is reversed only where a
+partial accumulator is combined into the one above, which may cover fewer points and is the identity at first: once for each partial
+accumulator of each level of the machine, so the greatest effect per point of the partial accumulator, times n, times `LEVELS`.
 
-Higher orders enter by the growth of (1 + unit)**n, as in the bound of a sum. The points' own errors (of what was computed before)
-are followed up a tree by the mean value theorem: by the derivatives' greatest values over the box that the errors span, or by the
-errors through each node of the combiner where a choice inside is uncertain, whichever is less. That is no approximation.
+Higher orders enter by the growth of (1 + unit)**n, as in the bound of a sum. The points' own errors (from earlier definitions)
+are propagated up a tree by the mean value theorem: by the maximum derivatives over the box that the errors span, or by the
+errors through each node of the combiner if a selection inside is uncertain, whichever is smaller. That involves no approximation.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ from tilelang.core.expr import Binary, Combiner, Expr, Var
 from tilelang.semantics.derivative import NotDifferentiable, choices, derivative
 from tilelang.semantics.error_bound import Approx, Arithmetic, err, growth, rounding, unknown_if_nan
 
-LEVELS = 8  # kernel, cluster, block, warpgroup, warp, thread, lane, and a walk's own state
+LEVELS = 8  # kernel, cluster, block, warpgroup, warp, thread, lane, and a loop's own accumulator
 
-Members = list[Any]  # one array per member of the state, points (or sets of them) along the last dimension
+Members = list[Any]  # one array per member of the accumulator, points (or sets of them) along the last dimension
 
 
 class Effects(NamedTuple):
-    """Per member: the greatest effect of a combination and the greatest per point, by the logarithm of the smaller side's size along
-    the first dimension; the greatest per point of a combination that begins with the shorter side."""
+    """The greatest effects of combinations, per member of the accumulator.
+
+    greatest, per_point: of a combination, and per point, by the logarithm of the smaller side's size along the first dimension.
+    shorter_first: per point, of a combination that begins with the smaller side.
+    """
 
     greatest: Members
     per_point: Members
@@ -53,8 +56,8 @@ class Effects(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """A set of points combined. moved: the members' errors from the points' own; careful: from rounding node by node along one
-    tree, for where a state or the effects are not finite (else None)."""
+    """A combined set of points. moved: the members' errors due to the points' own errors. careful: errors from rounding node by node
+    along one tree, used if an accumulator or the effects are not finite (else None)."""
 
     state: Members
     points: int
@@ -64,11 +67,11 @@ class Part:
 
 
 class Combining:
-    """The reductions of some number of points by one combiner. full: the arithmetic with a kernel's roundings."""
+    """The reductions of some number of points with one combiner. full: the arithmetic with a kernel's roundings."""
 
     def __init__(self, combiner: Combiner, full: Arithmetic, points: int) -> None:
         self.combiner, self.full, self.points = combiner, full, points
-        self.sizes = max(1, (points // 2).bit_length())  # of the smaller side of a combination, by their logarithms
+        self.sizes = max(1, (points // 2).bit_length())  # sizes of the smaller side of a combination, by their logarithms
         self.plain = Arithmetic(full.wide, errors=False)
         self.boxes = Arithmetic(full.wide, errors=True, rounds=False)
         self.choices = tuple(dict.fromkeys(c for r in combiner.result for c in choices(r)))
@@ -77,21 +80,21 @@ class Combining:
         self.identity = [full.constant(c).value for c in combiner.identity]
 
     def part(self, points: list[Approx]) -> Part:
-        """The points of a block, along the last dimension, combined. There is at least one."""
+        """The points of a block, along the last dimension, combined. There must be at least one."""
         shape = points[0].value.shape
         states = [p.value for p in points]
         moved = [np.broadcast_to(np.asarray(err(p), np.float64), shape) for p in points]
         return self._whole(states, moved, None, np.ones(shape[-1]))
 
     def join(self, parts: list[Part]) -> Part:
-        """The parts of several blocks combined."""
+        """The parts of several blocks, combined."""
         if len(parts) == 1:
             return parts[0]
         states, moved = (_stacked([getattr(p, name) for p in parts]) for name in ("state", "moved"))
         return self._whole(states, moved, parts, np.array([float(p.points) for p in parts]))
 
     def error(self, part: Part) -> Members:
-        """Of each member of the whole, in any order; inf where nothing can be claimed."""
+        """The error of each member of the whole, in any order; infinite if nothing can be claimed."""
         n = self.points
         higher = growth(self.unit, n) / (n * self.unit) if self.unit else 1.0
         least = 2.0 ** np.arange(self.sizes)  # points of the smaller side
@@ -109,7 +112,7 @@ class Combining:
         return found
 
     def _whole(self, states: Members, moved: Members, parts: list[Part] | None, sizes: Any) -> Part:
-        """Leaves combined: points, or the parts whose states they are."""
+        """Combines leaves: points, or parts with these accumulators."""
         self.counters = self._counters(states, moved) if self.full.errors else {}
         tree = self._tree(states)
         whole, points = [s[..., 0] for s in tree[-1]], int(sizes.sum())
@@ -128,7 +131,7 @@ class Combining:
         return Part(whole, points, kept, greatest, careful)
 
     def _unclear(self, states: Members, whole: Members) -> list[Any]:
-        """Per member: where a leaf has a NaN that another order of the leaves may lose, as in a choice by a comparison."""
+        """Per member: where a leaf has a NaN that another order of the leaves may lose, as in a selection by a comparison."""
         nan = np.logical_or.reduce([np.isnan(np.asarray(s, np.float64)).any(axis=-1) for s in states])
         if not nan.any():
             return [nan] * len(whole)
@@ -139,7 +142,7 @@ class Combining:
     # ------------------------------------------------------------ values
 
     def _counters(self, states: Members, moved: Members) -> dict[int, Expr]:
-        """The members that add up whole numbers from 0 on, which their type holds: nothing rounds there."""
+        """The members that count from 0 in whole numbers representable in their type: they never round."""
         c, found = self.combiner, {}
         for i, (x, y, result) in enumerate(zip(c.left, c.right, c.result, strict=True)):
             adds = result in (Binary("+", x, y), Binary("+", y, x)) and result.dtype.is_float
@@ -161,7 +164,7 @@ class Combining:
         return [np.broadcast_to(f.value, x.shape) for f, x in zip(found, left, strict=True)]
 
     def _tree(self, states: Members) -> list[Members]:
-        """The states of every level of a halving, leaves first."""
+        """The accumulators of every level of a binary tree, leaves first."""
         levels = [states]
         while levels[-1][0].shape[-1] > 1:
             low, high, rest = _halves(levels[-1])
@@ -171,13 +174,13 @@ class Combining:
     # ------------------------------------------------------------ effects of roundings
 
     def _effects(self, tree: list[Members], sizes: Any, inside: Effects | None) -> Effects:
-        """The greatest effects over combinations of a tree's sets. sizes: the leaves' points; inside: effects within the leaves."""
+        """The greatest effects over combinations of a tree's sets. sizes: the leaves' points. inside: effects within the leaves."""
         counts = [sizes]
         for _ in tree[1:]:
             low, high, rest = _halves([counts[-1]])
             counts.append(_joined([low[0] + high[0]], rest)[0])
         tally = Tally(self.sizes, [s.shape[:-1] for s in tree[0]])
-        context = self._neutral(tree[-1])  # the state of all that is not in a set
+        context = self._neutral(tree[-1])  # the accumulator of all points outside a set
         for level in reversed(range(len(tree))):
             states, count = tree[level], counts[level]
             slopes, neutral = self._slopes(states, context), self._neutral(states)
@@ -222,18 +225,19 @@ class Combining:
         return [np.broadcast_to(c, s.shape) for c, s in zip(self.identity, like, strict=True)]
 
     def _roundings(self, left: Members, right: Members) -> Members:
-        """How far one combination of exact states may be from the exact one."""
+        """The maximum rounding error of one combination of exact accumulators."""
         found, _ = self._combine(self.full, [Approx(x) for x in left], [Approx(x) for x in right])
         return [np.broadcast_to(np.asarray(err(f), np.float64), x.shape) for f, x in zip(found, left, strict=True)]
 
     def _slopes(self, states: Members, context: Members) -> list[list[Any]]:
-        """[member of the whole][member of the state]: the magnitude of the derivative of combining a state with its complement."""
+        """[member of the whole][member of the part]: the magnitude of the derivative of combining an accumulator with its
+        complement."""
         _, known = self._combine(self.plain, [Approx(x) for x in states], [Approx(x) for x in context])
         return [[self._slope(self.plain, r, x, known) for x in self.combiner.left] for r in self.combiner.result]
 
     @staticmethod
     def _slope(arithmetic: Arithmetic, result: Expr, by: Var, known: dict[Expr, Approx]) -> Any:
-        """The greatest magnitude of a derivative over the box of known values; inf where there is none."""
+        """The maximum magnitude of a derivative over the box of known values; infinite if unknown."""
         try:
             found = derivative(result, by)
         except NotDifferentiable:
@@ -246,7 +250,7 @@ class Combining:
     # ------------------------------------------------------------ errors of the points
 
     def _followed(self, arithmetic: Arithmetic, states: Members, errors: Members) -> Members:
-        """What errors of the leaves become in the whole, along one tree; with each combination's roundings if `arithmetic` rounds."""
+        """Propagates errors of the leaves to the whole, along one tree; adds each combination's roundings if `arithmetic` rounds."""
         if not arithmetic.rounds and not any(e.any() for e in errors):
             return [np.zeros(e.shape[:-1]) for e in errors]
         while states[0].shape[-1] > 1:
@@ -261,7 +265,7 @@ class Combining:
         return [e[..., 0] for e in errors]
 
     def _by_mean_value(self, known: dict[Expr, Approx]) -> Members:
-        """The derivatives' greatest values over the box of the errors, times the errors; inf where a choice inside may jump."""
+        """The maximum derivatives over the box of the errors, times the errors; infinite if a selection inside may jump."""
         c, jump = self.combiner, np.zeros(())
         for condition in self.choices:
             jump = np.maximum(jump, np.where(err(self.boxes.evaluate(condition, known)) == 0, 0.0, np.inf))
@@ -274,13 +278,13 @@ class Combining:
 
 
 class Tally:
-    """The greatest effects seen. sizes: how many sizes of the smaller side there are; shapes: the members', without the points."""
+    """The greatest effects seen. sizes: the number of sizes of the smaller side. shapes: those of the members, without the points."""
 
     def __init__(self, sizes: int, shapes: list[tuple[int, ...]]) -> None:
         self.effects = Effects(*([np.zeros((*first, *s)) for s in shapes] for first in ((sizes,), (sizes,), ())))
 
     def add(self, effects: Members, smaller: Any, made: Any) -> None:
-        """Combinations whose smaller sides have so many points, and which make sets of so many."""
+        """Adds combinations whose smaller sides have `smaller` points and whose results have `made` points."""
         kinds = np.where(smaller < 1, -1, np.log2(np.maximum(smaller, 1))).astype(int)
         for kind in set(kinds.tolist()) - {-1}:
             of_kind = kinds == kind
@@ -291,24 +295,24 @@ class Tally:
                     group[member][kind] = np.maximum(group[member][kind], found.max(axis=-1))
 
     def add_shorter(self, effects: Members, points: Any) -> None:
-        """Combinations of the identity, or of a shorter state, with partial states of so many points."""
+        """Adds combinations of the identity, or of a smaller accumulator, with partial accumulators of `points` points."""
         for member, e in zip(self.effects.shorter_first, effects, strict=True):
             np.maximum(member, (e / np.maximum(points, 1)).max(axis=-1), out=member)
 
     def add_inside(self, effects: Effects) -> None:
-        """What was seen within the leaves, as it arrives, leaves along the last dimension."""
+        """Adds the effects within the leaves, propagated to the whole, with leaves along the last dimension."""
         for group, more in zip(self.effects, effects, strict=True):
             for member, e in zip(group, more, strict=True):
                 np.maximum(member, e.max(axis=-1), out=member)
 
 
 def _slots(at_least: Any) -> Any:
-    """Of numbers of combinations of each size or more: those of just that size."""
+    """From the numbers of combinations of at least each size, the numbers of exactly that size."""
     return at_least - np.append(at_least[1:], 0.0)
 
 
 def _arriving(slopes: list[list[Any]], roundings: Members) -> Members:
-    """Roundings of a state's members, as they arrive in the members of the whole."""
+    """Roundings of an accumulator's members, propagated to the members of the whole."""
     pairs = ([np.where(r == 0, 0.0, slope * r) for slope, r in zip(row, roundings, strict=True)] for row in slopes)
     return [unknown_if_nan(functools.reduce(np.add, terms)) for terms in pairs]
 
@@ -322,7 +326,7 @@ def _stacked(parts: list[Members]) -> Members:
 
 
 def _halves(states: Members) -> tuple[Members, Members, Members]:
-    """Neighbours, to be combined, and what is left over."""
+    """Pairs of neighbours to combine, and the leftover."""
     even = states[0].shape[-1] // 2 * 2
     first, second, rest = ([s[..., cut] for s in states] for cut in (slice(0, even, 2), slice(1, even, 2), slice(even, None)))
     return first, second, rest
@@ -333,8 +337,8 @@ def _joined(a: Members, b: Members) -> Members:
 
 
 def _orders(states: Members) -> Iterator[Members]:
-    """The points sorted by each member of the state that differs between them."""
+    """The points sorted by each member of the accumulator that differs between them."""
     for by in states:
         if by.shape[-1] > 2 and (by[..., 1:] != by[..., :1]).any():
-            order = np.argsort(by.reshape(-1, by.shape[-1])).reshape(by.shape)  # it sorts arrays of up to 32 dimensions
+            order = np.argsort(by.reshape(-1, by.shape[-1])).reshape(by.shape)  # argsort supports at most 32 dimensions
             yield [np.take_along_axis(s, order, axis=-1) for s in states]

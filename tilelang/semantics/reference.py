@@ -1,9 +1,9 @@
-"""What a computation means: its value in NumPy, how far a right result may be from it, and whether given results are right.
+"""The reference: the value of a computation in NumPy, the maximum error of a correct result, and the comparison of results.
 
-The definitions are evaluated as they stand (evaluator.py), floats in float64 (float64 itself in longdouble, where NumPy has a wider
-one), integers exactly in their own type, each tensor rounded to its type by its definition. `bound` follows errors through the same
-nodes (bound.py). `check` runs a kernel on random data against the bound and, where every node is exact on integers (exactness.py),
-on small integers, exactly: at long reductions the bound alone would let a dropped term through.
+The definitions are evaluated as written (evaluator.py), floats in float64 (float64 itself in longdouble, if NumPy has a wider one),
+integers exactly in their own type, and each tensor is rounded to its type by its definition. `bound` propagates errors through the same
+nodes (error_bound.py). `check` runs a kernel on random data against the bound and, if every node is exact on integers (exactness.py),
+on small integers, exactly: for long reductions the bound alone would miss a dropped term.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Arrays = dict[str, Any]
 def evaluate(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
     """The outputs by name, in their types. arrays: the inputs by name, in theirs.
 
-    Raises ComputationError where an array is missing, or its shape, type or index range does not fit.
+    Raises ComputationError if an array is missing, or if its shape, type or index range does not fit.
 
     >>> from tilelang.core import dtype as dt
     >>> from tilelang.computations.computation import as_computation, axes, input
@@ -44,9 +44,9 @@ def evaluate(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
 
 
 def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
-    """For each output, by name, a float64 array: the greatest difference of a right result from `evaluate`'s.
+    """For each output, by name, a float64 array: the maximum difference of a correct result from `evaluate`'s.
 
-    0 where a right result is the very same; inf where nothing is claimed (an overflow on the way, a branch that rounding decides).
+    0 if a correct result is identical; inf if nothing is claimed (an overflow on the way, a branch that depends on rounding).
     """
     return evaluate_and_bound(computation, arrays)[1]
 
@@ -55,10 +55,10 @@ def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
 def evaluate_and_bound(
     computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0, ulps: Mapping[str, float] = ULPS
 ) -> tuple[Arrays, Arrays]:
-    """`evaluate` and `bound` in one run.
+    """`evaluate` and `bound` in one pass.
 
-    error_ulps: what every operation may be wrong by over one rounding (1 ulp = 2 units). ulps: the greatest error of each function,
-    by default the greatest that any target has.
+    error_ulps: additional error of every operation beyond one rounding (1 ulp = 2 units). ulps: the maximum error of each function, by
+    default the maximum over all targets.
     """
     check_memory(computation, peak_bytes(computation, errors=True))
     evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps, ulps=ulps)
@@ -70,7 +70,7 @@ def evaluate_and_bound(
         if error is None:
             bounds[t.name] = np.zeros(t.shape)
         else:
-            # The reference's own rounding, in its wide type, is this much smaller than what the bound counts.
+            # The reference's own rounding, in its wide type, relative to what the bound counts.
             own = 16 * np.finfo(evaluator.wide).eps / rounding(t.dtype).unit if t.dtype.is_float else 0.0
             bounds[t.name] = np.asarray(error, np.float64) * (1 + 2.0**-20 + float(own))
     return expected, bounds
@@ -85,14 +85,14 @@ def _typed(value: Any, t: Tensor) -> Any:
 
 
 def random_arrays(computation: Computation, seed: int = 0) -> Arrays:
-    """Inputs by name: floats from the normal distribution, integers in the stated range, or small ones."""
+    """Inputs by name: floats from the normal distribution, integers from the declared range, or small ones."""
     check_memory(computation)
     generator = _generator(seed)
     return {t.name: _random(t, generator, None) for t in computation.inputs}
 
 
 def integer_arrays(computation: Computation, seed: int = 0) -> Arrays:
-    """Inputs by name, all small integers, for which every partial result of an `exact` computation is a number of its type."""
+    """Inputs by name, all small integers, for which every partial result of an `exact` computation is representable in its type."""
     check_memory(computation)
     generator = _generator(seed)
     size = amplitude(computation) or 1
@@ -123,7 +123,7 @@ def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:
 
 
 def exact(computation: Computation) -> bool:
-    """Whether every node is exact on the integers that `integer_arrays` gives, so that results can be compared bit for bit."""
+    """Whether every node is exact on the integers of `integer_arrays`, so that results can be compared bit for bit."""
     return amplitude(computation) is not None
 
 
@@ -132,7 +132,7 @@ def exact(computation: Computation) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Mismatch:
-    """One element that is wrong."""
+    """One wrong element."""
 
     tensor: str
     index: tuple[int, ...]
@@ -147,7 +147,7 @@ class Mismatch:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """The comparison of one run. unclaimed: elements of which the bound claims nothing; worst: greatest difference over its bound."""
+    """The comparison of one run. unclaimed: elements without a bound. worst: the greatest ratio of difference to bound."""
 
     data: str
     elements: int
@@ -165,7 +165,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What a check found; true where everything is right. inexact: why small integers were not compared to the bit, if so."""
+    """The result of a check; true if everything is right. inexact: the reason why small integers were not compared exactly, if any."""
 
     computation: str
     runs: tuple[Run, ...]
@@ -195,10 +195,10 @@ def compare(
     error_ulps: float = 0,
     ulps: Mapping[str, float] = ULPS,
 ) -> Report:
-    """Whether results (by output name) are right for these inputs: within the bound, or to the bit.
+    """Compares results (by output name) with the reference for these inputs: within the bound, or exactly.
 
-    A NaN is right where the reference has one, an infinity where it has the same. error_ulps, ulps: see `evaluate_and_bound`. Raises
-    ComputationError where a result is missing or has another shape.
+    A NaN is right if the reference has one, an infinity if it has the same one. error_ulps, ulps: see `evaluate_and_bound`. Raises
+    ComputationError if a result is missing or has another shape.
     """
     return compared(computation, evaluate_and_bound(computation, arrays, error_ulps, ulps), results, exactly, data)
 
@@ -206,7 +206,7 @@ def compare(
 def compared(
     computation: Computation, known: tuple[Arrays, Arrays], results: Mapping[str, Any], exactly: bool, data: str
 ) -> Report:
-    """`compare`, where `evaluate_and_bound` is known."""
+    """`compare` with a known result of `evaluate_and_bound`."""
     if not isinstance(results, Mapping):
         message = f"the results are {brief(results)}, not arrays by the names of the outputs"
         raise ComputationError("results", message, mend=f"return a dict, such as {{{computation.outputs[0].name!r}: array}}")
@@ -236,9 +236,9 @@ def compared(
 
 
 def _over(got: Any, expected: Any, limit: Any) -> Any:
-    """The difference of each element as a multiple of its limit; inf where it is not 0 and the limit is."""
+    """Each element's difference as a multiple of its limit; inf if the limit is 0 and the difference is not."""
     if got.dtype.kind in "iub" and expected.dtype.kind in "iub":
-        # Differences of integers are taken without loss: float64 would hide them beyond 2**53.
+        # Differences of integers are computed exactly: float64 would lose them beyond 2**53.
         high, low = np.maximum(got, expected), np.minimum(got, expected)
         difference = high.astype(object) - low.astype(object) if got.dtype.itemsize == 8 else high.astype(np.int64) - low
         difference = np.asarray(difference, np.float64)
@@ -260,7 +260,7 @@ def check(
     error_ulps: float = 0,
     ulps: Mapping[str, float] = ULPS,
 ) -> Report:
-    """Run a kernel (input arrays by name -> output arrays by name) on random data, and on integers where that is exact.
+    """Runs a kernel (input arrays by name -> output arrays by name) on random data, and on integers if that is exact.
 
     error_ulps, ulps: see `evaluate_and_bound`.
     """

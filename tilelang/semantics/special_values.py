@@ -1,4 +1,4 @@
-"""Values that most likely show a fault: NaN, infinities, denormals, signed zeros, and the extremes of each type."""
+"""Values that are likely to expose faults: NaN, infinities, denormals, signed zeros, and the extremes of each type."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tilelang.computations.computation import Computation, Tensor
 from tilelang.semantics import reference
 from tilelang.semantics.error_bound import rounding
 
-PLAIN_PER_SPECIAL = 4  # ordinary values for each special one, at least
+PLAIN_PER_SPECIAL = 4  # minimum number of ordinary values for each special one
 
 
 def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
-    """The values of a tensor's type that most likely show a fault, within its range where it has one; the plainest come first.
+    """The values of a tensor's type that are most likely to expose a fault, within its range if it has one; the simplest first.
 
-    finite: without NaN, infinities and numbers that become one when two of them are added.
+    finite: without NaN, infinities and numbers whose sum with another one is infinite.
 
     >>> import tilelang as tl
     >>> special_values(tl.input("X", tl.int8, i=4))
@@ -43,7 +43,7 @@ def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
 
 
 def only_finite(computation: Computation) -> bool:
-    """Whether inputs must be finite: a combiner of the user's own need only be one on finite states."""
+    """Whether inputs must be finite: a user's combiner only has to be valid on finite accumulators."""
     return any(d.reduction is not None and d.reduction.combiner.name not in SHIPPED for d in computation.definitions)
 
 
