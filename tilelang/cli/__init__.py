@@ -1,4 +1,4 @@
-"""The command line: `tilelang COMMAND FILE ...`, a module a command, imported when it is called.
+"""The command line: `tilelang COMMAND FILE ...`, one module per command, imported on use.
 
 Exit codes: 0 right, 1 wrong or refused, 2 usage, 3 no device. `--json` prints one object, errors included, with "schema": 1.
 """
@@ -32,7 +32,7 @@ COMMANDS = {
 
 
 class Commands(click.Group):
-    """The commands, each of which is imported when it is asked for."""
+    """The commands, each imported when it is requested."""
 
     def main(
         self, args: Any = None, prog_name: Any = None, complete_var: Any = None, standalone_mode: bool = True, **extra: Any
@@ -67,7 +67,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))  # from the table: nothing is imported for --help
+            formatter.write_dl(list(COMMANDS.items()))  # from the table: --help imports nothing
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         try:
@@ -82,8 +82,8 @@ class Commands(click.Group):
 
 
 def _open_streams() -> None:
-    """Opens what the caller closed of the standard streams, so that nothing else gets its number; what a stream's encoding lacks,
-    as in the names of some files, is written by its number."""
+    """Opens standard streams that the caller closed, so that nothing else gets their descriptors. Characters that a stream's encoding
+    lacks, as in some file names, are written as escapes."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
@@ -93,7 +93,7 @@ def _open_streams() -> None:
 
 
 def _as_json(code: str, message: str, exit_code: int) -> NoReturn:
-    """What ended a command before it could report, as the one object that --json promises."""
+    """Prints an early error as the one object that --json promises."""
     from tilelang.cli.common import errors_of
     from tilelang.cli.output import emit
     from tilelang.errors import TileLangError
@@ -103,9 +103,9 @@ def _as_json(code: str, message: str, exit_code: int) -> NoReturn:
 
 
 def _unwritten(error: OSError) -> NoReturn:
-    """Ends where standard output takes no more, as on a full disk."""
+    """Exits if standard output cannot be written, for example because the disk is full."""
     click.echo(f"error[output]: standard output cannot be written: {error.strerror}", err=True)
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still held is not tried again
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that buffered output is not tried again
     sys.exit(1)
 
 

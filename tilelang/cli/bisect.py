@@ -1,4 +1,4 @@
-"""`tilelang bisect FILE`: the first step whose prefix goes wrong."""
+"""`tilelang bisect FILE`: finds the first step whose prefix fails."""
 
 from __future__ import annotations
 
@@ -67,16 +67,17 @@ def _report(found: dict[str, object], text: str) -> None:
 
 
 class Fault(NamedTuple):
-    """What is wrong with a schedule: of which kind, and in words."""
+    """A fault of a schedule: its kind and its description."""
 
     kind: str
     text: str
 
 
 def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[int, Fault | None]:
-    """How many steps have the fault of the whole first, after the longest prefix that is right; and that fault, None without any.
+    """The length of the first prefix that has the whole schedule's fault, after the longest correct prefix; and the fault, None if
+    there is none.
 
-    A prefix may be refused for what later steps mend, as a tile that is too large before it is spread over threads.
+    A prefix may be refused for something that later steps fix, such as a tile that is too large before it is mapped to threads.
 
     >>> first_fault(4, lambda n: {2: Fault("mended later", ""), 4: Fault("wrong", "at the end")}.get(n))
     (4, Fault(kind='wrong', text='at the end'))
@@ -95,8 +96,8 @@ def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[in
 
 
 def _fault(computation: Computation, steps: tuple[Step, ...], chosen: Target, seed: int) -> Fault | None:
-    """What is wrong with the schedule of these steps, run on the target's device or, where it has none, in the simulator; None where
-    it is right."""
+    """The fault of the schedule with these steps, run on the target's device or, if it has none, in the simulator; None if it is
+    right."""
     from tilelang.lowering.simulator.simulate import check_work
     from tilelang.runtime.kernel import compile, simulate
     from tilelang.semantics import reference

@@ -1,4 +1,4 @@
-"""`tilelang check FILE`: everything that can be known of a file without a device."""
+"""`tilelang check FILE`: checks everything about a file that needs no device."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
 
 
 def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
-    """What was checked and found right, and of how much that is not known."""
+    """A summary of what was checked successfully, and what remains unknown."""
     document, profile, name = asked.document, profile_of(asked), asked.schedule_name
     entries = [e for e in document.entries() if name is None or (e.of and e.name == name)]
     checked = [e for e in entries if document.holds(e, asked.sizes, profile)]
@@ -89,7 +89,7 @@ def profile_of(asked: Asked) -> Profile:
 
 
 def findings(asked: Asked) -> list[TileLangError]:
-    """What is wrong with the file's computations and schedules, or with the one of --schedule."""
+    """The errors in the file's computations and schedules, or in the one named by --schedule."""
     from tilelang.runtime.targets import target
 
     profile = profile_of(asked)
@@ -102,8 +102,8 @@ def findings(asked: Asked) -> list[TileLangError]:
 
 
 def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
-    """The schedule that is asked for, else each that holds and compiles, by name, simulated at small sizes; of a file without schedules
-    the one that is constructed."""
+    """Simulates the requested schedule, else all that apply and compile, by name, at small sizes; in a file without schedules, the
+    generated one."""
     from tilelang.runtime.simulated_check import check_simulated
     from tilelang.runtime.targets import target
 
@@ -111,7 +111,7 @@ def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
     entries = asked.document.holding(asked.sizes, profile, asked.schedule_name)
     found: dict[str, Verdict] = {}
     for name in [e.name or None for e in entries] or [None]:
-        # What cannot be compiled is among the findings already.
+        # Compilation errors are among the findings already.
         with working(f"simulating {name or asked.path}"), contextlib.suppress(TileLangError):
             kernel = dataclasses.replace(asked, schedule_name=name).kernel(target(profile=profile))
             found[name or kernel.computation.name] = check_simulated(kernel.schedule, kernel.target, seconds)
@@ -129,13 +129,13 @@ def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
 
 
 def verdict_facts(verdict: Verdict) -> dict[str, Any]:
-    """A verdict, as JSON has it."""
+    """A verdict as JSON."""
     instances = [{"extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter} for i in verdict.instances]
     return {"instances": instances, "skipped": list(verdict.skipped)}
 
 
 def annotation(error: TileLangError) -> str:
-    """An error as an annotation of GitHub's."""
+    """An error as a GitHub annotation."""
     span = error.span
     place = f"file={_escaped(span.file)},line={max(1, span.line)}" if span is not None else ""
     if span is not None and span.column:

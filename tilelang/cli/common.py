@@ -1,4 +1,4 @@
-"""What the commands share: options, the file and what is asked of it, errors as exit codes."""
+"""The common part of the commands: options, the file and the selection from it, errors as exit codes."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tilelang.runtime.targets import Target
 
 RIGHT, WRONG, USAGE, NO_DEVICE = 0, 1, 2, 3
-# What a dialect is lowered for where no profile is asked for and nothing runs: the same on every machine.
+# The profile of a dialect if none is requested and nothing runs: the same on every machine.
 PROFILES = {"cpu": "sapphire_rapids", "opencl": "sapphire_rapids", "cuda": "ampere", "hip": "cdna2"}
-# What a command was asked that is not there; what the file says is another matter.
+# Errors in what the command line asks for, as opposed to errors in the file.
 _ASKED = ("unknown-parameter", "parameter-without-value", "which-schedule", "which-computation", "unknown-schedule", "file",
           "profile-not-found", "unknown-dialect", "unknown-aspect", "unknown-rule", "option-value")  # fmt: skip
 NO_DEVICE_CODES = ("no-device", "no-such-device", "no-driver")
@@ -57,13 +57,13 @@ class Size(click.ParamType[Any]):
 
 
 def completed(known: Callable[[click.Context], Iterable[str]]) -> Callable[..., list[str]]:
-    """The completion of an option by the known names that begin with what is typed."""
+    """Completes an option with the known names that begin with the typed text."""
     return lambda ctx, param, incomplete: [name for name in known(ctx) if name.startswith(incomplete)]
 
 
 def _schedules(ctx: click.Context) -> list[str]:
-    """The schedules of the file that is asked for; none where it cannot be read."""
-    files = [ctx.params.get("file"), *ctx.args]  # not a parameter yet where the option that is completed stands behind it
+    """The schedules of the given file; empty if it cannot be read."""
+    files = [ctx.params.get("file"), *ctx.args]  # not yet a parameter if the completed option precedes it
     try:
         return [e.name for file in files if file for e in read(file).schedules if e.name]
     except TileLangError:
@@ -105,7 +105,7 @@ def text_of(name: str, limit_bytes: int) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A file, and which of its schedules at which sizes."""
+    """A file, and the schedule and sizes requested."""
 
     path: str
     document: Document
@@ -114,10 +114,10 @@ class Asked:
     profile: Profile | None
 
     def kernel(self, target: Target, until: int | None = None, trials: int = 0) -> Kernel:
-        """The schedule that is asked for, compiled for a target; where the file has none, the one that is constructed.
+        """The requested schedule, compiled for a target; if the file has none, a generated one.
 
-        until: only its first steps. trials: how many candidates are timed where the file leaves something open. Raises Refusal, at its
-        place.
+        until: only its first steps. trials: how many candidates are timed for what the file leaves open. Raises Refusal with its
+        location.
         """
         from tilelang.runtime.kernel import compile
 
@@ -137,19 +137,19 @@ class Asked:
             raise
 
     def given(self, profile: Profile) -> Schedule | Computation:
-        """The schedule that is asked for, or the computation where the file has none."""
+        """The requested schedule, or the computation if the file has none."""
         computation, steps = self.steps(profile)
         if self.document.has_schedule(self.schedule_name, profile=profile, **self.sizes):
             return Schedule(computation, steps)
         return computation
 
     def steps(self, profile: Profile) -> tuple[Computation, tuple[Step, ...]]:
-        """The schedule that is asked for, before its steps are checked against each other. profile: decides conditions."""
+        """The requested schedule before its steps are checked together. profile: decides conditions."""
         return self.document.steps(self.schedule_name, profile=profile, **self.sizes)
 
 
 def of_a_file(command: Command) -> Command:
-    """The argument FILE and the options that choose a schedule; the command gets an Asked."""
+    """The argument FILE and the options that select a schedule; the command gets an Asked."""
 
     @click.argument("file", type=click.Path())
     @SCHEDULE
@@ -166,7 +166,7 @@ def of_a_file(command: Command) -> Command:
 
 
 def reporting(command: Command) -> Command:
-    """The option --json, and every error of ours as text or JSON with its exit code."""
+    """The option --json; prints every TileLangError as text or JSON and exits with its code."""
 
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     @functools.wraps(command)
@@ -186,7 +186,7 @@ def reporting(command: Command) -> Command:
 
 
 def fail(error: TileLangError) -> NoReturn:
-    """Prints an error and ends with its exit code."""
+    """Prints an error and exits with its code."""
     if is_json():
         emit({"errors": errors_of(error)})
     else:
@@ -195,12 +195,12 @@ def fail(error: TileLangError) -> NoReturn:
 
 
 def exit_code(error: TileLangError) -> int:
-    """What an error ends a command with."""
+    """The exit code of an error."""
     return NO_DEVICE if error.code in NO_DEVICE_CODES else USAGE if error.code in _ASKED else WRONG
 
 
 def errors_of(error: TileLangError) -> list[dict[str, Any]]:
-    """Every error in it, as JSON has it."""
+    """All errors in it, as JSON."""
     return [
         {
             "code": e.code, "message": e.words()[0], "file": e.span.file if e.span else None, "line": e.span.line if e.span else None,

@@ -1,4 +1,4 @@
-"""`tilelang db list|show|export|import|prune`: the schedules that were measured, or constructed, and are remembered."""
+"""`tilelang db list|show|export|import|prune`: the database of autotuned and generated schedules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.tune.entries import Entry
 
 DIGITS = 8  # of a key, in a table
-NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of all that is known of it
+NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of its full description
 
 
 @click.group("db")
@@ -36,7 +36,7 @@ def command() -> None:
 
 
 def of_a_database(inner: Command) -> Command:
-    """The options --database and --json; the command gets a Database, whose warnings are told on standard error."""
+    """The options --database and --json; the command gets a Database, whose warnings go to standard error."""
 
     @click.option("--database", "-d", "path", metavar="FILE", help="The database file. Default: the one in use.")
     @functools.wraps(inner)
@@ -55,12 +55,12 @@ def of_a_database(inner: Command) -> Command:
 
 
 def _by_key(entries: list[Entry]) -> list[list[Entry]]:
-    """The entries of one key together, the fastest first."""
+    """The entries grouped by key, fastest first."""
     return [list(group) for _, group in itertools.groupby(entries, key=lambda e: e.key.hash)]
 
 
 def _asked(database: Database, keys: tuple[str, ...]) -> list[list[Entry]]:
-    """The entries of the keys that are asked for, all where none is."""
+    """The entries of the requested keys, or all."""
     found = _by_key(database.entries())
     for key in keys:
         if not any(_is(group[0], key) for group in found):
@@ -73,7 +73,7 @@ def _is(entry: Entry, key: str) -> bool:
 
 
 def _facts(group: list[Entry]) -> dict[str, Any]:
-    """A key and its fastest entry, as JSON has it."""
+    """A key and its fastest entry, as JSON."""
     key, first = group[0].key, group[0]
     return {
         "key": key.hash, "computation": key.name, "sizes": key.sizes, "given": key.given, "device": key.device, "profile": key.profile,
@@ -104,7 +104,7 @@ def list_(database: Database) -> None:
 
 
 def _device(known: str) -> str:
-    """The name of a device, such as `AMD EPYC (cpu, native)`, without what else tells it apart."""
+    """The name of a device, such as `AMD EPYC (cpu, native)`, without further distinguishing details."""
     found = NAME.match(known)
     return found[0].strip() if found and found[0].strip() else known
 
@@ -130,7 +130,7 @@ def show_(database: Database, key: str) -> None:
 
 
 def _text(group: list[Entry]) -> str:
-    """A file of the language."""
+    """The entries as a .tile file."""
     key = group[0].key
     lines = [
         f"# {word}: {line}" for word in ("device", "profile", "compiler", "given") for line in getattr(key, word).splitlines()
@@ -192,7 +192,7 @@ def import_(database: Database, file: str, limit_bytes: int) -> None:
 
 
 def _entries(text: str, file: str) -> list[Any]:
-    """What stands in a file that was exported. Raises ComputationError."""
+    """The contents of an exported file. Raises ComputationError."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -233,7 +233,7 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
 
 
 def _is_stale() -> Any:
-    """Tells entries of the devices here that nothing recalls any more."""
+    """A predicate for entries of this machine's devices that can no longer be used."""
     from tilelang.autoschedule.tune.best import constructed_by, place_of
     from tilelang.runtime.targets import devices, target
 

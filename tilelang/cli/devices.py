@@ -1,4 +1,4 @@
-"""`tilelang devices`: what is here, what is missing for the others, and how to get it."""
+"""`tilelang devices`: lists the devices, and what is missing for other kinds and how to install it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tilelang.profiles.files import read_profile, shipped_profiles
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Device
 
-# Of each dialect: the Python module that drives its devices, and a program that a machine with their driver has.
+# For each dialect: the Python module that drives its devices, and a program that comes with their driver.
 PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("cuda.bindings", "nvidia-smi"), "hip": ("pyhip", "rocminfo")}
 
 
@@ -75,24 +75,24 @@ def command() -> None:
 
 
 def _unusable() -> tuple[tuple[Device, str], ...]:
-    """The OpenCL devices here that cannot compile, each with the reason."""
+    """The OpenCL devices that cannot compile, each with the reason."""
     from tilelang.lowering.drivers import opencl
 
     try:
         return opencl.unusable_devices()
-    except DeviceError:  # without pyopencl, which is told beside
+    except DeviceError:  # pyopencl is missing, which is reported separately
         return ()
 
 
 def _of_other_devices(found: Sequence[Device]) -> list[Path]:
-    """The profiles that `tilelang profile` left here, of devices that are not here."""
+    """The profiles stored by `tilelang profile` of devices that are not here."""
     from tilelang.runtime.targets import measured_folder, measured_path
 
     return sorted({*measured_folder().glob("*.toml")} - {measured_path(d) for d in found})
 
 
 def _profile(device: Device) -> str:
-    """Which profile kernels for a device are compiled for, where none is named."""
+    """The default profile for a device's kernels."""
     from tilelang.runtime.targets import measured_path, shipped_target
 
     path = measured_path(device)
@@ -107,12 +107,12 @@ def _profile(device: Device) -> str:
 def _is_installed(module: str) -> bool:
     try:
         return importlib.util.find_spec(module) is not None
-    except ModuleNotFoundError:  # a package above it
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
 def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
-    """Why a driver has no devices, what of it is here, and how to get the rest."""
+    """Why a driver has no devices, which of its parts are installed, and how to install the rest."""
     from tilelang.runtime.targets import DIALECTS
 
     module, program = PARTS[dialect]

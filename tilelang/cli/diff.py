@@ -1,4 +1,4 @@
-"""`tilelang diff A B`: two schedules side by side."""
+"""`tilelang diff A B`: compares two schedules side by side."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def command(first: str, second: str, sizes: Any, profile: str | None, limit_byte
 
 
 def _asked(name: str, sizes: dict[str, Any], profile: Profile | None, limit_bytes: int) -> Asked:
-    """FILE:SCHEDULE, with the sizes that the schedule has."""
+    """FILE:SCHEDULE, with the sizes that the schedule has as parameters."""
     path, _, schedule = name.rpartition(":") if ":" in name and not name.endswith(".tile") else (name, "", "")
     document = parse(text_of(path, limit_bytes), path, limit_bytes=limit_bytes)
     known = {n for e in document.entries() for n in document.parameters(e)}
@@ -59,7 +59,7 @@ def _asked(name: str, sizes: dict[str, Any], profile: Profile | None, limit_byte
 
 
 def usage(kernel: Any) -> dict[str, int]:
-    """What the kernels of a program use, by name."""
+    """The resources of a program's kernels, by name."""
     found: dict[str, int] = {"kernels": len(kernel.program.kernels)}
     for k, r in zip(kernel.program.kernels, kernel.resources, strict=True):
         found["threads of a block"] = max(found.get("threads of a block", 0), r.threads)

@@ -1,4 +1,4 @@
-"""`tilelang explain FILE`: what a schedule does."""
+"""`tilelang explain FILE`: explains what a schedule does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tilelang.profiles.profile import Profile
     from tilelang.runtime.resources import Resources
 
-# What is simulated for the counts: threads, and bytes of tensors.
+# Limits of the simulation for counts: threads, and bytes of tensors.
 MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 
 
@@ -87,7 +87,7 @@ def command(
 
 
 def _write_page(kernel: Any, path: str) -> None:
-    """Writes the page of a kernel, whole or not at all."""
+    """Writes the HTML page of a kernel atomically."""
     from tilelang.cli.page import page
 
     check_memory(kernel.computation)
@@ -101,7 +101,7 @@ def _write_page(kernel: Any, path: str) -> None:
 
 
 def _counted(kernel: Any) -> Any:
-    """The simulator's report; None where there are too many threads, too long walks or too large tensors."""
+    """The simulator's report; None if there are too many threads, too long loops or too large tensors."""
     from tilelang.lowering.simulator.simulate import MOST_EXECUTIONS, executions
     from tilelang.runtime.kernel import simulate
 
@@ -111,7 +111,7 @@ def _counted(kernel: Any) -> Any:
 
 
 def facts(kernel: Any, report: Any) -> dict[str, Any]:
-    """All that is known of a kernel, as JSON has it. report: the simulator's, or None."""
+    """All facts about a kernel, as JSON. report: the simulator's, or None."""
     profile, program = kernel.target.profile, kernel.program
     return {
         "computation": kernel.computation.text,
@@ -130,7 +130,7 @@ def facts(kernel: Any, report: Any) -> dict[str, Any]:
 
 
 def _refinement(r: Refinement) -> dict[str, Any]:
-    """A step with the spec after it, and the steps in its braces."""
+    """A step with the resulting spec, and the steps in its braces."""
     span = getattr(r.step, "span", None)
     return {
         "step": r.head or None, "implied": r.implied, "line": span.line if span else None, "spec": str(r.spec), "level": r.spec.level,
@@ -139,12 +139,12 @@ def _refinement(r: Refinement) -> dict[str, Any]:
 
 
 def _buffer(b: ir.Buffer, of: str) -> dict[str, Any]:
-    """A buffer. of: its role in the program, or the kernel that has it."""
+    """A buffer. of: its role in the program, or the kernel that owns it."""
     return {"name": b.name, "memory": b.memory, "of": of, "type": str(b.dtype), "shape": list(b.shape), "bytes": b.bytes}
 
 
 def _kernel(k: ir.Kernel, used: Resources, profile: Profile) -> dict[str, Any]:
-    """What a kernel uses, and of how much: None where the profile or the compiler does not say."""
+    """A kernel's resources and their limits: None if unknown to the profile or the compiler."""
     limits = {name: profile.memory(name).capacity_bytes if profile.has_memory(name) else None for name in ("shared", "register")}
     return {
         "name": k.name, "grid": list(used.grid), "threads": used.threads, "threads_limit": profile.max_block_threads,
@@ -161,7 +161,7 @@ def _kernel(k: ir.Kernel, used: Resources, profile: Profile) -> dict[str, Any]:
 
 
 def _phases(k: ir.Kernel, phases: ir.Buffer) -> dict[str, Any]:
-    """The barriers of a ring between roles: who arrives, who awaits, and what they order."""
+    """The barriers of a circular buffer between roles: who arrives, who waits, and what they order."""
     arrives, awaits = (
         [r for r in k.roles if any(isinstance(s, kind) and s.phases is phases for s in ir.statements(r.body))]
         for kind in (ir.Arrive, ir.Await)
@@ -173,7 +173,7 @@ def _phases(k: ir.Kernel, phases: ir.Buffer) -> dict[str, Any]:
 
 
 def _shared_between(first: ir.Role, second: ir.Role) -> list[str]:
-    """What one role does to shared memory before another one does something to it that must come after."""
+    """One role's accesses to shared memory that must precede another role's accesses."""
     did, does = (
         {(b.name, writes) for s in ir.statements(r.body) for b, writes in ir.touched(s) if b.memory == "shared" and not b.role}
         for r in (first, second)
@@ -187,7 +187,7 @@ def _shared_between(first: ir.Role, second: ir.Role) -> list[str]:
 
 
 def buffer_table(found: dict[str, Any]) -> str:
-    """Every buffer with its bytes, and the sums against what the device has."""
+    """Every buffer with its size, and the sums against the device's limits."""
     rows = [(b["memory"], b["name"], b["of"], b["type"], " x ".join(map(str, b["shape"])) or "1", b["bytes"])
             for b in found["buffers"]]  # fmt: skip
     lines = [table(("memory", "buffer", "of", "type", "shape", "bytes"), rows), ""]
@@ -216,7 +216,7 @@ def barrier_lines(found: dict[str, Any]) -> list[str]:
 
 
 def role_lines(found: dict[str, Any]) -> list[str]:
-    """The roles of each kernel: their threads and budgets."""
+    """The roles of each kernel: their threads and register budgets."""
     rows = [
         (k["name"], r["name"], f"{r['first']}..{r['first'] + r['threads']}", r["registers"] if r["registers"] is not None else "")
         for k in found["kernels"]
@@ -226,7 +226,7 @@ def role_lines(found: dict[str, Any]) -> list[str]:
 
 
 def phase_lines(found: dict[str, Any]) -> list[str]:
-    """Every ring's barriers between roles."""
+    """The barriers between roles of every circular buffer."""
     lines = []
     for k in found["kernels"]:
         for p in k["phases"]:

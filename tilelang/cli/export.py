@@ -1,4 +1,4 @@
-"""`tilelang export FILE`: a kernel as files for C programs, for this machine or another one."""
+"""`tilelang export FILE`: exports a kernel as files for C programs, for this machine or another one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tilelang.profiles.profile import Profile
     from tilelang.runtime.targets import Target
 
-# The processor of a system where none is named: its instructions are those that every such machine has.
+# The default CPU of a system: with only the instructions that every such machine has.
 _LEAST = {"x86_64": "x86-64", "aarch64": "generic", "aarch64-macos": "apple-m1"}
 
 
@@ -48,7 +48,7 @@ def command(asked: Asked, folder: str, name: str | None, cpu: str | None, system
 
 
 def _target(profile: Profile | None, cpu: str | None, system: str | None) -> tuple[Target, str]:
-    """What to compile for, and the architecture. Raises DeviceError `unknown-architecture`, or where there is no device."""
+    """The target and the architecture. Raises DeviceError `unknown-architecture`, or if there is no device."""
     from tilelang.lowering.compilers import native
     from tilelang.runtime.targets import local_target, target
 
@@ -63,7 +63,7 @@ def _target(profile: Profile | None, cpu: str | None, system: str | None) -> tup
 
 
 def native_profile(architecture: str) -> str:
-    """The shipped profile whose vectors are those of an architecture. Raises DeviceError `unknown-architecture`."""
+    """The shipped profile with the vectors of an architecture. Raises DeviceError `unknown-architecture`."""
     from tilelang.lowering.compilers import native
 
     if native.system_of(architecture).machine == "aarch64":

@@ -1,4 +1,4 @@
-"""`tilelang fill FILE`: a schedule with its holes filled, or a constructed one, as text."""
+"""`tilelang fill FILE`: prints a schedule with its holes filled, or a generated one."""
 
 from __future__ import annotations
 

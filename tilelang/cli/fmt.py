@@ -1,4 +1,4 @@
-"""`tilelang fmt FILE ...`: files in the one layout."""
+"""`tilelang fmt FILE ...`: formats files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
 
 
 def _formatted(name: str, only_check: bool, limit_bytes: int) -> tuple[str, str]:
-    """Lays one file out; its text before and after."""
+    """Formats one file; returns its text before and after."""
     text = text_of(name, limit_bytes)
     made = format_text(text, name, limit_bytes)
     if name == "-":

@@ -1,4 +1,4 @@
-"""`tilelang fuzz FILE`: random sizes, data and schedules, until a fault is found or the time is over."""
+"""`tilelang fuzz FILE`: tries random sizes, data and schedules until it finds a fault or runs out of time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tilelang.testing.choice import Source
     from tilelang.testing.fuzzing import Found, Subject
 
-START = 24  # of a parameter without a value
+START = 24  # initial size of a parameter without a value
 EXTENTS = (1, 2, 3, 0, 4, 5, 7, 8, 13, 16, 17, 24, 31, 40)
 PIECES = (1, 2, 4, 8, 16, 3, 5, 32)
 KINDS = ("random", "integers", "special", "infinite", "denormal", "extreme", "zero")
 MOST_LINES = 8  # of the faults, in a printed case
-TOLD_S = 10.0  # between two lines of progress, where standard error is no terminal
+TOLD_S = 10.0  # between two progress lines, if standard error is not a terminal
 
 
 @click.command("fuzz")
@@ -73,7 +73,7 @@ def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], out
 
 
 def target_of(asked: Asked, dialect: str | None) -> Target:
-    """The target: on a device of the dialect where one is here, else for the profile alone."""
+    """The target: on a device of the dialect if there is one, else with the profile only."""
     from tilelang.runtime.kernel import devices
     from tilelang.runtime.targets import devices_of, local_target, target
 
@@ -86,7 +86,7 @@ def target_of(asked: Asked, dialect: str | None) -> Target:
 
 
 def subjects_of(asked: Asked, target: Target) -> Iterator[Subject]:
-    """The schedules of the file that hold, or the one that is asked for; and its computations without one."""
+    """The schedules of the file that apply, or the requested one; and its computations without one."""
     document, profile, name = asked.document, target.profile, asked.schedule_name
     document.check(asked.sizes)
     sizes = {n: START for e in document.entries() for n in document.without_value(e)} | dict(asked.sizes)
@@ -124,7 +124,8 @@ def _subject(asked: Asked, target: Target, entry: Entry, sizes: Mapping[str, int
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """What is told how far the work is: a spinner on a terminal; else now and then a line on standard error; with JSON, nothing."""
+    """A function that reports progress: on a terminal, a spinner; otherwise a line on standard error now and then; with JSON,
+    nothing."""
     last = [time.monotonic()]
     with working("fuzzing") as spinner:
 
@@ -139,7 +140,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 
 def case_text(found: Found, path: str, target: Target, dialect: str | None) -> str:
-    """The failing case as a file that shows the fault again."""
+    """The failing case as a file that reproduces the fault."""
     from tilelang.grammar import format_text
 
     assert found.case is not None and found.outcome is not None
@@ -158,7 +159,7 @@ def case_text(found: Found, path: str, target: Target, dialect: str | None) -> s
 
 
 def summary(found: Found, path: str, target: Target) -> str:
-    """How many cases there were, and what became of them."""
+    """The number of cases and their outcomes."""
     left = sum(found.set_aside.values())
     ended = " (interrupted)" if found.interrupted else ""
     text = f"{path}: {found.cases} cases in {found.seconds:.0f} s{ended} for {target}: {found.right} right"
@@ -173,7 +174,7 @@ def summary(found: Found, path: str, target: Target) -> str:
 
 
 def facts(found: Found, text: str | None, target: Target) -> dict[str, Any]:
-    """What was found, as JSON has it."""
+    """The result as JSON."""
     fault = None
     if found.case is not None and found.outcome is not None:
         fault = {"kind": found.outcome.kind, "code": found.outcome.code, "said": list(found.outcome.said), "data": found.case.data,

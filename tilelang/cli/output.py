@@ -1,4 +1,4 @@
-"""What commands print and write: text, tables, JSON, files whole or not at all."""
+"""Output of commands: text, tables, JSON, atomically written files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ import click
 
 from tilelang.errors import ComputationError
 
-LEAST_WIDTH = 8  # of a column that is cut
-CUT = "..."  # ends a text that was cut
+LEAST_WIDTH = 8  # of a truncated column
+CUT = "..."  # ends a truncated text
 
 
 def is_json() -> bool:
@@ -27,7 +27,7 @@ def is_json() -> bool:
 
 
 def emit(found: Mapping[str, Any]) -> None:
-    """One JSON object on standard output; numbers that JSON lacks are texts, as "nan"."""
+    """Prints one JSON object on standard output; numbers that JSON lacks are strings, such as "nan"."""
     click.echo(json.dumps({"schema": 1, **_plain(found)}, indent=2, allow_nan=False))
 
 
@@ -40,9 +40,9 @@ def _plain(found: Any) -> Any:
 
 
 def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
-    """Writes a file whole, or leaves it as it was. What a link points to is written; a pipe or a device is written directly.
+    """Writes a file atomically. A link is followed; a pipe or a device is written directly.
 
-    Raises ComputationError where it cannot be written.
+    Raises ComputationError if it cannot be written.
     """
     try:
         _written(Path(os.path.realpath(path)), write)
@@ -73,9 +73,9 @@ def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", cut: Collection[str] = ()) -> str:
-    """Rows under their header, numbers to the right; plain text.
+    """Rows with a header, as plain text; numbers are right-aligned.
 
-    cut: the columns that may be cut on a terminal, the widest first, until the table fits it.
+    cut: the columns that may be truncated, widest first, until the table fits the terminal.
     """
     texts = [[str(c) for c in row] for row in rows]
     widths = [max(len(r[k]) for r in ([*header], *texts)) for k in range(len(header))]
@@ -95,7 +95,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = 
 
 
 def show(text: str) -> None:
-    """Text on standard output; on a terminal, headings and errors in colour."""
+    """Prints text on standard output; on a terminal, headings and errors in colour."""
     if not sys.stdout.isatty():
         click.echo(text)
         return
@@ -106,7 +106,7 @@ def show(text: str) -> None:
 
 
 def working(what: str) -> Any:
-    """A spinner on standard error while something takes long; nothing where that is not a terminal, or JSON is wanted."""
+    """A spinner on standard error during a long operation; nothing if that is not a terminal, or with JSON."""
     if not sys.stderr.isatty() or is_json():
         return contextlib.nullcontext()
     from rich.console import Console
@@ -116,7 +116,7 @@ def working(what: str) -> Any:
 
 @contextlib.contextmanager
 def compiling() -> Iterator[Callable[[str, int, int], None]]:
-    """The spinner while something is compiled; what it gives is told how far trials are, and shows it."""
+    """A spinner during compilation; yields a function that takes the state of the trials and shows it."""
     with working("compiling") as spinner:
 
         def tell(stage: str, done: int, of: int) -> None:

@@ -1,4 +1,4 @@
-"""`tilelang profile`: measures the device here, into a profile that schedules are chosen by."""
+"""`tilelang profile`: measures this machine's device and stores a profile for choosing schedules."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Any]:
-    """A bar with the count and what remains on a terminal, a line for each aspect elsewhere, nothing with JSON."""
+    """On a terminal, a bar with the count and the remaining time; otherwise a line per aspect; with JSON, nothing."""
     from tilelang.autoschedule.profile.measure import Progress
 
     if is_json():

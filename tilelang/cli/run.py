@@ -1,4 +1,4 @@
-"""`tilelang run FILE`: a schedule on the device found here, on given or random inputs."""
+"""`tilelang run FILE`: runs a schedule on this machine's device, on given or random inputs."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tilelang.errors import ComputationError
 if TYPE_CHECKING:
     from tilelang.runtime.kernel import Kernel
 
-SECONDS = 30.0  # that a simulation may take
-_ROOM = 0.8  # of the memory that is free, which arrays may take
+SECONDS = 30.0  # time limit of the simulation
+_ROOM = 0.8  # fraction of the free memory that arrays may use
 
 
 class ArrayFile(click.ParamType[Any]):
@@ -119,7 +119,7 @@ def command(
 
 
 def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: bool) -> Any:
-    """The comparison with the reference: of what ran, where inputs came from files; else of random data and of small integers."""
+    """The comparison with the reference: of this run if inputs came from files; else of random data and small integers."""
     from tilelang.semantics import reference
 
     if own:
@@ -128,7 +128,7 @@ def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: boo
 
 
 def check_memory(computation: Any) -> None:
-    """Refuses sizes whose arrays do not fit the memory that is free, before anything is made."""
+    """Refuses sizes whose arrays exceed the free memory, before allocating any."""
     size, free = tensor_bytes(computation), _free_bytes()
     if size > free * _ROOM:
         message = f"the tensors of {computation.name} take {size:,} bytes, {free:,} are free"
@@ -136,7 +136,7 @@ def check_memory(computation: Any) -> None:
 
 
 def tensor_bytes(computation: Any) -> int:
-    """What the inputs and the defined tensors of a computation take together."""
+    """The total size of a computation's inputs and defined tensors."""
     return arguments.tensor_bytes(*computation.inputs, *(t for d in computation.definitions for t in d.tensors))
 
 
@@ -148,7 +148,7 @@ def _free_bytes() -> int:
 
 
 def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str, Any]:
-    """The inputs by name: from files, else random. Nothing in a file is run: no pickles."""
+    """The inputs by name: from files, else random. Nothing in a file is executed: pickles are not allowed."""
     import numpy as np
 
     from tilelang.semantics.reference import random_arrays
@@ -168,13 +168,13 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
         tensor = next(t for t in computation.inputs if t.name == name)
         wanted = np.dtype(tensor.dtype.numpy)
         if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
-            array = array.view(wanted)  # types that NumPy lacks are stored as plain bytes
+            array = array.view(wanted)  # types that NumPy lacks are stored as raw bytes
         found[name] = array
     return found
 
 
 def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Which output goes to which file."""
+    """The file for each output."""
     found = []
     for text in asked:
         name, equals, path = text.partition("=")
@@ -189,7 +189,7 @@ def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, st
 
 
 def save(results: dict[str, Any], paths: list[tuple[str, str]]) -> None:
-    """Writes outputs to files, whole or not at all."""
+    """Writes outputs to files atomically."""
     import numpy as np
 
     for name, path in paths:
@@ -197,7 +197,7 @@ def save(results: dict[str, Any], paths: list[tuple[str, str]]) -> None:
 
 
 def describe(array: Any) -> dict[str, Any]:
-    """Shape, type, and the range of an array's values."""
+    """The shape, type, and range of values of an array."""
     import numpy as np
 
     values = np.asarray(array)

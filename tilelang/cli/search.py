@@ -1,4 +1,4 @@
-"""What `tilelang explain --search` shows: what was dropped by which rule, then the candidates in the model's order."""
+"""The output of `tilelang explain --search`: the candidates dropped by each rule, then the candidates in the model's order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A candidate. dropped: the rule by which it goes after all, or the code of its refusal; empty where it can be taken."""
+    """A candidate. dropped: the rule that drops it after all, or the code of its refusal; empty if it can be used."""
 
     schedule: Schedule
     estimate: Estimate
@@ -27,7 +27,7 @@ class Shown:
 
 
 def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> None:
-    """The search for a schedule with holes, or for a computation without one."""
+    """Shows the search for a schedule with holes, or for a computation without a schedule."""
     from tilelang.autoschedule.common.complete import search
 
     aim = searched_for(asked, dialect)
@@ -48,8 +48,8 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
 
 
 def searched_for(asked: Asked, dialect: str | None) -> Target:
-    """What schedules are searched for: the profile that is asked for, else the device here, as `tl.compile` takes it; the dialect's
-    own profile where no such device is here."""
+    """The target of the search: the requested profile, else this machine's device as in `tl.compile`; if there is no such device, the
+    dialect's default profile."""
     from tilelang.runtime.targets import target
 
     dialect = dialect or Options.from_environment().target
@@ -63,13 +63,13 @@ def searched_for(asked: Asked, dialect: str | None) -> Target:
 
 
 def described(aim: Target) -> str:
-    """A target in words: the device, where one is here, and its profile."""
+    """A target in words: the device, if there is one, and its profile."""
     name = aim.profile.name
     return f"the profile {name}" if aim.device is None else f"{aim.device}, profile {name} ({aim.origin})"
 
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
-    """Candidates with what becomes of them: lowered, and compiled where a compiler is here that reports what they use."""
+    """The candidates with their outcomes: lowered, and compiled if a compiler that reports resources is installed."""
     from tilelang.autoschedule.models import estimate_schedule
     from tilelang.autoschedule.tune.programs import program_of, pruned
 
@@ -87,7 +87,7 @@ def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> li
 
 
 def rule_rows(pruning: Pruning) -> list[tuple[str, int, str, str]]:
-    """Each rule, the one that drops most first, with what it dropped; refusals by their codes."""
+    """Each rule, the one that drops most first, with what it dropped; refusals by code."""
     rows = [(rule, pruning.dropped[rule], f"{share:.1%}", RULES.get(rule, "refused by the language's own checks"))
             for rule, share in pruning.shares.items()]  # fmt: skip
     rest = [rule for rule in RULES if rule not in pruning.dropped]
@@ -105,7 +105,7 @@ def candidate_table(found: list[Shown]) -> str:
 
 
 def facts(found: list[Shown], taken: int | None, aim: Target, pruning: Pruning) -> dict[str, Any]:
-    """The same as JSON has it."""
+    """The search as JSON."""
     candidates = [
         {"schedule": c.schedule.text, "seconds": c.estimate.seconds, "parts": dict(c.estimate.parts), "bound": c.estimate.bound,
          "dropped": c.dropped or None}

@@ -1,4 +1,4 @@
-"""`tilelang simulate FILE`: every thread of every block in NumPy."""
+"""`tilelang simulate FILE`: simulates every thread of every block in NumPy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
 
 
 def accesses(counts: Any) -> list[dict[str, Any]]:
-    """Counts of accesses, as JSON has them."""
+    """Counts of accesses, as JSON."""
     return [
         {
             "kernel": c.kernel, "buffer": c.buffer, "access": c.access, "text": c.text, "line": c.span.line if c.span else None,
@@ -61,7 +61,7 @@ def accesses(counts: Any) -> list[dict[str, Any]]:
 
 
 def access_tables(transactions: list[dict[str, Any]], conflicts: list[dict[str, Any]]) -> list[str]:
-    """Transactions of global memory and conflicts of shared memory: the accesses of one step to one buffer together."""
+    """Transactions in global memory and bank conflicts in shared memory, summed over the accesses of one step to one buffer."""
     parts = []
     for title, counts in (
         ("global memory: transactions", transactions),

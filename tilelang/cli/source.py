@@ -1,4 +1,4 @@
-"""`tilelang source FILE`: what a schedule lowers to."""
+"""`tilelang source FILE`: prints the source that a schedule lowers to."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def command(asked: Asked, dialect: str | None, until: int | None, assembly: bool
 
 
 def without_a_device(asked: Asked, dialect: str | None = None, until: int | None = None, usual: str = "opencl") -> Kernel:
-    """The kernel for the profile asked for, else for the dialect's own as it ships: the same text on every machine.
+    """The kernel for the requested profile, else for the dialect's shipped default: the same text on every machine.
 
-    usual: the dialect where none is asked for, if the profile has it; in OpenCL the threads of a block are threads.
+    usual: the default dialect, if the profile supports it; in OpenCL the threads of a block stay threads.
     """
     from tilelang.runtime.targets import target
 

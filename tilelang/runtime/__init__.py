@@ -1,4 +1,4 @@
-"""From a computation to a kernel that runs: the choice of a schedule, targets, arguments, launches."""
+"""From a computation to a running kernel: schedule selection, targets, arguments, launches."""
 
 from tilelang.renamed import moved
 

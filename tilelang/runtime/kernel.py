@@ -1,7 +1,7 @@
-"""From a computation to a kernel that runs: `compile`, `Kernel`, `simulate`, targets and devices.
+"""From a computation to a running kernel: `compile`, `Kernel`, `simulate`.
 
-The only module that sees schedules, lowering and drivers together; which schedule it is, planning.py says. A Kernel owns nothing but
-its program and its binary: arguments are checked before the launch, nothing is remembered about them afterwards.
+Only this module uses schedules, lowering and drivers together; schedule_selection.py chooses the schedule. A Kernel owns only its
+program and its binary: arguments are checked before each launch and not kept afterwards.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ def compile(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Kernel:
-    """A kernel for a computation or a schedule.
+    """Compiles a computation or a schedule to a kernel.
 
-    target: a Target, a dialect's name, or None for what the options name, else the best device here. schedule: how, if `what` is a
-    computation: a Schedule, or a Move's steps; without one it is constructed for the device. trials: how many candidates are timed on
-    the device; 0: none, what was found by timing before is taken, else the likeliest. options: of these, target, profile, platform and
-    device count where no Target is given. progress: called while candidates are timed with a stage ("check", "time"), what is done of
-    it, and of how much. With check="simulate" in the options, the schedule is simulated at small sizes before the kernel is given out.
-    Raises Refusal for a schedule that cannot be, or is found wrong so, DeviceError where there is no device or it cannot do what is
-    asked.
+    target: a Target, a dialect's name, or None for the one that the options name, else the best device here. schedule: for a
+    computation, a Schedule or a Move's steps; without one a schedule is generated for the device. trials: how many candidates are timed
+    on the device; with 0, an earlier autotuning result is used, else the candidate with the best prediction. options: their target,
+    profile, platform and device apply if no Target is given. progress: called during autotuning with a stage ("check", "time"), the
+    amount done, and the total. With check="simulate" in the options, the schedule is simulated at small sizes before the kernel is
+    returned.
+    Raises Refusal for an invalid schedule, or one that the simulation shows to be wrong, DeviceError if there is no device or it cannot
+    do what is asked.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -90,7 +91,7 @@ def compile(
 
 
 def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
-    """Refuses a schedule whose simulation at small sizes has a fault; what could not be simulated is said in the log."""
+    """Refuses a schedule whose simulation at small sizes finds a fault; logs what could not be simulated."""
     from tilelang.runtime.simulated_check import check_simulated, not_as_defined
 
     verdict = check_simulated(plan, chosen, seconds)
@@ -101,7 +102,7 @@ def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> Non
 
 
 def check_trials(trials: int) -> None:
-    """Raises Refusal `bad-size` for what is not a number of candidates to time.
+    """Raises Refusal `bad-size` for an invalid number of trials.
 
     >>> check_trials(8)
     """
@@ -112,7 +113,7 @@ def check_trials(trials: int) -> None:
 
 
 def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
-    """Lowers a schedule for a profile, without a device, for the refusal that it may give.
+    """Lowers a schedule for a profile, without a device, to raise any Refusal.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=64)
@@ -134,31 +135,31 @@ class Kernel(Unchanging):
     computation: Computation
 
     def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options, new: bool = False) -> None:
-        """new: the schedule was just constructed, so that the kernel is hardly in a cache."""
+        """new: the schedule was just generated, so the kernel is probably not cached."""
         fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
         self._new = new
-        self._spare: list[tuple[dict[str, Any], Any]] = []  # workspaces that no call uses, each with the queue that used it last
-        self._direct: Direct | None = None  # after the first call, which compiles
+        self._spare: list[tuple[dict[str, Any], Any]] = []  # idle workspaces, each with the queue that used it last
+        self._direct: Direct | None = None  # set by the first call, which compiles
         self._inputs = [(t, array_type(t)) for t in self.computation.inputs]
         self._outputs = [(t, array_type(t)) for t in self.computation.outputs]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles as what it was compiled from: whoever loads it compiles it again, for the device of that name there."""
+        """Pickles as its sources: loading compiles it again, for the device of that name on the loading machine."""
         return compile, (self.schedule, self.target, None, 0, self.options)
 
     # ------------------------------------------------------------ what it is
 
     @cached_property
     def source(self) -> str:
-        """The text that the device's compiler gets."""
+        """The source text passed to the device's compiler."""
         with schedule_selection.no_collection():
             return emit(self.program, DIALECTS[self.target.dialect])
 
     @cached_property
     def compiled(self) -> Compiled:
-        """The machine code for the profile's architecture, with what it uses; no device is needed.
+        """The machine code for the profile's architecture and its resource usage; needs no device.
 
-        Raises DeviceError: `no-compiler` where only the driver compiles the dialect, or its compiler is not installed.
+        Raises DeviceError: `no-compiler` if only the driver compiles the dialect, or if its compiler is not installed.
         """
         architecture = self.target.profile.architecture
         compiler = compilers.load(self.target.dialect)
@@ -169,7 +170,7 @@ class Kernel(Unchanging):
 
     @property
     def resources(self) -> tuple[Resources, ...]:
-        """What each kernel of the program uses; also what the compiler reports, where one is installed that can tell."""
+        """The resources of each kernel of the program, including the compiler's report if a compiler that reports them is installed."""
         compiled, unknown = self._reported_or_why
         kernels = self.program.kernels
         found = [Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels]
@@ -183,7 +184,7 @@ class Kernel(Unchanging):
 
     @cached_property
     def _reported_or_why(self) -> tuple[Compiled | None, str]:
-        """The machine code with what its compiler reports, or why there is none."""
+        """The machine code with its compiler's report, or the reason why there is none."""
         if self.target.dialect in compilers.COMPILERS and self.target.dialect not in compilers.REPORTING:
             return None, "the compiler does not report them"
         try:
@@ -195,28 +196,28 @@ class Kernel(Unchanging):
 
     @property
     def assembly(self) -> str:
-        """The machine code as text: assembly of the processor or of AMD's GPUs, or SASS.
+        """The machine code as text: CPU or AMD GPU assembly, or SASS.
 
-        Raises DeviceError where no compiler or no disassembler can give it, with what to install.
+        Raises DeviceError, with what to install, if there is no compiler or disassembler.
         """
         return compilers.load(self.target.dialect).text_of_code(self.source, self.compiled)
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The predicted time by the profile's numbers: `seconds`, the `parts` that add up to it, and the `bound` below which no
-        schedule can go."""
+        """The predicted time by the profile's numbers: `seconds`, its summands `parts`, and a lower `bound` for any schedule."""
         from tilelang.autoschedule.models import estimate_schedule
 
         return estimate_schedule(self.schedule, self.target.profile)
 
     @cached_property
     def refinements(self) -> tuple[Refinement, ...]:
-        """The steps of the schedule as a tree, each with the spec after it, those in braces beneath the step that they are of."""
+        """The steps of the schedule as a tree, each with the resulting spec; steps in braces are children of the step that they belong
+        to."""
         return refinements(self.schedule, self.target.profile, self.program.chains)
 
     def explain(self) -> str:
-        """The spec after each step of the schedule, and notes on what it may do unexpectedly; then what each kernel uses, what was
-        chosen for loads that run ahead, and its barriers with the accesses that need them."""
+        """The spec after each step of the schedule, with notes on unexpected effects; then each kernel's resources, the chosen prefetch
+        methods, and its barriers with the accesses that need them."""
         lines = [explain(self.schedule, self.refinements, self.target.profile)]
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
@@ -230,13 +231,13 @@ class Kernel(Unchanging):
     def export(
         self, folder: str | os.PathLike[str], name: str | None = None, architecture: str | None = None
     ) -> tuple[Path, ...]:
-        """Writes the kernel for C programs, which need no Python: its text, a header, a launcher with and without threads, a static
-        and a shared library, a `main.c` that calls it, and a readme with the commands; the files.
+        """Exports the kernel for C programs, which need no Python: source, header, a launcher with and without threads, a static and a
+        shared library, an example `main.c`, and a readme with the commands. Returns the files.
 
-        folder: made where it is not there; an earlier export in it is replaced, no other file is. name: what files and functions are
-        called, by default as the computation. architecture: another processor or system, `neoverse-v2@aarch64-linux`; by default the
-        profile's. Raises DeviceError: the kernel is none of the target cpu, the name is none in C, the folder cannot be written, a
-        file is in the way, or a compiler is missing.
+        folder: created if necessary; an earlier export in it is replaced, other files never are. name: of files and functions, by
+        default the computation's. architecture: another CPU or system, such as `neoverse-v2@aarch64-linux`; by default the profile's.
+        Raises DeviceError if the kernel's target is not cpu, the name is not valid in C, the folder cannot be written, a file is in the
+        way, or a compiler is missing.
         """
         from tilelang.lowering.export.folder import export
 
@@ -253,7 +254,7 @@ class Kernel(Unchanging):
 
     @cached_property
     def _result(self) -> Any:
-        """The named tuple of several outputs."""
+        """The named tuple type for several outputs."""
         return collections.namedtuple("Outputs", [t.name for t in self.computation.outputs], rename=True)
 
     @cached_property
@@ -269,7 +270,7 @@ class Kernel(Unchanging):
 
     @property
     def queue(self) -> Any:
-        """The queue that calls are launched on: with OpenCL, pyopencl arrays made with it are taken as they are."""
+        """The queue that calls are launched on; with OpenCL, pyopencl arrays created with it need no extra synchronization."""
         return self._connection.queue
 
     @cached_property
@@ -288,7 +289,7 @@ class Kernel(Unchanging):
         ]
 
     def _compiler_begun(self) -> contextlib.AbstractContextManager[None]:
-        """In the `with` the text is written and compiled: the compiler starts now, unless the text may have been compiled before."""
+        """In the `with` block the source is generated and compiled: starts the compiler now, unless the result is probably cached."""
         device, dialect = self.target.device, self.target.dialect
         if device is None or not self._new:
             return contextlib.nullcontext()
@@ -300,14 +301,14 @@ class Kernel(Unchanging):
         return tuple(b for b in self.program.buffers if b.role == "workspace")
 
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
-        """Enqueues the kernels on device buffers by tensor name; their events."""
+        """Enqueues the kernels with device buffers by tensor name; returns their events."""
         return self._enqueue(buffers, None if queue is None else self._driver.as_queue(queue), timed=True)
 
     def _enqueue(self, buffers: Mapping[str, Any], queue: Any, timed: bool = False) -> list[Any]:
-        """The same; events only if timed.
+        """Enqueues the kernels; returns events only if `timed`.
 
-        No lock is held, so that a call may come from another thread, from a signal's handler in the middle of this one, or in a child
-        that was forked meanwhile. Each has a workspace of its own.
+        It holds no lock, so another call may come from another thread, from a signal handler in the middle of this one, or from a child
+        forked in the meantime. Each has its own workspace.
         """
         if not self._workspace:
             return [function.timed(given, queue) if timed else function(given, queue) for function, given in self._with(buffers)]
@@ -319,15 +320,15 @@ class Kernel(Unchanging):
             self._spare.append((workspace, queue))
 
     def _take_workspace(self, queue: Any) -> dict[str, Any]:
-        """Memory for the intermediate results of one call. Where kernels of another queue may still use it, waits for them."""
+        """Memory for the intermediate results of one call. If kernels of another queue may still use it, waits for them."""
         try:
             workspace, last = self._spare.pop()
         except IndexError:
             return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
         try:
-            if queue != last:  # a handle's stream may be gone: all are waited for
+            if queue != last:  # a stream with this handle may no longer exist, so wait for all
                 self._connection.finish(None if isinstance(last, int) else last)
-        except BaseException:  # Ctrl-C: those kernels still use it, so it must not be freed
+        except BaseException:  # Ctrl-C: those kernels still use the memory, so it must not be freed
             self._spare.append((workspace, last))
             raise
         return workspace
@@ -335,7 +336,7 @@ class Kernel(Unchanging):
     def _with(self, buffers: Mapping[str, Any]) -> list[tuple[Function, list[Any]]]:
         """The kernels in order, each with its buffers."""
         found = []
-        launches = self._launches  # compiles: what goes wrong there is not for want of buffers
+        launches = self._launches  # compile first: its errors do not depend on the buffers
         try:
             for function, names, maps in launches:
                 given = [buffers[n] for n in names]
@@ -350,14 +351,14 @@ class Kernel(Unchanging):
     def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
         """Runs the kernel.
 
-        arrays, named: the inputs, in order or by name; NumPy arrays (or what NumPy takes as one, such as a PyTorch tensor on the
-        host) or arrays on the device: pyopencl's with OpenCL; with CUDA and HIP those of PyTorch, CuPy, JAX and others that have
-        `__dlpack__` or `__cuda_array_interface__`. out: the output array, or one per output (a sequence, or a mapping by name).
-        queue: a queue of pyopencl's, or a stream of any library, or its handle. With device inputs the results are device arrays of
-        the same library and the call does not wait; otherwise NumPy arrays, finished. One output: the array; several: a named
-        tuple, in the order of the computation.
+        arrays, named: the inputs, in order or by name: NumPy arrays (or anything that NumPy converts, such as a PyTorch tensor on the
+        host), or device arrays: pyopencl's with OpenCL; with CUDA and HIP those of PyTorch, CuPy, JAX and other libraries with
+        `__dlpack__` or `__cuda_array_interface__`. out: the output array, or one per output (a sequence, or a mapping by name). queue:
+        a pyopencl queue, or a stream of any library, or its handle. With device inputs the results are device arrays of the same
+        library and the call does not wait; otherwise they are completed NumPy arrays. Returns the array of a single output, or a named
+        tuple in the order of the computation.
 
-        Raises ComputationError, before the launch, where a name, number, shape, type or memory does not fit.
+        Raises ComputationError, before the launch, if a name, number, shape, type or memory does not fit.
         """
         if self._direct is not None and queue is None and not named:
             result = self._direct.run(arrays, out)
@@ -384,9 +385,9 @@ class Kernel(Unchanging):
                 result.land(queue)
             if on_device:
                 connection.hand_back(on_device, queue)
-                if len(on_device) < len(placed):  # the memory of those of the host may change hands after the call
+                if len(on_device) < len(placed):  # host arrays may be freed or reused after the call
                     connection.finish(queue)
-        except BaseException:  # Ctrl-C: no kernel may outlive the arrays that it works on
+        except BaseException:  # Ctrl-C: no kernel may outlive its arrays
             connection.finish(queue)
             raise
         if self._direct is None and connection.address is not None:
@@ -394,7 +395,7 @@ class Kernel(Unchanging):
         return results[0].result if len(results) == 1 else self._result(*(r.result for r in results))
 
     def _directly(self, address: Callable[[Any], int]) -> Direct | None:
-        """Calls without detours, where there is one launch, one output, and nothing to look up in the arrays."""
+        """The fast path for calls, if there is a single launch and output and the arrays need no inspection."""
         looks = self.options.check_ranges and any(t.range is not None for t, _ in self._inputs)
         if looks or len(self._launches) != 1 or len(self._outputs) != 1 or self._workspace:
             return None
@@ -407,7 +408,7 @@ class Kernel(Unchanging):
     # ------------------------------------------------------------ trusting and timing it
 
     def check(self, seed: int = 0) -> CheckReport:
-        """Compares with the reference: random data within the derived bound, and small integers exactly where that applies."""
+        """Compares with the reference: on random data within the derived bound, and exactly on small integers if that applies."""
         from tilelang.semantics.reference import check
 
         return check(
@@ -423,7 +424,8 @@ class Kernel(Unchanging):
         return {names[0]: result} if len(names) == 1 else dict(zip(names, result, strict=True))
 
     def benchmark(self, repeats: int = 11, seed: int = 0) -> float:
-        """Median seconds of the kernels on the device, by its events, over `repeats` runs on random data that stays there."""
+        """The median time in seconds of the kernels on the device, by its events, over `repeats` runs on random data that stays
+        there."""
         from tilelang.semantics.reference import random_arrays
 
         if not isinstance(repeats, int) or repeats < 1:
@@ -442,14 +444,14 @@ class Kernel(Unchanging):
 def simulate(
     kernel: Kernel, /, *arrays: Any, order: str | int = "early", limit_statements: float | None = None, **named: Any
 ) -> Report:
-    """Runs a kernel's IR for every thread in NumPy: its outputs, faults, memory transactions and bank conflicts.
+    """Simulates a kernel's IR for every thread in NumPy: outputs, faults, memory transactions and bank conflicts.
 
     Outputs that differ from the reference by more than the bound are a fault, too (`wrong-value`).
 
-    arrays, named: the inputs, in order or by name (random ones where none is given). order: when asynchronous results land.
-    limit_statements: the most that are run, each for a batch of blocks (None: as many as take some minutes; math.inf: any number).
-    Source of the device's numbers (warp, banks, transactions): the kernel's profile. Raises ComputationError for more statements,
-    or arrays that do not fit.
+    arrays, named: the inputs, in order or by name (random ones by default). order: when asynchronous operations complete.
+    limit_statements: the maximum number of statements to run, each counted per batch of blocks (None: what takes a few minutes;
+    math.inf: no limit). The device's parameters (warp, banks, transactions) come from the kernel's profile. Raises ComputationError if
+    the limit is exceeded, or if arrays do not fit.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)

@@ -1,4 +1,4 @@
-"""`@tl.kernel`: a Python function of tensors as a kernel, compiled for the shapes and types of the arrays it is called with."""
+"""`@tl.kernel`: a kernel as a Python function of tensors, compiled for the shapes and types of the arrays passed to it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tilelang.schedules.schedule import Schedule
 
 
 class KernelFunction:
-    """What `@tl.kernel` makes of a function: call it with arrays, or look at the kernels that it compiles.
+    """The result of `@tl.kernel`: call it with arrays, or inspect the kernels that it compiles.
 
-    It keeps one Kernel for each combination of shapes, types and constants that it was called with.
+    It keeps one Kernel per combination of shapes, types and constants.
     """
 
     __name__: str
@@ -33,26 +33,26 @@ class KernelFunction:
         self._taken = _signature(function)
         self._function, self._trials = function, trials
         self._kernels: dict[Any, Kernel] = {}
-        self._called: dict[Any, Kernel] = {}  # by what arrays say of themselves: what is looked up in every call but the first
+        self._called: dict[Any, Kernel] = {}  # by a key of the arrays' properties: the lookup of every call but the first
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """The kernels compiled so far, in the order in which they were needed."""
+        """The kernels compiled so far, in order of first use."""
         return tuple(self._kernels.values())
 
     def compile(self, *arrays: Any, **named: Any) -> Kernel:
-        """The kernel for arrays of these shapes and types, compiled but not run: for its `source`, its `schedule`, `explain`.
+        """The kernel for arrays of these shapes and types, compiled but not run: for its `source`, `schedule` or `explain`.
 
-        The arguments are those of a call, without `out`. Raises what a call would raise.
+        Takes the arguments of a call, without `out`, and raises the same errors.
         """
         return self._found(arrays, named)[0]
 
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        """Runs the kernel for these arrays, compiled in the first call for their shapes and types. Returns the outputs."""
+        """Runs the kernel for these arrays; the first call for their shapes and types compiles it. Returns the outputs."""
         alike = _alike(arrays) if not named else None
         try:
             found = self._called.get(alike)
-        except TypeError:  # of a kind that has no hash
+        except TypeError:  # an unhashable value
             alike = found = None
         if found is not None:
             return found(*arrays, out=out)
@@ -62,7 +62,7 @@ class KernelFunction:
         return found(*given, out=out)
 
     def _found(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Kernel, list[Any]]:
-        """The kernel for the arguments of a call, and the arrays among these."""
+        """The kernel for the arguments of a call, and the arrays among them."""
         taken, function = self._taken, self._function
         bound = _bound(taken, function.__name__, arrays, named)
         constants = {n: v for n, v in bound.arguments.items() if _is_constant(taken.parameters[n], v)}
@@ -86,7 +86,7 @@ class KernelFunction:
         return found, given
 
     def __getattr__(self, name: str) -> Any:
-        """What one kernel has is looked for at the wrong place: there may be several."""
+        """Raises an error for attributes of a single kernel, because there may be several."""
         if name.startswith("_") or name not in {*dir(Kernel), *Kernel.__annotations__}:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
         called, taken = self._function.__name__, ", ".join(self._taken.parameters)
@@ -96,7 +96,7 @@ class KernelFunction:
         raise AttributeError(message, name=name, obj=self)
 
     def __reduce__(self) -> str:
-        return self.__qualname__  # as a function: by its name
+        return self.__qualname__  # like a function: by its name
 
     def __repr__(self) -> str:
         return f"<kernel function {self.__qualname__}{self._taken}: {counted(len(self._kernels), 'kernel')}>"
@@ -109,12 +109,12 @@ def kernel(function: None = None, *, trials: int = 0) -> Callable[[Callable[...,
 def kernel(
     function: Callable[..., Any] | None = None, *, trials: int = 0
 ) -> KernelFunction | Callable[[Callable[..., Any]], KernelFunction]:
-    """A Python function of tensors as a kernel: shapes and types come from the arguments, one compiled kernel for each.
+    """Turns a Python function of tensors into a kernel; shapes and types come from the arguments, with one compiled kernel for each.
 
-    The function gets input Tensors (named as its parameters, dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple of
-    them, or a Schedule. A parameter with a default may be a constant: it, or the number, the type or the tuple that is given, is part
-    of the kernel.
-    trials: as of `compile`, `@kernel(trials=8)`; they are timed in the first call with arrays of a kind.
+    The function gets input Tensors (named like its parameters, with dimensions `x_0`, `x_1`, ...) and returns a defined Tensor, a tuple
+    of them, or a Schedule. A parameter with a default may be a constant: the default, or the number, type or tuple that is passed, is
+    then part of the kernel.
+    trials: as for `compile`, `@kernel(trials=8)`; autotuning runs in the first call for each combination of shapes and types.
 
     >>> import numpy as np, tilelang as tl
     >>> @kernel
@@ -133,7 +133,7 @@ def kernel(
 
 
 def _signature(function: Callable[..., Any]) -> inspect.Signature:
-    """What a function takes. Raises ComputationError where that is not a parameter for each array."""
+    """The signature of a function. Raises ComputationError unless it has one parameter per array."""
     taken = inspect.signature(function)
     for name, p in taken.parameters.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
@@ -150,7 +150,7 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 
 
 def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Mapping[str, Any]) -> inspect.BoundArguments:
-    """The arguments of a call by their parameters, defaults among them. Raises ComputationError where one lacks or is too many."""
+    """The arguments of a call bound to parameters, with defaults. Raises ComputationError if one is missing or superfluous."""
     try:
         bound = taken.bind(*arrays, **named)
     except TypeError:
@@ -163,12 +163,12 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
 
 
 def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
-    """Whether a function gets a value as it is, and not as a tensor: of a parameter with a default what is not an array."""
+    """Whether a function gets a value unchanged instead of a tensor: a non-array passed to a parameter with a default."""
     return parameter.default is not parameter.empty and _is_written_down(value)
 
 
 def _is_written_down(value: Any) -> bool:
-    """Whether a value is not an array and its `repr` says all of it: a number, a name, a type, None, and tuples and lists of these."""
+    """Whether a value is not an array and its `repr` is complete: a number, a string, a type, None, or tuples and lists of these."""
     import numpy as np
 
     if isinstance(value, (tuple, list)):
@@ -177,7 +177,7 @@ def _is_written_down(value: Any) -> bool:
 
 
 def _alike(arrays: tuple[Any, ...]) -> Any:
-    """What is equal for arrays of one kind, shape, type and device; None where one of them does not say."""
+    """A key that is equal for arrays of the same kind, shape, type and device; None if one of them does not expose these."""
     try:
         return tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])
     except AttributeError:

@@ -1,4 +1,4 @@
-"""The arrays of one call of a kernel as what its launches take: checked before anything is launched, remembered by nobody."""
+"""The arrays of one kernel call as launch arguments: checked before anything is launched, and not kept afterwards."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tilelang.lowering.drivers import interface as drivers
 if TYPE_CHECKING:
     from tilelang.lowering.drivers.interface import Connection, DeviceArray, HostArray
 
-Typed = tuple[Tensor, Any]  # a tensor with the NumPy type of its arrays
+Typed = tuple[Tensor, Any]  # a tensor, and the NumPy type of its arrays
 
 
 class Placed:
-    """A tensor's array in one call. result: what the caller gets. device, or host: the array as the driver has it."""
+    """A tensor's array in one call. result: what the caller gets. device, or host: the array in the driver's form."""
 
     __slots__ = ("array", "buffer", "device", "host", "name", "result", "staged")
 
@@ -26,10 +26,10 @@ class Placed:
         self, name: str, result: Any, buffer: Any, device: DeviceArray | None, host: HostArray | None, array: Any, staged: Any
     ) -> None:
         self.name, self.result, self.buffer, self.device, self.host = name, result, buffer, device, host
-        self.array, self.staged = array, staged  # NumPy's, as it was given and as it is launched on
+        self.array, self.staged = array, staged  # the NumPy array as passed, and as launched
 
     def overlaps(self, other: Placed) -> bool:
-        """Whether two arrays have bytes in common."""
+        """Whether two arrays share bytes."""
         if self.device is not None or other.device is not None:
             (a, size), (b, other_size) = self._span, other._span
             if a is not None and b is not None:
@@ -39,11 +39,11 @@ class Placed:
 
     @property
     def _span(self) -> tuple[int | None, int]:
-        """Where the array begins in the host's memory (None: nobody says), and how many bytes it has."""
+        """The start of the array in host memory (None: unknown), and its size in bytes."""
         return getattr(self.buffer, "address", None), (self.array if self.device is None else self.device).nbytes
 
     def land(self, queue: Any) -> None:
-        """Waits until the caller's array holds what was computed; nothing is to be done for arrays on the device."""
+        """Waits until the caller's array holds the result; does nothing for device arrays."""
         if self.host is None:
             return
         self.host.land(queue)
@@ -52,9 +52,9 @@ class Placed:
 
 
 class Placing:
-    """How the arrays of one call are placed: on which connection, and the queue that is launched on.
+    """How the arrays of one call are passed: the connection, and the queue to launch on.
 
-    is_device_array: tells arrays of the device; None where all are the host's.
+    is_device_array: recognises arrays of the device; None if all arrays are host arrays.
     """
 
     __slots__ = ("check_ranges", "connection", "is_device_array", "queue")
@@ -63,7 +63,7 @@ class Placing:
         self.connection, self.queue, self.is_device_array, self.check_ranges = connection, queue, is_device_array, check_ranges
 
     def input(self, tensor: Tensor, type: Any, value: Any) -> Placed:
-        """An input's array. Raises ComputationError where it does not fit."""
+        """An input's array. Raises ComputationError if it does not fit."""
         if self.is_device_array is not None and self.is_device_array(value):
             return self._on_device(tensor, type, value, "input")
         import numpy as np
@@ -74,14 +74,14 @@ class Placing:
         check_array(tensor, type, array, "input")
         if self.check_ranges:
             check_range(tensor, array)
-        staged = contiguous(tensor, array)  # strides are honoured by a copy
+        staged = contiguous(tensor, array)  # strided arrays are copied
         host = self.connection.host_array(staged, "input", self.queue)
         return Placed(tensor.name, value, host.buffer, None, host, array, staged)
 
     def output(self, tensor: Tensor, type: Any, value: Any, like: Any, before: Sequence[Placed], inputs: int) -> Placed:
-        """An output's array: the one given, or a new one, on the device where `like` is a device array.
+        """An output's array: the given one or a new one, on the device if `like` is a device array.
 
-        before: what was placed before, `inputs` inputs and then outputs. Raises ComputationError where the array does not fit.
+        before: the arrays processed before, `inputs` inputs followed by outputs. Raises ComputationError if the array does not fit.
         """
         if value is None:
             if like is None:
@@ -101,7 +101,7 @@ class Placing:
         return placed
 
     def _check_place(self, name: str, value: Any) -> None:
-        """Raises ComputationError where an array that is none of the kernel's device lives on a device of another driver."""
+        """Raises ComputationError if an array that is not on the kernel's device is on a device of another driver."""
         driver = drivers.of_array(value)
         if driver is not None:
             here = f"the kernel's is {self.connection.device.driver}"
@@ -142,12 +142,12 @@ class Placing:
 
 
 def _meets_itself(array: Any) -> bool:
-    """Whether two elements of a strided array have bytes in common."""
+    """Whether two elements of a strided array overlap."""
     import numpy as np
 
     reach, steps = array.itemsize, sorted((abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1)
     for step, n in steps:
-        if step < reach:  # rows may lie between each other, or on each other: then every element's place decides
+        if step < reach:  # rows may interleave or overlap: then the address of every element decides
             places = sum(np.ix_(*(np.arange(m) * s for s, m in steps)), start=np.zeros((1,) * len(steps), np.int64))
             return bool((np.diff(np.sort(places, axis=None)) < array.itemsize).any())
         reach += (n - 1) * step
@@ -155,10 +155,11 @@ def _meets_itself(array: Any) -> bool:
 
 
 class Direct:
-    """Calls of one kernel over NumPy arrays that launches take where they lie: the checks of `Placing`, passed in a few steps.
+    """The fast path for calls of one kernel with NumPy arrays that can be used in place: performs the checks of `Placing` in a few
+    steps.
 
-    function: the kernel's only launch; order: of its arguments among inputs and outputs; address: of a writable contiguous array, an
-    exception for any other. Whatever does not pass at once is left to `Placing`, which tells what is wrong with it, or copies.
+    function: the kernel's only launch. order: maps its arguments to inputs and outputs. address: of a writable contiguous array; raises
+    an exception for any other. Everything that does not pass immediately is left to `Placing`, which reports the error or copies.
     """
 
     __slots__ = ("_address", "_array", "_empty", "_function", "_inputs", "_order", "_outputs")
@@ -173,7 +174,7 @@ class Direct:
                                        for typed in (inputs, outputs))  # fmt: skip
 
     def run(self, arrays: Sequence[Any], out: Any) -> Any:
-        """The output, filled; None, with nothing launched, where an array needs a closer look. out: the output's array or None."""
+        """The filled output, or None, with nothing launched, if an array needs a closer look. out: the output's array or None."""
         ((shape, dtype, alignment, size),) = self._outputs
         if out is not None and (type(out) is not self._array or out.shape != shape or out.dtype != dtype):
             return None
@@ -194,7 +195,7 @@ class Direct:
                     return None
                 found.append(at)
         except (TypeError, ValueError, BufferError, MemoryError):
-            # Read-only, with strides, of no bytes, of a type that buffers do not know, or more than there is memory for.
+            # Read-only, strided, empty, of a type without a buffer protocol, or too large for the memory.
             return None
         if begin % alignment:
             return None
@@ -204,7 +205,7 @@ class Direct:
 
 
 def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
-    """The array of an `out=` for each output, None where there is none. Raises ComputationError where they do not fit in number."""
+    """The array of `out=` for each output, or None. Raises ComputationError if their number does not fit."""
     count = len(outputs)
     if out is None:
         return [None] * count

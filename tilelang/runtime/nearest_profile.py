@@ -1,7 +1,7 @@
-"""Which shipped profile stands in for a processor that was not measured, and the caches that the system reports in place of its own.
+"""Chooses the shipped profile for a CPU that was not measured, and replaces its cache sizes by those that the system reports.
 
-Pure functions of what was read: `Seen` is what lowering/drivers/processor.py finds, so that tests pass in what other machines say. A
-number that the system does not know is 0, and leaves the profile's as it is.
+These are pure functions: `Seen` is what lowering/drivers/processor.py reports, so that tests can pass in recordings from other
+machines. A number unknown to the system is 0, and keeps the profile's.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Protocol
 
 from tilelang.profiles.profile import QUERIED, Profile
 
-_ARM = "@aarch64"  # of the architecture of a profile for arm64
-_SHARED_LEVEL = 3  # the level of the cache that all cores share, which a profile has as a rate
+_ARM = "@aarch64"  # suffix of the architecture of a profile for arm64
+_SHARED_LEVEL = 3  # the level of the cache shared by all cores, which a profile has as a rate
 
 
 class SeenCache(Protocol):
-    """A cache as one core sees it. shared_by: how many logical processors use it."""
+    """A cache as one core sees it. shared_by: number of logical processors that use it."""
 
     @property
     def level(self) -> int: ...
@@ -34,7 +34,7 @@ class SeenCache(Protocol):
 
 
 class Seen(Protocol):
-    """A processor as its system describes it. family, model: the vendor's numbers."""
+    """A CPU as its system describes it. family, model: the vendor's numbers."""
 
     @property
     def machine(self) -> str: ...
@@ -51,8 +51,8 @@ class Seen(Protocol):
 
 
 def nearest_to(seen: Seen, profiles: Sequence[Profile]) -> Profile:
-    """The profile for a processor: of its own model; else of its vendor and with vectors as wide, of the nearest model; else with
-    vectors as wide, the one with most rates; else with the nearest width. Those for another machine come last."""
+    """The profile for a CPU: of its model; else of the same vendor and vector width with the nearest model; else of the same vector
+    width with the most rates; else with the nearest width. Profiles for another architecture come last."""
 
     def key(profile: Profile) -> tuple[float, ...]:
         foreign = (_ARM in (profile.architecture or "")) != (seen.machine == "arm64")
@@ -70,8 +70,8 @@ def nearest_to(seen: Seen, profiles: Sequence[Profile]) -> Profile:
 
 
 def by_width(vector_bytes: int, profiles: Sequence[Profile]) -> Profile:
-    """The profile for a processor of which only the vectors' width is known (0: nor that): of the nearest width, with most rates."""
-    width = vector_bytes or 16  # what every processor of 64 bits has
+    """The profile for a CPU of which only the vector width is known (0: not even that): the nearest width, with the most rates."""
+    width = vector_bytes or 16  # minimum of all 64-bit CPUs
     return min(profiles, key=lambda p: (abs(math.log2(width / max(p.vector_bytes))), -len(p.rates)))
 
 
@@ -82,13 +82,13 @@ def _model(text: str) -> tuple[str, int | None, int]:
 
 
 def with_caches(profile: Profile, seen: Seen) -> Profile:
-    """The profile with the caches that the system reports: bytes, ways and lines of those that a core has, and the bytes of what lies
-    between them and memory, for all cores in use together.
+    """The profile with the caches that the system reports: size, ways and line size of a core's own caches, and the size of the cache
+    between them and memory, for all cores together.
 
-    A cache that several cores share counts with a core's share of it.
+    If several cores share a cache, a core's share counts.
     """
     of_data = {cache.level: cache for cache in seen.caches if cache.kind != "instruction"}
-    threads = max(1, of_data[1].shared_by if 1 in of_data else 1)  # that a core runs at once
+    threads = max(1, of_data[1].shared_by if 1 in of_data else 1)  # hardware threads per core
     memories = dict[str, dict[str, int]]()
     for name in (m.name for m in profile.memories if m.cache and m.owner == "block"):
         cache = next((c for level, c in of_data.items() if name == f"l{level}"), None)

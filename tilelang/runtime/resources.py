@@ -1,4 +1,4 @@
-"""What a kernel uses of its device: threads, memory, and what a compiler reports of registers and spills."""
+"""A kernel's use of its device: threads, memory, and the compiler's report of registers and spills."""
 
 from __future__ import annotations
 
@@ -7,28 +7,23 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Resources:
-    """What one kernel of a program uses: blocks, threads of a block, shared bytes of a block, register elements of a thread.
-
-    The others are what a compiler reports of the machine code (see CompiledKernel), None where none can tell: registers of a thread,
-    bytes of its stack, bytes that spilled registers are stored and loaded with, and AMD's scalar and accumulation registers.
-    unknown: why they are None; empty where they are not.
-    """
+    """The resources of one kernel of a program. Fields with the default None are from the compiler's report (see CompiledKernel)."""
 
     kernel: str
-    grid: tuple[int, int, int]
-    threads: int
-    shared_bytes: int
-    register_elements: int
-    registers: int | None = None
+    grid: tuple[int, int, int]  # blocks
+    threads: int  # per block
+    shared_bytes: int  # per block
+    register_elements: int  # per thread
+    registers: int | None = None  # per thread
     stack_bytes: int | None = None
     spill_store_bytes: int | None = None
     spill_load_bytes: int | None = None
     scalar_registers: int | None = None
     accumulation_registers: int | None = None
-    unknown: str = ""
+    unknown: str = ""  # the reason why the compiler's fields are None; empty if they are not
 
     def __str__(self) -> str:
-        """What a compiler reports, in words, or why none does."""
+        """The compiler's report in words, or the reason why there is none."""
         if self.registers is None:
             return f"registers unknown: {self.unknown}"
         kinds = [(self.registers, "registers"), (self.accumulation_registers, "accumulation registers")]
@@ -38,5 +33,5 @@ class Resources:
 
     @property
     def spills(self) -> bool:
-        """Whether a compiler reports that registers are kept in memory for want of room."""
+        """Whether the compiler reports spilled registers."""
         return bool(self.spill_store_bytes or self.spill_load_bytes)

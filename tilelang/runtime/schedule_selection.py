@@ -1,8 +1,6 @@
-"""Which schedule a kernel is made from: the one that is given, its holes filled; else one that was timed; else a constructed one, which
-is remembered.
+"""Selects the schedule of a kernel: the given one with its holes filled; else an autotuned one; else a generated one, which is cached.
 
-Construction, the database and timing are imported when they are asked for. Where construction has no schedule that the device takes,
-a plain one stands in.
+The generator, the database and autotuning are imported on first use. If the device accepts no generated schedule, a plain one is used.
 """
 
 from __future__ import annotations
@@ -34,19 +32,19 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.tune.measure import Progress
     from tilelang.autoschedule.tune.worker import Program
 
-# Of a target's origin: what is said of its device and its profile.
+# By a target's origin: a message about its device and profile.
 UNMEASURED = {
     "shipped": "schedules for %s are chosen by the shipped profile `%s`; `tilelang profile` measures the device",
     "partly measured": "schedules for %s are chosen by what was measured of it and, for the rest, by the shipped profile `%s`; "
     "`tilelang profile` measures the device to the end",
 }
 REFUSED = "%s: all generated schedules were refused for `%s`, so a simple one is used; the last refusal: %s"
-MOST_TRIED = 16  # constructed schedules that are lowered until one is accepted, at least
-_SAYING = threading.Lock()  # what is said once is said by one thread
+MOST_TRIED = 16  # generated schedules that are lowered, at least, until one is accepted
+_SAYING = threading.Lock()  # messages that are logged once are logged by one thread
 
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
-    """What is to be compiled: a schedule, or a computation that has none."""
+    """What to compile: a schedule, or a computation without one."""
     for part in (what, schedule):
         if isinstance(part, PendingTile):
             raise part.refusal()
@@ -73,8 +71,8 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's collector of cyclic garbage pauses in the `with`: a compiler makes many objects and next to no cycles, and the collector
-    would go over all objects of the process again and again, for a tenth of the time."""
+    """Pauses Python's cyclic garbage collector in the `with` block: a compiler makes many objects and next to no cycles, and repeated
+    collections over all objects of the process would take a tenth of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -87,24 +85,26 @@ def no_collection() -> Iterator[None]:
 def planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None = None
 ) -> tuple[Schedule, ir.Program, bool]:
-    """The schedule for what is given, its program, and whether it was constructed now.
+    """The schedule to use, its program, and whether it was newly generated.
 
-    trials: how many candidates are timed on the device; 0: what was timed before, else the likeliest. progress: is told how far
-    that is. Raises Refusal for a schedule that cannot be, or that cannot be filled, DeviceError where trials are asked for and none can
-    be made.
+    trials: how many candidates are timed on the device; with 0, an earlier autotuning result is used, else the candidate with the best
+    prediction. progress: is told the state of the trials. Raises Refusal for a schedule that is invalid or cannot be filled,
+    DeviceError if trials are requested but impossible.
     """
-    with contextlib.nullcontext() if trials else no_collection():  # timing takes minutes
+    with contextlib.nullcontext() if trials else no_collection():  # autotuning takes minutes
         return _planned(given, target, trials, options, progress)
 
 
 def _planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None
 ) -> tuple[Schedule, ir.Program, bool]:
-    here = dataclasses.replace(target.profile, dialects=(target.dialect,))  # so that every instruction taken has a text in it
+    here = dataclasses.replace(
+        target.profile, dialects=(target.dialect,)
+    )  # so that every instruction chosen has a text in the dialect
     if isinstance(given, Schedule) and not has_holes(given.steps):
         return given, lower(given.computation, given.steps, here, options, target.needs), False
     if options.without_rules:
-        options = options.replace(database="")  # nothing that was found by all rules, and nothing that others would find
+        options = options.replace(database="")  # neither uses nor stores results, because other rules produced them
     if target.origin in UNMEASURED:
         _say(UNMEASURED[target.origin], str(target.device), target.profile.name)
     if any(name.startswith("matrix_") for name, _ in here.rates):
@@ -129,7 +129,7 @@ def _planned(
 
 
 def check(given: Schedule, profile: Profile) -> None:
-    """Lowers a schedule, its holes filled, for the refusal that it may give."""
+    """Lowers a schedule, with its holes filled, to raise any Refusal."""
     plans = constructed(given, profile, Options()) if has_holes(given.steps) else iter((given,))
     accepted(plans, profile, Options(), Target(profile.dialects[0], profile).needs)
 
@@ -137,16 +137,16 @@ def check(given: Schedule, profile: Profile) -> None:
 def accepted(
     plans: Iterator[Schedule], profile: Profile, options: Options, needs: tuple[str, ...] = ()
 ) -> tuple[Schedule, ir.Program]:
-    """The first of some fillings of a schedule that can be lowered, with its program. Raises Refusal where none can."""
+    """The first of some completions of a schedule that can be lowered, with its program. Raises Refusal if none can."""
     return next(acceptable(plans, profile, options, filling=True, needs=needs))
 
 
 def acceptable(
     plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool, needs: tuple[str, ...] = ()
 ) -> Iterator[tuple[Schedule, ir.Program]]:
-    """Those of several schedules that can be lowered, each with its program. filling: they are one whose holes were filled.
+    """The schedules that can be lowered, each with its program. filling: they are completions of one schedule with holes.
 
-    Raises Refusal where none can: of the last, the plainest.
+    Raises Refusal if none can: that of the last, which is the plainest.
     """
     refused, any_taken = list[Refusal](), False
     for plan in plans:
@@ -164,7 +164,7 @@ def acceptable(
 
 
 def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, options: Options) -> tuple[Schedule, ir.Program]:
-    """The likeliest of some schedules whose kernels fit the registers, as the compiler reports; whoever loads it finds it compiled."""
+    """The best predicted schedule whose kernels fit the registers by the compiler's report; its binary is then in the cache."""
     from tilelang.autoschedule.tune.programs import chosen, text_of
 
     tried: list[tuple[Schedule, ir.Program]] = []
@@ -181,8 +181,8 @@ def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, opt
 
 
 def _remembered(given: Schedule | Computation, target: Target, options: Options) -> tuple[Schedule | None, Schedule | None]:
-    """The schedule that was found by timing; else the one that was constructed before, and the one that was found by timing for a
-    near shape. None where there is none."""
+    """The autotuned schedule; else the one generated before, and the one autotuned for a similar shape. None for each that is
+    missing."""
     if target.device is None:
         return None, None
     from tilelang.autoschedule.tune.best import NEAR, recall, recall_constructed
@@ -197,7 +197,7 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
 def _or_neighbour(
     near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options, needs: tuple[str, ...]
 ) -> tuple[Schedule, ir.Program]:
-    """The schedule that was the fastest for a near shape, unless the model has it clearly behind the one that was constructed."""
+    """The schedule autotuned for a similar shape, unless the model predicts it to be clearly slower than the generated one."""
     from tilelang.autoschedule.tune.best import nearly_as_fast
 
     if nearly_as_fast(near, plan, profile):
@@ -215,7 +215,7 @@ def _remember(plan: Schedule, given: Schedule | Computation, target: Target, opt
 def _timed(
     given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options, progress: Progress | None
 ) -> Schedule:
-    """The fastest of the first candidates, or of what was timed before. Raises DeviceError where none can be timed."""
+    """The fastest of the first candidates and of earlier autotuning results. Raises DeviceError if none can be timed."""
     from tilelang.autoschedule.tune.best import best
 
     computation, steps = _parts(given)
@@ -232,9 +232,9 @@ def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]
 
 
 def constructed(given: Schedule | Computation, profile: Profile, options: Options, trials: int = 0) -> Iterator[Schedule]:
-    """The first of the schedules that construction gives: whole ones, and last a plain one; or what is given, filled.
+    """The first generated schedules, followed by a plain one; or the completions of the given schedule.
 
-    trials: so many, at first, that differ from each other, as they are to be timed.
+    trials: begin with this many schedules that differ from each other, to be timed.
     """
     from tilelang.autoschedule.common import complete
     from tilelang.autoschedule.tune.diverse import diverse
@@ -249,24 +249,24 @@ def constructed(given: Schedule | Computation, profile: Profile, options: Option
         every = complete.candidates(given, profile, pruning)
         found = (every[n] for n in diverse([(c.steps, c.estimate.seconds) for c in every], trials))
     for candidate in itertools.islice(found, max(MOST_TRIED, 2 * trials)):
-        with contextlib.suppress(Refusal):  # as where the lowering refuses one: the next
+        with contextlib.suppress(Refusal):  # as for schedules that the lowering refuses: try the next
             yield candidate.schedule
     yield Schedule(given, _plain(given, profile))
 
 
 def _plain(computation: Computation, profile: Profile) -> tuple[Step, ...]:
-    """The steps that stand in where construction has none that the device takes."""
+    """The steps of the fallback for devices that accept no generated schedule."""
     return default_steps(main_task(computation, ()), profile)
 
 
 def _say_that_it_is_plain(taken: Schedule, profile: Profile, why: str) -> None:
-    """Says that a plain schedule stands in, where what was taken is one. why: the last of the others was not."""
+    """Logs that the plain fallback is used, if it is. why: the reason why the last of the others was refused."""
     if taken.steps == _plain(taken.computation, profile):
         _say(REFUSED, taken.computation.name, profile.name, why)
 
 
 def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
-    """The error where no filling is accepted: what stands in the way of the one that asks least of the device."""
+    """The error if no completion is accepted: the reason for the completion that needs the least of the device."""
     last = refused[-1]
     if len(refused) == 1:
         return last
@@ -276,7 +276,7 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
 
 
 def _say(message: str, *facts: str) -> None:
-    """Says something in the log, once, whatever threads say it together."""
+    """Logs a message once, from whatever thread."""
     with _SAYING:
         _said(message, *facts)
 

@@ -1,8 +1,8 @@
-"""Checks a schedule by simulating it at small sizes: what `tilelang check --simulate` and `Options(check="simulate")` do.
+"""Checks a schedule by simulating it at small sizes, for `tilelang check --simulate` and `Options(check="simulate")`.
 
-Two instances are simulated: one with the remainders of the schedule's own extents, and one in which every tile is partial at the end.
-Where an instance is refused, as a matrix instruction refuses a partial tile, or is too much work, other extents are tried, then smaller
-tiles with the same structure. What could not be simulated is said, never passed over.
+Two instances are simulated: one with the remainders of the schedule's own extents, and one in which the last tile along every axis is
+partial. If an instance is refused (matrix instructions refuse partial tiles) or takes too long, other extents are tried, then smaller
+tiles with the same structure. Anything that could not be simulated is reported, never silently skipped.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.semantics import reference
 from tilelang.semantics.special_values import special_arrays
 
-MOST_STATEMENTS = 150_000  # that one run executes where one thread runs at a time: some fifteen seconds
+MOST_STATEMENTS = 150_000  # statements per run if one thread runs at a time: about fifteen seconds
 TOO_MUCH = "too-much-to-simulate"
-THREADS_AS_DEAR = 4000  # how many threads more of a batch cost as much as a statement for one
+THREADS_AS_DEAR = 4000  # number of additional threads in a batch that double the cost of a statement
 
 
 class OutOfTime(Exception):
-    """A simulation took longer than it may."""
+    """A simulation exceeded its time limit."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Instance:
-    """What one simulated size gave. extents: of the axes that differ from the schedule's own. faults: empty where all is right.
+    """The result of simulating one size. extents: of the axes that differ from the schedule's own. faults: empty if all is right.
 
-    shorter: loops that only repeat what they do went over fewer pieces than the schedule says, since it was too much to simulate.
+    shorter: purely repetitive loops ran fewer iterations than in the schedule, because the simulation would have taken too long.
     """
 
     extents: Mapping[str, int]
@@ -58,7 +58,7 @@ class Instance:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """The instances of a schedule that were simulated, and why others were not."""
+    """The instances of a schedule that were simulated, and the reasons why others were not."""
 
     instances: tuple[Instance, ...]
     skipped: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class Verdict:
 
 
 def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refusal:
-    """The error for a schedule whose simulation has a fault: lowered, it would not compute what is defined."""
+    """The error for a schedule whose simulation has a fault: lowered, it would not compute its definition."""
     message = f"the kernel of {name} does not compute what is defined, as its simulation at {_words(found.extents)} shows"
     mend = "use another schedule, and report this one: the fault is in the compiler"
     return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], mend=mend)
@@ -82,9 +82,9 @@ def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refu
 def check_simulated(schedule: Schedule, target: Target, seconds: float | None = None, seed: int = 0) -> Verdict:
     """Simulates a schedule at small sizes and compares with the reference.
 
-    The simulator must find nothing, however late asynchronous copies land, and the results must be those of the reference: on random
-    data and on special values (NaN, infinities, the ends of types) within the derived bound, and on small integers exactly where that
-    applies. seconds: for all of it, None for no limit.
+    The simulator must find no fault, however late asynchronous copies complete, and the results must match the reference: on random
+    data and special values (NaN, infinities, extremes of types) within the derived bound, and on small integers exactly if that
+    applies. seconds: time limit for all of it, None for no limit.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -103,12 +103,12 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
 
 
 def results(report: Report, computation: Computation) -> dict[str, Any]:
-    """The outputs of a simulation as their tensors have them: a tensor without axes is stored as one element, a condition as a byte."""
+    """The outputs of a simulation in their tensors' form: a scalar is stored as one element, a condition as a byte."""
     return {t.name: report.outputs[t.name].reshape(t.shape).astype(t.dtype.numpy) for t in computation.outputs}
 
 
 def with_wrong_values(report: Report, schedule: Schedule, target: Target, given: Mapping[str, Any]) -> Report:
-    """The report of a simulation on given inputs; what differs from the reference by more than the bound is among its findings.
+    """Adds a finding to a simulation's report for each output that differs from the reference by more than the bound.
 
     Its outputs have the shapes and types of their tensors.
     """
@@ -123,28 +123,28 @@ def with_wrong_values(report: Report, schedule: Schedule, target: Target, given:
 
 
 class _Search:
-    """The instances of a schedule that have been simulated, and why others were not."""
+    """The instances of a schedule that have been simulated, and the reasons why others were not."""
 
     def __init__(self, schedule: Schedule, target: Target, end: float | None, seed: int) -> None:
         self.target, self.end, self.seed = target, end, seed
-        self.schedules = [schedule]  # as it is, and with shorter loops
+        self.schedules = [schedule]  # the original, and one with shorter loops
         with contextlib.suppress(Refusal):
             self.schedules.append(with_short_loops(schedule, target.profile))
         self.instances, self.skipped = list[Instance](), list[str]()
 
     def whole_and_partial(self) -> None:
-        """The remainders of the schedule's own extents, then a partial tile at every end: of all axes in one instance, or else of one
-        axis after the other, where the others must be whole."""
+        """Simulates the remainders of the schedule's own extents, then partial tiles at every end: for all axes in one instance, or
+        else for one axis at a time, if the others must be whole."""
         self.skipped += self._one(ragged=False)[:1]
         reasons = self._one(ragged=True)
         if reasons:
             before = len(self.instances)
             more = self._each_axis()
-            # A schedule that refuses partial tiles has none; what was too much to simulate would have some.
+            # A schedule that refuses partial tiles has none to simulate; one that takes too long would have some.
             self.skipped += [r for r in (*reasons, *more) if TOO_MUCH in r][:1] or reasons[: len(self.instances) == before]
 
     def _one(self, ragged: bool) -> list[str]:
-        """Simulates the first instance that can be; why the others cannot, if that is all of them."""
+        """Simulates the first possible instance; returns the reasons if there is none."""
         reasons = []
         for schedule in self.schedules:
             for uncut in (True, False):
@@ -155,7 +155,7 @@ class _Search:
         return reasons
 
     def _each_axis(self) -> list[str]:
-        """Simulates an instance for each axis along which tiles can be partial; why there is none for others."""
+        """Simulates an instance for each axis that can have partial tiles; returns the reasons for the others."""
         reasons, done = dict[str, str](), set[str]()
         for schedule in self.schedules:
             whole = small_extents(schedule, self.target.profile, ragged=False, uncut=False)
@@ -171,7 +171,7 @@ class _Search:
         return list(reasons.values())
 
     def _try(self, schedule: Schedule, extents: Mapping[str, int]) -> str | None:
-        """Simulates an instance; why it cannot be."""
+        """Simulates an instance; returns the reason if that is impossible."""
         try:
             faults = _simulated(schedule, self.target, extents, self.end, self.seed)
         except (Refusal, ComputationError) as error:
@@ -186,7 +186,7 @@ def _words(extents: Mapping[str, int]) -> str:
 
 
 def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], end: float | None, seed: int) -> tuple[str, ...]:
-    """The faults of one instance, run. Raises Refusal and ComputationError where it cannot be, OutOfTime."""
+    """The faults found in one instance. Raises Refusal or ComputationError if it cannot be simulated, and OutOfTime."""
     if end is not None and time.monotonic() > end:
         raise OutOfTime
     small = resize_schedule(schedule, extents, target.profile)
@@ -196,10 +196,10 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
 
     numbers = simulate.device_numbers(target.profile)
     orders = ["early", "late"] if _lands(program) else ["early"]
-    one_run = not reference.exact(small.computation)  # no second one on small integers
+    one_run = not reference.exact(small.computation)  # no second run on small integers
 
     def run(arrays: Mapping[str, Any], both: bool = one_run) -> Mapping[str, Any]:
-        """Copies land early in the first run and late in the second, on other data; or both ways in one run."""
+        """Copies complete early in the first run and late in the second, on other data; or both ways in one run."""
         outputs: Mapping[str, Any] = {}
         for order in tuple(orders) if both else orders[:1]:
             report = simulate.run(program, arrays, order=order, watch=watch, costs=False, **numbers)
@@ -220,7 +220,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
 
 
 def _program(small: Schedule, target: Target) -> ir.Program:
-    """What the target gets; where it makes loops of a block's threads, and these are too much to simulate, the threads themselves."""
+    """The target's program; if it turns a block's threads into loops that take too long to simulate, the program with threads."""
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))
     for needs in dict.fromkeys((target.needs, ())):
         program = lower(small.computation, small.steps, here, Options(), needs)
@@ -234,18 +234,18 @@ def _program(small: Schedule, target: Target) -> ir.Program:
 
 
 def _most_statements(program: ir.Program) -> int:
-    """How many statements may be simulated: fewer where each is for many threads."""
+    """The maximum number of statements to simulate: fewer if each runs for many threads."""
     threads = max(min(math.prod(k.grid), blocks_together(k)) * k.threads for k in program.kernels)
     return MOST_STATEMENTS * THREADS_AS_DEAR // (THREADS_AS_DEAR + threads)
 
 
 def _lands(program: ir.Program) -> bool:
-    """Whether anything is asynchronous, and so lands early or late."""
+    """Whether anything is asynchronous and can thus complete early or late."""
     return any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
 
 
 def _watch(end: float | None) -> Callable[[Any], None] | None:
-    """Ends a simulation whose time is over."""
+    """Ends a simulation that exceeds its time limit."""
     if end is None:
         return None
 

@@ -1,6 +1,6 @@
-"""What kernels are compiled for: the devices here, and targets, which are a dialect, a profile, and perhaps a device.
+"""Compilation targets: the devices of this machine, and targets, which combine a dialect, a profile, and optionally a device.
 
-`tl.devices` and `tl.target` are these functions. A driver's library is imported when its devices are asked for.
+They are exported as `tl.devices` and `tl.target`. A driver's library is imported when its devices are requested.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tilelang.profiles.files import load_profile, profile_for, profiles_for, rea
 from tilelang.profiles.profile import QUERIED, Profile
 from tilelang.runtime.nearest_profile import by_width, nearest_to, with_caches
 
-# The drivers that are asked for a device where nothing is said, in this order. OpenCL is not among them: its library takes long to
-# load, and what it finds may be a second name of a device that these have.
+# The drivers tried by default, in this order. OpenCL is not among them: its library loads slowly, and its devices may duplicate those
+# of the others.
 BY_DEFAULT = ("cuda", "hip", "cpu")
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """What kernels are compiled for: a code dialect, a device profile, and the device (None: compile only).
+    """A compilation target: a code dialect, a device profile, and the device (None: compile only).
 
-    origin: where the profile comes from: "given", "measured" on this device by `tilelang profile`, "partly measured", where
-    aspects are missing, or "shipped", for want of all these.
+    origin: of the profile: "given"; "measured" on this device by `tilelang profile`; "partly measured", if aspects are missing; or
+    "shipped" otherwise.
     """
 
     dialect: str
@@ -47,14 +47,14 @@ class Target:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """The passes that this target needs beside those of every target: the dialect's, and workarounds for the device's compiler."""
+        """The additional passes that this target needs: the dialect's, and workarounds for the device's compiler."""
         return needs(self.dialect, self.device)
 
 
 def devices() -> tuple[Device, ...]:
-    """The devices here, of every driver that is installed: GPUs first, those of OpenCL after the others of their kind.
+    """The devices of all installed drivers: GPUs first, those of OpenCL after the others of their kind.
 
-    Empty where there is none.
+    Empty if there are none.
 
     >>> all(device.compute_units > 0 for device in devices())
     True
@@ -73,7 +73,7 @@ def devices_of(name: str) -> tuple[tuple[Device, ...], DeviceError | None]:
 
 
 def no_device() -> DeviceError:
-    """The error of a machine without a device that kernels can run on, with the reason where a driver found one and cannot use it."""
+    """The error for a machine without a usable device, with the reason if a driver found one that it cannot use."""
     reasons = [error.message for _, error in map(devices_of, drivers.DRIVERS) if error is not None and error.code == "no-device"]
     message = "; ".join(["no device was found"] if not reasons else reasons)
     return DeviceError("no-device", message, mend="run `tilelang devices` to see what is missing")
@@ -87,13 +87,13 @@ def target(
 ) -> Target:
     """A target: "cpu", "cuda", "hip" or "opencl", for a profile, a device, or the best device here.
 
-    The best device is a GPU of CUDA or HIP, else the processor. OpenCL is used where the target, platform or device asks for it.
-    Without a profile, the device has the profile that fits it, with its queried limits. With a profile alone, kernels can be compiled
-    to source, simulated and read, but not run. Without a dialect, it is the device's, else the first that the profile has. What is not
-    given is what `options` say (target, profile, platform, device), else what TILELANG_TARGET, TILELANG_PROFILE, TILELANG_PLATFORM and
-    TILELANG_DEVICE say. A platform or device that `options` name is taken with a profile, too.
+    The best device is a CUDA or HIP GPU, else the CPU. OpenCL is used only if the target, platform or device asks for it. Without a
+    profile, the best matching one is used, with the limits that the device reports. With only a profile, kernels can be compiled to
+    source, simulated and inspected, but not run. Without a dialect, it is the device's, else the profile's first. Arguments not given
+    come from `options` (target, profile, platform, device), else from TILELANG_TARGET, TILELANG_PROFILE, TILELANG_PLATFORM and
+    TILELANG_DEVICE. A platform or device named in `options` applies also if a profile is given.
 
-    Raises DeviceError where there is no device, no such profile, or the profile is none for the dialect.
+    Raises DeviceError if there is no device, no such profile, or if the profile does not fit the dialect.
 
     >>> print(target("opencl", profile="simulated"))
     opencl for simulated
@@ -122,7 +122,7 @@ def target(
 
 
 def _with_environment(options: Options | None) -> Options:
-    """What the environment says of target, profile, platform and device, but for what options given in Python say."""
+    """The target, profile, platform and device from the environment, unless options given in Python set them."""
     found = Options.from_environment()
     if options is None:
         return found
@@ -139,7 +139,7 @@ def _check_dialect(dialect: str | None) -> None:
 
 
 def _choose(dialect: str | None, options: Options) -> Device:
-    """The best device for a dialect, or for any that is lowered to. Raises DeviceError where there is none."""
+    """The best device for a dialect, or for any supported one. Raises DeviceError if there is none."""
     if dialect is not None:
         return drivers.load(dialect).choose(options.platform, options.device)
     if options.platform or options.device:
@@ -147,13 +147,13 @@ def _choose(dialect: str | None, options: Options) -> Device:
     for name in BY_DEFAULT:
         if found := devices_of(name)[0]:
             return found[0]
-    return drivers.load("cpu").choose()  # whose error says why there is none
+    return drivers.load("cpu").choose()  # its error has the reason
 
 
 def local_target(profile: str | Profile | None = None, dialect: str | None = None) -> Target:
-    """The target of the best device here, of that dialect if one is named, with another profile if one is given.
+    """The target of the best device here, of the given dialect and with the given profile, if any.
 
-    Raises DeviceError where there is no device.
+    Raises DeviceError if there is no device.
     """
     options = Options.from_environment()
     dialect = dialect or options.target
@@ -175,16 +175,15 @@ def _local_target(device: Device) -> Target:
 
 
 def shipped_target(device: Device) -> Target:
-    """A device with the nearest profile that comes with the package, and what its driver says."""
+    """A device with the best matching shipped profile and the limits that its driver reports."""
     by_name = device.architecture and device.kind != "cpu"
     found = profile_for(device.architecture, device.name) if by_name else _nearest(device)
     return _queried(found, device, "shipped")
 
 
 def _nearest(device: Device) -> Profile:
-    """The profile for a device that no architecture names: for a processor the one of the nearest model, or of the nearest width
-    of vectors where nothing else is known; for others the one whose description has most words of the device's name, else that of any
-    other."""
+    """The profile for a device of unknown architecture. For a CPU: that of the nearest model, or of the nearest vector width if nothing
+    else is known. For others: the one whose description shares the most words with the device's name, else that of any other device."""
     fitting = [p for p in profiles_for(device.driver) if p.name != "simulated"]
     if device.kind == "cpu":
         cores, seen = [p for p in fitting if not p.lockstep], _seen(device)
@@ -195,7 +194,7 @@ def _nearest(device: Device) -> Profile:
 
 
 def _seen(device: Device) -> Processor | None:
-    """What the system says of the processor that a device is; None where the device is none, or one of another machine."""
+    """The system's description of a device's CPU; None if the device is not a CPU, or is on another machine."""
     if device.driver != "cpu":
         return None
     found = processor()
@@ -207,19 +206,19 @@ def _words(text: str) -> set[str]:
 
 
 def measured_path(device: Device) -> Path:
-    """Where `tilelang profile` leaves what it measures on a device, and where it is found again."""
+    """The path at which `tilelang profile` stores measurements of a device."""
     name = re.sub(r"[^a-z0-9]+", "-", f"{device.driver} {device.name}".lower()).strip("-")
     digest = hashlib.sha256(device.fingerprint.encode()).hexdigest()[:8]
     return measured_folder() / f"{name}-{digest}.toml"
 
 
 def measured_folder() -> Path:
-    """Where `tilelang profile` leaves what it measures."""
+    """The folder in which `tilelang profile` stores measurements."""
     return Path(user_directory("data")) / "profiles"
 
 
 def _queried(profile: Profile, device: Device, origin: str) -> Target:
-    """A device with a profile, in which what its driver says takes the place of what the file says."""
+    """A device with a profile in which the driver's values replace the file's."""
     seen = _seen(device)
     queried = profile.with_queried(
         max_block_threads=device.max_threads,

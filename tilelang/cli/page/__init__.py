@@ -1,7 +1,7 @@
-"""A page that shows a compiled kernel: its steps, who touches what, shared memory by banks, loops beside the source, limits.
+"""An HTML page about a compiled kernel: its steps, thread accesses, shared memory by banks, loops beside the source, limits.
 
-One file of HTML without anything outside it. `record` runs the simulator, `figures` turns what it saw into pictures as data,
-`pictures`, `loops` and `sections` write the parts; page.css, pictures.js and page.js are put in as they are. The same kernel gives the
+The page is one self-contained file. `record` runs the simulator, `figures` turns its observations into pictures as data, and
+`pictures`, `loops` and `sections` write the parts; page.css, pictures.js and page.js are included unchanged. The same kernel gives the
 same text.
 """
 
@@ -22,7 +22,7 @@ PARTS = (
 
 
 def page(kernel: Kernel) -> str:
-    """The page of a kernel, compiled for any target; it needs no device.
+    """The page of a kernel, compiled for any target; needs no device.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)

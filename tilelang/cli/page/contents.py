@@ -1,4 +1,4 @@
-"""What all parts of the page speak of: the kernel, what was recorded of it, its steps, and the figures made so far."""
+"""The data shared by all parts of the page: the kernel, its recorded run, its steps, and the figures made so far."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from tilelang.schedules.steps import Split, Step
 
 @dataclasses.dataclass
 class Contents:
-    """What all parts speak of: the kernel, what was recorded, and the figures made so far."""
+    """The data shared by all parts of the page."""
 
     kernel: Kernel
     record: Record
-    steps: list[tuple[Refinement, int]]  # with how deep it stands in braces
-    places: list[Span | None]  # where each step is written; an implied walk stands where the step above it does
-    names: dict[str, str]  # files by their last name
-    figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place among the moves -> its figure's id
-    script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's place -> the id of its picture's data
-    held_script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # the place of what is held -> the id of its data
+    steps: list[tuple[Refinement, int]]  # each with its nesting depth in braces
+    places: list[Span | None]  # where each step is written; an implied loop has the place of the step above it
+    names: dict[str, str]  # files by their last path component
+    figure_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's index -> its figure's id
+    script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # a move's index -> the id of its picture's data
+    held_script_of: dict[int, str] = dataclasses.field(default_factory=dict)  # the index in `held` -> the id of its data
     scripts: list[Html] = dataclasses.field(default_factory=list)
 
     def script(self, value: dict[str, Any]) -> str:
-        """Puts a figure's data on the page; the id of its element."""
+        """Adds a figure's data to the page; returns the id of its element."""
         identity = f"d{len(self.scripts)}"
         self.scripts.append(data(identity, value))
         return identity
 
     def levels(self, kernel: ir.Kernel) -> dict[str, int]:
-        """The levels of which a block has several units, widest first, with their threads."""
+        """The levels that have several units in a block, widest first, with their threads."""
         known = [(facts.name, facts.threads) for facts in self.kernel.target.profile.levels if facts.threads]
         return {name: threads for name, threads in known if threads < kernel.threads}
 
     def step_of(self, span: Span | None) -> str | None:
-        """The one step of the schedule written at a place, or with braces that are; None where there are several, or none."""
+        """The only step of the schedule written at a place, or with braces there; None if there are several, or none."""
         found = [r.step for r, depth in self.steps if not depth and r.step is not None and span in spans(r.step)]
         return str(found[0]) if len(found) == 1 else None
 
@@ -69,14 +69,14 @@ def _places(refined: Sequence[Refinement], above: Span | None = None) -> list[Sp
 
 
 def spans(step: Step) -> set[Span]:
-    """Where a step, and the steps in its braces, are written."""
+    """The places of a step and of the steps in its braces."""
     inner = getattr(step, "steps", None) or ()
     own: Span | None = getattr(step, "span", None)
     return ({own} if own is not None else set()).union(*(spans(s) for s in inner))
 
 
 def shortened(text: str, names: Mapping[str, str]) -> str:
-    """A text with files by their last name."""
+    """A text with file paths shortened to their last component."""
     for path, name in names.items():
         text = text.replace(path, name)
     return text

@@ -1,7 +1,7 @@
-"""Which blocks of a launch touch which elements of global memory.
+"""Determines which blocks of a launch access which elements of global memory.
 
-The whole launch is run where it is small. Of a larger one only the accesses to global memory are: what is between them is left out,
-where it decides neither where they go nor whether they are made. Of one that is larger still, only the writes.
+A small launch is run completely. For a larger one only the accesses to global memory are run, without intermediate statements that
+decide neither their addresses nor whether they happen. For a still larger one, only the writes are run.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from tilelang.lowering.simulator.simulate import Report, executions, run
 
 Array = npt.NDArray[Any]
 
-EXECUTIONS = 60_000  # statements of a launch that is still run
-TOUCHES = 12_000_000  # elements of global memory of a launch, counted at every access
+EXECUTIONS = 60_000  # maximum statements of a launch to run
+TOUCHES = 12_000_000  # maximum elements of global memory accessed in a launch, counted per access
 
 
 def distinct(keys: Array) -> Array:
-    """The different values of an array, ascending."""
+    """The distinct values of an array, ascending."""
     ordered = np.sort(keys)
     fresh = np.ones(ordered.shape, bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
@@ -35,12 +35,12 @@ def distinct(keys: Array) -> Array:
 
 
 class Enough(Exception):
-    """Ends a run of which enough was seen."""
+    """Ends a run that has seen enough."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    """Which blocks touch an element of a global buffer: `first` of them, and how many (0: none)."""
+    """The blocks that access the elements of a global buffer: the `first` one, and their number (0: none)."""
 
     kernel: int
     buffer: ir.Buffer
@@ -52,8 +52,8 @@ class Division:
 def divisions(
     program: ir.Program, arrays: dict[str, Array], device: dict[str, Any], touches: int, writes: int
 ) -> tuple[tuple[Division, ...], Report | None]:
-    """The divisions of the buffers that more than one block could share, as far as the launch can be run, and the report of the
-    whole of it; None where only some of it was run. touches: of global memory, in all; writes: how many of them write."""
+    """The divisions of the buffers that several blocks could share, as far as the launch can be run, and the report if all of it was
+    run, else None. touches: of global memory, in total. writes: how many of them write."""
     for part, expected in (
         (program, touches),
         (global_accesses(program, True), touches),
@@ -71,7 +71,7 @@ def divisions(
 
 
 def global_accesses(program: ir.Program, reads: bool) -> ir.Program | None:
-    """The accesses to global memory alone, with reads or without; None where other memory decides where they go."""
+    """Only the accesses to global memory, with or without reads; None if other memory determines their addresses."""
     kernels = []
     for kernel in program.kernels:
         body = _kept(kernel.body, reads) or ir.Seq(())
@@ -100,7 +100,7 @@ def _kept(stmt: ir.Stmt, reads: bool) -> ir.Stmt | None:
 
 
 def _deciding(stmt: ir.Stmt) -> Iterator[Expr]:
-    """What decides where a statement's accesses go, and whether they are made: everything in it but the values that it moves."""
+    """The expressions that determine a statement's addresses and whether it accesses at all: all except the values it moves."""
     for e in ir.expressions(stmt):
         if isinstance(stmt, ir.Store) and e is stmt.value:
             yield from (i for load in ir.loads(e) for i in load.indices)
@@ -109,7 +109,7 @@ def _deciding(stmt: ir.Stmt) -> Iterator[Expr]:
 
 
 def numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
-    """The kernel and the number, in the order of `ir.statements`, of each statement by its id."""
+    """The kernel and the index in the order of `ir.statements` of each statement, by its id."""
     found: dict[int, tuple[int, int]] = {}
     for k, kernel in enumerate(program.kernels):
         for number, stmt in enumerate(ir.statements(kernel.body)):
@@ -118,7 +118,7 @@ def numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
 
 
 class _Divisions:
-    """Gathers which blocks touch which elements of global memory."""
+    """Collects which blocks access which elements of global memory."""
 
     def __init__(self, program: ir.Program) -> None:
         self._program, self._numbers = program, numbers(program)
@@ -137,7 +137,7 @@ class _Divisions:
             raise Enough
 
     def result(self) -> tuple[Division, ...]:
-        """The divisions of the buffers that more than one block could share."""
+        """The divisions of the buffers that several blocks could share."""
         found = []
         for (kernel, buffer, writes), parts in self._seen.items():
             blocks = math.prod(self._program.kernels[kernel].grid)

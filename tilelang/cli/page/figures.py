@@ -1,6 +1,6 @@
-"""The pictures as data: which cells there are, what each of them says, and which requests can be shown one by one.
+"""The pictures as data: the cells, their contents, and the requests that can be shown one by one.
 
-A picture is lines of consecutive elements of one buffer: rows of the tensor, or rows of banks. The page's script draws it.
+A picture consists of lines of consecutive elements of one buffer: rows of the tensor, or rows of banks. The page's script draws it.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from tilelang.cli.page.record import Array, Move, Record
 from tilelang.core.distribution import Table
 from tilelang.lowering import ir
 
-LINES, COLUMNS = 128, 256  # the most lines and columns of a picture
-HELD_RUNS = 16_384  # of registers and elements in a row that can be shown thread by thread
-WIDE, FEW, WRAPPED = 128, 4, 64  # few rows that are wider than this are wrapped into lines of 64
+LINES, COLUMNS = 128, 256  # the maximum lines and columns of a picture
+HELD_RUNS = 16_384  # maximum runs of registers and elements that can be shown per thread
+WIDE, FEW, WRAPPED = 128, 4, 64  # at most FEW rows wider than WIDE are wrapped into lines of WRAPPED elements
 
 
 @dataclasses.dataclass(frozen=True)
 class _Lines:
-    """The lines of a picture: the first element of each, and how many it has. banked: a line is a row of banks."""
+    """The lines of a picture: the first element and the length of each. banked: a line is a row of banks."""
 
     starts: list[int]
     lengths: list[int]
     banked: bool = False
 
     def inside(self, cells: Array) -> Array:
-        """Which of the elements stand on a line."""
+        """Which of the elements are on a line."""
         starts = np.array(self.starts, np.int64)
         at = np.searchsorted(starts, cells, side="right") - 1
         inside: Array = (at >= 0) & (cells - starts[np.maximum(at, 0)] < np.array(self.lengths)[np.maximum(at, 0)])
@@ -41,7 +41,7 @@ class _Lines:
 
 
 def move_figure(move: Move, threads_of_block: int, levels: Mapping[str, int], record: Record) -> dict[str, Any]:
-    """The picture of a move. levels: how many threads a unit of each has."""
+    """The picture of a move. levels: the threads per unit of each level."""
     buffer = move.buffer
     element, thread, time = move.touched
     cells, first, touches = np.unique(element, return_index=True, return_counts=True)
@@ -72,7 +72,7 @@ def move_figure(move: Move, threads_of_block: int, levels: Mapping[str, int], re
 
 
 def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> dict[str, Any]:
-    """The picture of a tensor divided among blocks; of a large one a cell shows the first of some elements."""
+    """The picture of a tensor divided among blocks; if it is large, a cell shows the first of several elements."""
     scale = _scale(division.buffer.shape)
     each = tuple(slice(None, None, n) for n in scale)
     first, blocks = (a.reshape(division.buffer.shape)[each] for a in (division.first, division.blocks))
@@ -92,7 +92,7 @@ def division_figure(division: Division, kernel: ir.Kernel, record: Record) -> di
 
 
 def _scale(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """How many elements a cell stands for along each dimension, for rows and columns to fit: powers of two, as most tiles are."""
+    """How many elements a cell represents along each dimension, so that rows and columns fit: powers of two, like most tiles."""
     if math.prod(shape[:-1]) <= FEW:
         return (1,) * len(shape)
     wanted = (max(1, -(-n // LINES)) for n in shape[-2:])
@@ -100,7 +100,7 @@ def _scale(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def layout_figure(held: Held, base: int, record: Record) -> dict[str, Any]:
-    """The picture of a shared buffer: which element of a tensor lies where."""
+    """The picture of a shared buffer: the location of each tensor element."""
     lines = _bank_lines(held.buffer, base, record)
     order = np.argsort(held.place)
     cells, elements = held.place[order], held.element[order]
@@ -116,7 +116,7 @@ def layout_figure(held: Held, base: int, record: Record) -> dict[str, Any]:
 
 
 def register_figure(held: Held, threads: int, levels: Mapping[str, int], record: Record) -> dict[str, Any]:
-    """The picture of a tensor by the threads in whose registers its elements are. levels: as for a move."""
+    """The picture of a tensor by the threads that hold its elements in registers. levels: as for a move."""
     cells, first = np.unique(held.element, return_index=True)
     lines = _rows(held.shape, cells)
     kept = lines.inside(cells)
@@ -177,7 +177,7 @@ def _bank_lines(buffer: ir.Buffer, base: int, record: Record) -> _Lines:
 
 
 def _runs(cells: Array) -> list[int]:
-    """Ascending numbers as (first, how many) one after another."""
+    """Ascending numbers as flattened (first, count) runs."""
     if not cells.size:
         return []
     breaks = np.flatnonzero(np.diff(cells) != 1) + 1
@@ -187,7 +187,7 @@ def _runs(cells: Array) -> list[int]:
 
 
 def _short(values: Array) -> Any:
-    """A list, or one number where all are equal."""
+    """A list, or a single number if all are equal."""
     if values.size and (values == values[0]).all():
         return int(values[0])
     return [int(v) for v in values]

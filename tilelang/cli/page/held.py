@@ -1,8 +1,8 @@
-"""Which element of which tensor every element of shared memory, and every register of a thread, holds.
+"""Determines which tensor element each element of shared memory and each register of a thread holds.
 
-A block is run twice, on different data: what has the value of one element in both runs, and of no other, holds that element. Buffers
-that are only brought inputs hold those of the inputs that the block reads, when they are first filled or read. The others hold
-elements of the computed tensors, at the end: of outputs as the block itself stored them, of what lies between as the reference has it.
+A block is run twice, on different data: a location whose value equals that of exactly one element in both runs holds that element.
+Buffers that only receive copies of inputs hold elements of the inputs that the block reads, at their first fill or read. The others
+hold elements of computed tensors, at the end: of outputs as the block itself stored them, of intermediate tensors as in the reference.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tilelang.semantics.evaluator import Evaluator
 
 Array = npt.NDArray[Any]
 
-SNAPSHOTS = 2000  # accesses after which registers that are still empty are no longer looked at
-ALIKE = 32  # elements of nearly the same value among which one is looked for
-POINTS = 1 << 26  # of all definitions, up to which the reference is asked
-ROUNDING = 64  # units of a type's precision that a computed value may differ from the reference by
+SNAPSHOTS = 2000  # number of accesses after which registers that are still empty are ignored
+ALIKE = 32  # maximum candidates of nearly the same value to search
+POINTS = 1 << 26  # of all definitions, up to which the reference is evaluated
+ROUNDING = 64  # maximum difference of a computed value from the reference, in units of the type's precision
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Held:
-    """What one buffer holds: the threads' (0: the block's) elements `place` of the buffer have the flat `element` of a tensor.
+    """The contents of one buffer: the threads' (0: the block's) elements `place` of the buffer hold the flat `element` of a tensor.
 
     moment: "first" or "last", when they do. shape: the tensor's.
     """
@@ -55,18 +55,18 @@ class Held:
 
 
 class Values:
-    """The first and the last value of everything in shared memory and registers, gathered in one run."""
+    """The first and the last value of each location in shared memory and registers, collected in one run."""
 
     def __init__(self) -> None:
         self.first: dict[tuple[int, str], Array] = {}
         self.last: dict[tuple[int, str], Array] = {}
-        self.stored: dict[str, tuple[Array, Array]] = {}  # of outputs: the elements that were written, and their values
+        self.stored: dict[str, tuple[Array, Array]] = {}  # for outputs: the elements that were written, and their values
         self._memories: dict[int, Memory] = {}
         self._empty: dict[int, list[ir.Buffer]] = {}
         self._snapshots = 0
 
     def see(self, kernel: int, seen: Watched) -> None:
-        """Takes note of one access: of the values that it reads in shared memory, and of registers filled since the one before."""
+        """Records one access: the values that it reads in shared memory, and registers filled since the previous access."""
         if kernel not in self._memories:
             self._memories[kernel] = seen.memory
             self._empty[kernel] = list(seen.memory.batch.kernel.registers)
@@ -77,7 +77,7 @@ class Values:
             self._read(kernel, seen)
 
     def end(self) -> None:
-        """The run is over: what registers and outputs now hold is the last of them."""
+        """The run is over: the current contents of registers and outputs are the last ones."""
         for kernel, memory in self._memories.items():
             self._look(kernel)
             for b in memory.batch.kernel.registers:
@@ -115,7 +115,7 @@ def held(
     arrays: tuple[Any, Any],
     touched: Mapping[str, Array],
 ) -> tuple[Held, ...]:
-    """What the buffers hold, in the order of the kernels' buffers.
+    """The contents of the buffers, in the order of the kernels' buffers.
 
     arrays: the inputs of the two runs, by name. touched: their elements that the blocks read.
     """
@@ -138,7 +138,7 @@ def held(
 
 
 def _held(number: int, buffer: ir.Buffer, threads: int, which: Array, element: Array, known: _Elements, moment: str) -> Held:
-    """The elements of the tensor of which most was found in a buffer."""
+    """The contents of a buffer, for the tensor with the most elements found in it."""
     best = int(np.bincount(which[which >= 0]).argmax())
     where = np.flatnonzero(which == best)
     thread, place = (where % threads, where // threads) if buffer.memory == "register" else (np.zeros_like(where), where)
@@ -146,7 +146,7 @@ def _held(number: int, buffer: ir.Buffer, threads: int, which: Array, element: A
 
 
 def _brought(program: ir.Program) -> frozenset[str]:
-    """The buffers into which nothing is ever put but unchanged elements of inputs, and constants."""
+    """The buffers that only ever receive unchanged elements of inputs, and constants."""
     stores = [s for k in program.kernels for s in ir.statements(k.body)]
     found = {b.name for k in program.kernels for b in k.buffers if b.role != "output"}
     while True:
@@ -157,7 +157,7 @@ def _brought(program: ir.Program) -> frozenset[str]:
 
 
 def _puts(stmt: ir.Stmt, brought: set[str]) -> Iterable[tuple[str, bool]]:
-    """The buffer that a statement writes, and whether what it writes comes unchanged from brought ones."""
+    """The buffer that a statement writes, and whether it copies unchanged from inputs or such buffers."""
     match stmt:
         case ir.Store(buffer=buffer, value=value):
             yield buffer.name, _unchanged(value, brought)
@@ -191,7 +191,7 @@ def _unchanged(value: Expr, brought: set[str]) -> bool:
 
 
 def _computed(computation: Computation, runs: tuple[Values, Values], arrays: tuple[Any, Any]) -> _Elements:
-    """The elements of the outputs that the block stored, and of the tensors between inputs and outputs where they are few."""
+    """The elements of the outputs that the block stored, and of the intermediate tensors if there are few."""
     parts: list[_Part] = []
     outputs = {t.name: t for t in computation.outputs}
     precision = max(
@@ -231,9 +231,9 @@ def _part(name: str, arrays: list[Array], element: Array) -> _Part:
 
 
 class _Elements:
-    """Elements of tensors, to be found by their values in two runs. tolerance: how far, of its size, a value may be off.
+    """Elements of tensors, searchable by their values in two runs. tolerance: relative error allowed for a value.
 
-    What cancels in a sum is off by more than its own size tells, so a value counts as large as half of its tensor's are, at least.
+    A sum with cancellation has a larger relative error, so the tolerance is relative to at least the median magnitude of the tensor.
     """
 
     def __init__(self, parts: list[_Part], tolerance: float) -> None:
@@ -242,9 +242,9 @@ class _Elements:
         self._least = [tolerance * max((_usual(p.one), _usual(p.other))) for p in parts]
 
     def find(self, one: Array, other: Array) -> tuple[Array, Array]:
-        """For each pair of values the tensor's number and the element that has it; -1 where none has, or several have."""
+        """For each pair of values, the tensor's number and its matching element; -1 if none or several match."""
         which, element, count = np.full(one.shape, -1), np.full(one.shape, -1), np.zeros(one.shape, np.int64)
-        with np.errstate(invalid="ignore"):  # infinities, which are like nothing
+        with np.errstate(invalid="ignore"):  # infinities match nothing
             for number, (sorted_values, least) in enumerate(zip(self._sorted, self._least, strict=True)):
                 if sorted_values[0].size:
                     off = [np.maximum(self._tolerance * np.abs(v), least) for v in (one, other)]
@@ -258,7 +258,7 @@ class _Elements:
 
 
 def _find(known: tuple[Array, Array, Array], one: Array, other: Array, off: list[Array]) -> tuple[Array, Array]:
-    """For each pair of values the element that has it, or -1, and how many have; more than ALIKE count as none, as does NaN."""
+    """For each pair of values, the matching element, or -1, and the number of matches; more than ALIKE count as none, as does NaN."""
     first, second, element = known
     low, high = np.searchsorted(first, one - off[0]), np.searchsorted(first, one + off[0], side="right")
     high = np.where(np.isnan(one) | np.isnan(other) | (high - low > ALIKE), low, high)
@@ -271,7 +271,7 @@ def _find(known: tuple[Array, Array, Array], one: Array, other: Array, off: list
 
 
 def _usual(values: Array) -> float:
-    """The size that half of some values have."""
+    """The median magnitude of some values."""
     finite = np.abs(values[np.isfinite(values)])
     return float(np.median(finite)) if finite.size else 0.0
 

@@ -1,4 +1,4 @@
-"""HTML that escapes by itself: a text becomes `Html` only through `tag`, so nothing that a person named can be taken for markup."""
+"""HTML with automatic escaping: text becomes `Html` only through `tag`, so user-defined names can never be interpreted as markup."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ REQUESTS = {
 
 
 def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
-    """An element: texts are escaped, Html stands as it is, None is left out. `class_` is class, `data_row` is data-row.
+    """An element. Text children are escaped, Html is kept, None is skipped. `class_` becomes class, `data_row` becomes data-row.
 
     >>> print(tag("a", "x < y", href="#top", data_row=3))
     <a href="#top" data-row="3">x &lt; y</a>
@@ -39,7 +39,7 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Html:
 
 
 def join(*children: Any) -> Html:
-    """The children one after another, escaped where they are not Html."""
+    """The concatenated children, escaped unless they are Html."""
     return Html("".join(c if isinstance(c, Html) else html.escape(str(c)) for c in children if c is not None))
 
 
@@ -51,7 +51,7 @@ def data(identity: str, value: Any) -> Html:
 
 
 def table(heads: list[Any], rows: list[list[Any]], **attributes: Any) -> Html:
-    """A table in a box of its own that scrolls where it is too wide. A row's cells are texts or Html; numbers stand to the right."""
+    """A table in its own box, which scrolls if it is too wide. Cells are text or Html; numbers are right-aligned."""
     numbers = [any(isinstance(row[n], (int, float)) for row in rows) for n in range(len(heads))]
     named = [tag("th", h, scope="col", class_="number" if n else None) for h, n in zip(heads, numbers, strict=True)]
     top = tag("thead", tag("tr", *named))
@@ -74,7 +74,7 @@ def figure(
     of: str,
     one: Mapping[str, tuple[str, str]] = REQUESTS,
 ) -> Html:
-    """A picture's frame: the page's script fills it from the data element `of`. one: the buttons that show a part of it alone."""
+    """The frame of a picture, which the page's script draws from the data element `of`. one: buttons that show a single part."""
     options = [tag("option", word, value=word) for word in colours]
     choose = tag("label", "colour by ", tag("select", *options, class_="colour")) if len(options) > 1 else None
     buttons = [tag("button", word, type="button", data_go=go, aria_label=label) for go, (word, label) in one.items()]

@@ -1,4 +1,4 @@
-"""The loops of a kernel beside its source: rows of the statement tree, each of which knows the lines that it became."""
+"""The loops of a kernel beside its source: rows of the statement tree, each linked to its source lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tilelang.lowering import ir, printer
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Neighbouring statements of one kind; a loop, a condition and a barrier stand alone. numbers: in the order of `ir.statements`."""
+    """Neighbouring statements of one kind; loops, conditions and barriers have their own rows. numbers: in the order of
+    `ir.statements`."""
 
     statements: tuple[ir.Stmt, ...]
     numbers: tuple[int, ...]
@@ -27,7 +28,7 @@ class Row:
 
     @property
     def around(self) -> frozenset[Span]:
-        """Where the steps are written that divided the work of its statements; of a loop or a condition, its rows say that."""
+        """The places of the steps that divided the work of its statements; for a loop or a condition, its inner rows have them."""
         inner = () if self.inside else (s for stmt in self.statements for s in ir.statements(stmt))
         places = (getattr(s, "span", None) for s in inner)
         return frozenset(span for place in places if place is not None for span in place.around)
@@ -35,8 +36,8 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """What rows lead to. pictures: a statement's number -> the figure of its move. names: files as they are shown. steps: what a row
-    tells of the steps that it comes from, as attributes."""
+    """Links from rows. pictures: a statement's number -> the figure of its move. names: files as displayed. steps: a row's originating
+    steps, as attributes."""
 
     pictures: Mapping[int, str]
     names: Mapping[str, str]
@@ -49,7 +50,7 @@ def rows(kernel: ir.Kernel) -> tuple[Row, ...]:
     found: dict[int, list[int]] = {}
     for number, stmt in enumerate(ir.statements(kernel.body)):
         found.setdefault(id(stmt), []).append(number)
-    numbers = {key: iter(of) for key, of in found.items()}  # one object may stand in several places
+    numbers = {key: iter(of) for key, of in found.items()}  # one object may occur several times
     return _rows(kernel.body, numbers)
 
 
@@ -66,7 +67,7 @@ def _rows(stmt: ir.Stmt, numbers: dict[int, Iterator[int]]) -> tuple[Row, ...]:
 
 
 def _opened(stmt: ir.Stmt, numbers: dict[int, Iterator[int]]) -> list[tuple[ir.Stmt, int]]:
-    """The statements of a sequence, nested ones opened, with their numbers."""
+    """The statements of a sequence, nested ones flattened, with their numbers."""
     number = next(numbers[id(stmt)])
     if isinstance(stmt, ir.Seq):
         return [pair for s in stmt.body for pair in _opened(s, numbers)]
@@ -89,7 +90,7 @@ def _inside(stmt: ir.Stmt, numbers: dict[int, Iterator[int]]) -> tuple[tuple[str
 
 
 def _kind(stmt: ir.Stmt) -> Any:
-    """What neighbours have in common to stand in one row; None for what stands alone."""
+    """A key of statements that share a row; None for those with their own row."""
     match stmt:
         case ir.For() | ir.Barrier():
             return None
@@ -111,14 +112,16 @@ def section(
     places: Sequence[range],
     shown: Shown,
 ) -> Html:
-    """The tree and the source of one kernel, side by side, under a line for the steps that what is chosen comes from."""
+    """The tree and the source of one kernel, side by side, with a line for the steps that a selected row comes from."""
     first, last = _extent(places) if source is not None else (0, 0)
     tree = tag("ul", *(_item(number, row, places, shown) for row in rows(kernel)), class_="tree", data_kernel=number)
     chosen = tag("p", "Choose a row or a line: the steps that it comes from stand here.", class_="from lead", aria_live="polite")
     if source is None:
         return tag("div", chosen, tag("div", tree, class_="single"), class_="kernel")
     lines = source.split("\n")
-    first = max((i for i in range(first) if lines[i].startswith("//")), default=first)  # the emitter heads a kernel by a comment
+    first = max(
+        (i for i in range(first) if lines[i].startswith("//")), default=first
+    )  # the emitter precedes a kernel with comments
     text = [
         tag(
             "span",

@@ -1,4 +1,4 @@
-"""The parts with pictures: units, moves, shared memory."""
+"""The parts of the page with pictures: units, moves, shared memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tilelang.schedules.steps import Tile
 
 
 def move_title(c: Contents, move: Move) -> str:
-    """What a move does, in a few words."""
+    """A short description of a move."""
     others = " and ".join(move.partners)
     if move.writes:
         return f"write {move.buffer.name}" + (f" from {others}" if others else "")
@@ -23,7 +23,7 @@ def move_title(c: Contents, move: Move) -> str:
 
 
 def moves_section(c: Contents) -> Html:
-    """A picture of every move of the first block of each kernel, in the order of its first access."""
+    """A picture of every move of each kernel's first block, in order of first access."""
     parts: list[Any] = []
     for number, kernel in enumerate(c.kernel.program.kernels):
         own = [(i, m) for i, m in enumerate(c.record.moves) if m.kernel == number]
@@ -66,12 +66,12 @@ def _move_script(c: Contents, place: int, kernel: ir.Kernel) -> str:
 
 
 def _colours(c: Contents, kernel: ir.Kernel) -> list[str]:
-    """What tells cells apart: not the thread where there is one, nor the warp."""
+    """The criteria for colouring cells; thread and warp only if there are several."""
     return [*reversed(c.levels(kernel)), "time", "touches"]
 
 
 def _row_number(kernel: ir.Kernel, number: int) -> int:
-    """The first statement of the row in which a statement stands."""
+    """The first statement of the row that contains a statement."""
     todo = list(loops.rows(kernel))
     while todo:
         row = todo.pop(0)
@@ -82,7 +82,7 @@ def _row_number(kernel: ir.Kernel, number: int) -> int:
 
 
 def move_facts(c: Contents, move: Move, kernel: ir.Kernel) -> list[tuple[str, Any]]:
-    """What the simulator counted of a move."""
+    """The simulator's counts for a move."""
     size, r = move.buffer.dtype.bytes, c.record
     element, _, _ = move.touched
     facts: list[tuple[str, Any]] = [
@@ -104,7 +104,7 @@ def move_facts(c: Contents, move: Move, kernel: ir.Kernel) -> list[tuple[str, An
 
 
 def units_section(c: Contents) -> Html:
-    """The spreads of the main chain, each with a picture of the outputs by the unit that stores them."""
+    """The parallel mappings of the main chain, each with a picture of the outputs by the unit that stores them."""
     parts: list[Any] = []
     drawn = 0
     for r, depth in c.steps:
@@ -186,7 +186,7 @@ def _division(c: Contents, division: Division, identity: str) -> Html:
 
 
 def shared_section(c: Contents) -> Html:
-    """Each shared buffer: where it lies, which element of which input lies in which bank, and its moves."""
+    """Each shared buffer: its location, the bank of each input element, and its moves."""
     parts = [
         part for k, kernel in enumerate(c.kernel.program.kernels) for b in kernel.shared for part in _shared(c, k, kernel, b)
     ]
@@ -221,7 +221,7 @@ def _shared(c: Contents, number: int, kernel: ir.Kernel, buffer: ir.Buffer) -> l
 
 
 def _place(kernel: ir.Kernel, buffer: ir.Buffer) -> str:
-    """Where a shared buffer lies, and with which others it shares bytes."""
+    """The location of a shared buffer, and the buffers that it overlaps."""
     if buffer.offset is None:
         return f"{buffer.bytes:,} bytes."
     first, end = buffer.offset, buffer.offset + buffer.bytes

@@ -1,8 +1,8 @@
-"""What the threads of a kernel do to memory: the simulator's accesses, gathered into moves.
+"""Records the memory accesses of a kernel's threads in the simulator, grouped into moves.
 
-A move is what one step does to one buffer in one direction: every access that the statements of the step make there. Moves are
-recorded for the first block of each kernel, run alone; the division of the tensors among blocks for the whole launch, where it is
-small enough to be run. Every number is the simulator's.
+A move comprises all accesses of one step to one buffer in one direction. Moves are recorded for the first block of each kernel, run
+alone; the division of the tensors among blocks is recorded for the whole launch, if it is small enough to run. Every number is the
+simulator's.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tilelang.semantics.reference import random_arrays
 
 Array = npt.NDArray[Any]
 
-KEPT_REQUESTS = 48  # of each move: those that the page can show one by one
-ACCESSES = 20_000  # of one block; the run ends after them
-TOUCHES = 3_000_000  # elements of one run, counted at every access
+KEPT_REQUESTS = 48  # per move: those that the page can show one by one
+ACCESSES = 20_000  # per block; then the run ends
+TOUCHES = 3_000_000  # elements touched per run, counted per access
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """One access by one warp. runs: (thread, first element, elements) of its threads. crowded: elements in banks of which more is
-    wanted than the bank gives at once."""
+    """One access by one warp. runs: (thread, first element, elements) of its threads. crowded: elements in banks with more requests
+    than they serve at once."""
 
     number: int
     warp: int
@@ -48,10 +48,10 @@ class Request:
 
 @dataclasses.dataclass
 class Move:
-    """What one step does to one buffer in one direction, in the first block.
+    """The accesses of one step to one buffer in one direction, in the first block.
 
-    element, thread, time: every touch in order; time is the number of the request. cost: transactions (global) or extra phases by
-    bank conflicts (shared); least: the transactions that the bytes asked for would fill. worst: the number of the dearest request.
+    cost: transactions (global) or bank-conflict replays (shared). least: the minimum transactions for the requested bytes. worst: the
+    number of the most expensive request.
     """
 
     kernel: int
@@ -74,21 +74,21 @@ class Move:
 
     @property
     def touched(self) -> tuple[Array, Array, Array]:
-        """(element, thread, time) of every touch, in order."""
+        """(element, thread, time) of every access, in order; time is the number of the request."""
         element, thread, time = (np.concatenate(part) for part in zip(*self._touches, strict=True))
         return element, thread, time
 
     @property
     def active(self) -> int:
-        """How many threads of the block take part."""
+        """The number of threads of the block that take part."""
         return int(distinct(self.touched[1]).size)
 
 
 @dataclasses.dataclass(frozen=True)
 class Record:
-    """Everything seen. report: of the whole launch, None where that is too large to be run. cut: the block was not run to its end.
+    """Everything observed. report: of the whole launch, None if it is too large to run. cut: the block was not run to its end.
 
-    held: which elements of which tensor the buffers in shared memory and registers hold, as far as it was found.
+    held: the tensor elements that buffers in shared memory and registers hold, as far as identified.
     """
 
     moves: tuple[Move, ...]
@@ -104,7 +104,7 @@ class Record:
 
 
 def record(kernel: Kernel) -> Record:
-    """Runs a kernel's first blocks, and where it is small the whole of it, in the simulator."""
+    """Simulates a kernel's first blocks and, if it is small, all of it."""
     device = device_numbers(kernel.target.profile)
     first = tuple(k if 0 in k.grid else k.replace(grid=(1, 1, 1)) for k in kernel.program.kernels)
     alone = kernel.program.replace(kernels=first)
@@ -127,7 +127,7 @@ def record(kernel: Kernel) -> Record:
 
 
 def _watched(program: ir.Program, arrays: dict[str, Array], device: dict[str, Any]) -> tuple[_Moves, bool]:
-    """What was seen in a run, and whether it was ended early."""
+    """The observations of a run, and whether it was ended early."""
     watch, cut = _Moves(program, device["warp"], device["transaction_bytes"]), False
     try:
         run(program, arrays, watch=watch, **device)
@@ -144,7 +144,7 @@ def _partners(stmt: ir.Stmt, buffer: ir.Buffer, writes: bool) -> list[str]:
 
 
 class _Moves:
-    """Gathers the accesses of one block of each kernel."""
+    """Collects the accesses of one block of each kernel."""
 
     def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
         self.moves: dict[Any, Move] = {}
@@ -228,7 +228,7 @@ class _Moves:
 
 
 def _crowded(word: Array, group: Array, banks: int, ideal: int, element: Array) -> tuple[int, ...]:
-    """The elements in banks of which one group of threads wants more words than it gets at once."""
+    """The elements in banks from which one group of threads requests more words than it gets at once."""
     width = int(word.max()) + 1
     wanted = np.unique(group * width + word)
     bank = wanted // width * banks + wanted % width % banks

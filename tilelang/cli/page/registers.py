@@ -1,4 +1,4 @@
-"""The part about registers: which thread, and which unit of each level, holds which element of an accumulator or a register tile."""
+"""The part of the page about registers: the thread or unit of each level that holds each element of an accumulator or register tile."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ONE_UNIT = {
 
 
 def registers_section(c: Contents) -> Html:
-    """A picture of every buffer in registers in which elements of a tensor were found; the others by name."""
+    """A picture of every register buffer in which tensor elements were identified; the others by name."""
     parts: list[Any] = []
     for number, kernel in enumerate(c.kernel.program.kernels):
         own = [h for h in c.record.held if h.kernel == number and h.buffer.memory == "register"]
@@ -55,19 +55,19 @@ def _title(held: Held) -> Html:
 
 
 def identity(c: Contents, held: Held) -> str:
-    """The id of the picture of what is held."""
+    """The id of the picture of a buffer's contents."""
     return f"registers-{c.record.held.index(held)}"
 
 
 def results(c: Contents) -> list[Held]:
-    """What is held in registers of the tensors that the schedule's own steps compute: its outputs, and states of their reductions."""
+    """The registers that hold tensors computed by the schedule's own steps: its outputs, and accumulators of their reductions."""
     task = main_task(c.kernel.computation, c.kernel.schedule.steps, c.kernel.target.profile)
     names = {t.name for t in (*task.outputs, *(t for s in task.states for t in s.tensors))}
     return [h for h in c.record.held if h.buffer.memory == "register" and h.tensor in names]
 
 
 def picture(c: Contents, held: Held, identity: str, title: Html, level: str | None) -> Html:
-    """A picture of a tensor by the units that hold it. level: by which it is coloured at first; None: by the narrowest."""
+    """A picture of a tensor by the units that hold it. level: the initial colouring; None: by the narrowest level."""
     kernel = c.kernel.program.kernels[held.kernel]
     levels = c.levels(kernel)
     colours = ["register"] * (held.buffer.elements > 1) + ["copies"] * bool((held.table.copies() > 1).any())

@@ -1,4 +1,4 @@
-"""The parts in words: steps, what stands out, loops beside the source, buffers against the device's limits."""
+"""The textual parts of the page: steps, remarks, loops beside the source, buffers against the device's limits."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from tilelang.lowering.targets.c.emitter import emit_placed
 from tilelang.runtime.kernel import DIALECTS
 from tilelang.schedules.explain import notes
 
-OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # what has a buffer of its own
+OWNERS = {"global": "launch", "shared": "block", "register": "thread"}  # the unit that has its own copy of a buffer
 
 
 def steps_section(c: Contents) -> Html:
-    """The steps with the spec after each: what is left of each axis, on which level, what lives where."""
+    """The steps with the spec after each: the remaining extent of each axis, the level, and where data is stored."""
     specs = [r.spec for r, _ in c.steps]
     axes = list(dict.fromkeys(a.name for spec in specs for a in spec.axes))
     reduced = {a.name for r, depth in c.steps if not depth for a in r.spec.axes if a.reduction}
     rows = []
-    before: dict[int, dict[str, int]] = {}  # what was left of each axis, by how deep the steps stand
+    before: dict[int, dict[str, int]] = {}  # the remaining extent of each axis, by nesting depth of the steps
     for number, (r, depth) in enumerate(c.steps):
         left = {a.name: a.extent for a in r.spec.axes}
         whole = f"all of {r.spec.title}" if depth else "the whole computation"
@@ -57,7 +57,7 @@ def _extent_cell(now: int | None, before: int | None) -> Any:
 
 
 def _rows_of(c: Contents, at: int) -> list[str]:
-    """The rows of the trees whose statements come from a step, from the braces below it, or do work that it divided."""
+    """The tree rows whose statements come from a step or the steps in its braces, or do work that it divided."""
     step, place = c.steps[at][0].step, c.places[at]
     written = spans(step) if step is not None else set()
     found = []
@@ -73,7 +73,7 @@ def _rows_of(c: Contents, at: int) -> list[str]:
 
 
 def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
-    """The steps that a row comes from, and the others that divided its work, as attributes of the row."""
+    """The steps that a row comes from, and others that divided its work, as attributes of the row."""
     own = [f"step-{n}" for n, (r, _) in enumerate(c.steps) if r.step is not None and row.span in spans(r.step)]
     around = [f"step-{n}" for n, place in enumerate(c.places) if place in row.around and f"step-{n}" not in own]
     return {"data_steps": " ".join(own) or None, "data_around": " ".join(around) or None}
@@ -83,7 +83,7 @@ def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
 
 
 def remarks(c: Contents) -> Html:
-    """What a reader should look at first: notes on the steps; moves that fetch too much, wait for banks, or leave threads idle."""
+    """What to look at first: notes on the steps; moves that fetch too much, have bank conflicts, or leave threads idle."""
     items = [tag("li", f"{sentence}.") for sentence in notes(c.kernel.schedule, c.kernel.refinements, c.kernel.target.profile)]
     for place, move in enumerate(c.record.moves):
         kernel = c.kernel.program.kernels[move.kernel]
@@ -114,7 +114,7 @@ def remarks(c: Contents) -> Html:
 
 
 def loops_section(c: Contents) -> Html:
-    """The statement tree of each kernel beside the source that it became."""
+    """The statement tree of each kernel beside its source."""
     try:
         source, places = emit_placed(c.kernel.program, DIALECTS[c.kernel.target.dialect])
         lead = (
@@ -141,7 +141,7 @@ def loops_section(c: Contents) -> Html:
 
 
 def buffers_section(c: Contents) -> Html:
-    """Every buffer with its bytes, and their sums against what the device has."""
+    """Every buffer with its size, and the sums against the device's limits."""
     profile, parts = c.kernel.target.profile, list[Any]()
     for kernel in c.kernel.program.kernels:
         rows = []
