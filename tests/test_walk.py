@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+import hypothesis
 import pytest
 from hypothesis import given
 
@@ -40,6 +41,20 @@ def test_extents_are_those_of_the_specs(case: Case) -> None:
     for w, before, after in zip(walk_steps(specs[0].extents, case.schedule.steps), specs[:-1], specs[1:], strict=True):
         for found, spec in ((w.before, before), (w.after, after)):
             assert (found.sizes, found.reduced) == (spec.extents.sizes, spec.extents.reduced)
+
+
+@given(testing.cases())
+def test_the_lowering_leaves_what_the_walk_says(case: Case) -> None:
+    """Of the kernels and of what stands in braces: the spec that was lowered before each step."""
+    try:
+        program = testing.lowered(case.schedule)
+    except tl.Refusal:
+        hypothesis.assume(False)
+    for chain in program.chains:
+        first = min(chain.specs)
+        for w in walk_steps(chain.specs[first].extents, chain.steps[first:], first):
+            if w.number in chain.specs:
+                assert dict(w.before.sizes) == dict(chain.specs[w.number].extents.sizes), (str(w.step), chain.steps)
 
 
 def test_rounds_are_counted_up_and_there_is_at_least_one() -> None:

@@ -225,9 +225,10 @@ def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
 def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
     sizes = numbers(step)
-    done = {a.name for a in frame.spec.axes if a.reduction} if frame.finishing else set()  # cut, but not walked again
-    loops = [a for a, t in sizes.items() if frame.spec.axis(a).extent > t and a not in done]
-    variables = {a: build.variable(a, -(-frame.spec.axis(a).extent // sizes[a])) for a in loops}
+    left = frame.spec.extents
+    done = left.reduced if frame.finishing else ()  # cut, but not walked again
+    pieces = {a: n for a, n in count_pieces(sizes, left.sizes).items() if n > 1 and a not in done}
+    loops, variables = [*pieces], {a: build.variable(a, n) for a, n in pieces.items()}
     ahead = (
         [] if frame.finishing else [p for p in ahead_in(frame.steps, i + 1) if not is_cache(build, p) and not by_role(build, p)]
     )
