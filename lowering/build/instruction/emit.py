@@ -11,7 +11,7 @@ from tilelang.lowering.build.instruction.match import checked
 from tilelang.lowering.build.instruction.moves import move_instruction
 from tilelang.lowering.build.instruction.operands import instruction_guards, operand_at
 from tilelang.lowering.build.instruction.pointwise import stored_instruction, too_late
-from tilelang.lowering.build.instruction.tensor_boxes import box_move, box_store, region_at, state_updated
+from tilelang.lowering.build.instruction.tensor_boxes import box_moved, region_at, state_updated
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Do
 
@@ -21,7 +21,7 @@ def instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
     semantics = frame.match.instruction
     _check_whole_units(build, step, semantics)
     if not frame.task.states and semantics.host is not None:
-        return (box_store if frame.fill is None else box_move)(build, frame, step, semantics)
+        return box_moved(build, frame, step, semantics)
     if not frame.task.states:
         return (stored_instruction if frame.fill is None else move_instruction)(build, frame, step)
     if frame.finishing:

@@ -16,6 +16,7 @@ from tilelang.lowering.build.instruction.consecutive_threads import check_neighb
 from tilelang.lowering.build.instruction.fragments import open_bounds, unguardable
 from tilelang.lowering.build.instruction.match import checked
 from tilelang.lowering.build.instruction.operands import first_written, instruction_guards, operand_at
+from tilelang.lowering.build.instruction.pointwise import too_late
 from tilelang.lowering.build.movement.asynchronous_copies import NotCopied, existing
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Do
@@ -43,8 +44,7 @@ def move_instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
         copy = ir.Copy(place.buffer, at, from_buffer, from_at, held.slots, count, step.span, semantics, across=held.slots > 1)
         return guarded(copy, guards, step.span)
     if semantics.completes != AT_ONCE:
-        raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
-                     " for this target", "remove the `do` to use plain loops")  # fmt: skip
+        raise too_late(step, semantics, "")
     filled = ((a, b) for a in frame.spec.axes for b in open_bounds(a) if b.key in frame.fill_keys)
     for axis, bound in filled:
         raise unguardable(step, f"`{step}` cannot be guarded, but the elements outside must be filled",

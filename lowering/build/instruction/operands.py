@@ -6,17 +6,17 @@ or the whole tile is under a condition that is uniform across the threads that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 
+from tilelang.core.distribution import Distribution
 from tilelang.core.expr import INDEX, Binary, Const, Expr, Pad, Read, Unary, Var, index, substitute
-from tilelang.core.layout import evaluate
 from tilelang.core.simplify import linear, simplify
 from tilelang.errors import Refusal
 from tilelang.instructions.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of, depends, facts, settled
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.distribution.owners import readers_are_owners
+from tilelang.lowering.build.distribution.owners import readers_are_owners, thread_among
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds, unguardable
 from tilelang.lowering.build.instruction.register_runs import Run
@@ -94,9 +94,13 @@ def _unsettled(build: Build, frame: Frame, bounds: dict[Expr, AxisState]) -> Col
 
 def _shared_by(build: Build, e: Expr, width: int) -> bool:
     """Whether an index is the same for all threads that issue one instruction together."""
-    values = {v: 0 for v in e.walk() if isinstance(v, Var)}
-    at = [int(evaluate(e, {**values, build.thread: t})) for t in range(build.threads if width > 1 else 0)]
-    return all(at[t] == at[t // width * width] for t in range(len(at)))
+    if width == 1:
+        return True
+    thread, others = thread_among([e])
+    grid = Distribution(((thread, build.threads), *((v, 1) for v in others)), (e,)).grid()
+    assert grid is not None, "an offset is made of variables"
+    at = grid[0][0].reshape(-1, width)
+    return bool((at == at[:, :1]).all())
 
 
 def _unguardable(build: Build, frame: Frame, step: Do, a: AxisState, b: Bound, roomless: bool) -> Refusal:
@@ -153,12 +157,16 @@ def _bases(frame: Frame) -> dict[str, Expr]:
 
 def first_points(frame: Frame, step: Do, name: str) -> dict[str, Expr]:
     """The coordinates of the first element that the thread names of an operand in an addressed memory."""
-    found = frame.match
-    held, operand, binding = found.instruction.fragment(name), found.instruction.operand(name), dict(found.binding)
+    held = frame.match.instruction.fragment(name)
     assert held is not None
-    points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
-    for dim, inside in zip(operand.dims, held.at(frame.spec.lane, index(0)), strict=True):
-        points[binding[dim.name]] = simplify(points[binding[dim.name]] + inside)
+    return points_at(frame, name, held.at(frame.spec.lane, index(0)))
+
+
+def points_at(frame: Frame, name: str, inside: Sequence[Expr]) -> dict[str, Expr]:
+    """The coordinates of an element of an operand, which is given along the operand's dimensions."""
+    binding, points = dict(frame.match.binding), _bases(frame)
+    for dim, e in zip(frame.match.instruction.operand(name).dims, inside, strict=True):
+        points[binding[dim.name]] = simplify(points[binding[dim.name]] + e)
     return points
 
 
@@ -185,18 +193,14 @@ def run_of(build: Build, frame: Frame, step: Do, name: str, share: Share,
 
     at: where an element is, from its coordinates. Raises NotOwner, Refusal.
     """
-    found = frame.match
-    operand, binding, held = found.instruction.operand(name), dict(found.binding), found.instruction.fragment(name)
+    held = frame.match.instruction.fragment(name)
     if held is None or held.lanes > 1:
         raise refuse(step, "reader-is-not-owner", f"`{step}`: the steps of its load map {share.tensor.name} to threads, but operand"
                      f" {name} has a fragment layout of its own",
                      f"load {share.tensor.name} in register without `tile ... ->` steps: it then follows the fragment"
                      " layout", f"{held}")  # fmt: skip
     slot = Var("?slot", INDEX, 0, held.slots - 1)
-    points = {a.name: a.base for a in frame.spec.axes}
-    for d, element in zip(operand.dims, held.at(index(0), slot), strict=True):
-        points[binding[d.name]] = simplify(points[binding[d.name]] + element)
-    found_at = at(points)
+    found_at = at(points_at(frame, name, held.at(index(0), slot)))
     places = tuple(tuple(simplify(substitute(i, {slot: index(n)})) for i in found_at) for n in range(held.slots))
     run = Run(step, name, share.tensor.name, share.buffer, places)
     run.check(share.buffer)

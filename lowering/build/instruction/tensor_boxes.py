@@ -15,7 +15,7 @@ from tilelang.lowering.build.frame import Build, Frame, StatePlace
 from tilelang.lowering.build.innermost_body import guarded
 from tilelang.lowering.build.instruction.fragments import open_bounds, unguardable
 from tilelang.lowering.build.instruction.match import checked
-from tilelang.lowering.build.instruction.operands import first_points, index_value
+from tilelang.lowering.build.instruction.operands import first_points, index_value, points_at
 from tilelang.lowering.build.movement.storage import TENSOR_END, Box, Residence
 from tilelang.lowering.build.reads import residence_of, state_at, stored_at
 from tilelang.lowering.build.refusals import refuse
@@ -54,15 +54,9 @@ def state_updated(build: Build, frame: Frame, step: Do, place: StatePlace) -> tu
 
 
 def _region_points(build: Build, frame: Frame, step: Do, name: str) -> tuple[tuple[Var, ...], dict[str, Expr]]:
-    found = frame.match
-    binding = dict(found.binding)
-    points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
-    variables = []
-    for d in found.instruction.operand(name).dims:
-        v = build.variable(f"{name}_{d.name}", d.extent)
-        points[binding[d.name]] = simplify(points[binding[d.name]] + v)
-        variables.append(v)
-    return tuple(variables), points
+    dims = frame.match.instruction.operand(name).dims
+    variables = tuple(build.variable(f"{name}_{d.name}", d.extent) for d in dims)
+    return variables, points_at(frame, name, variables)
 
 
 def _region(frame: Frame, step: Do, name: str, variables: tuple[Var, ...], residence: Residence) -> ir.Region:
@@ -98,25 +92,13 @@ def _region(frame: Frame, step: Do, name: str, variables: tuple[Var, ...], resid
 # ------------------------------------------------------------ boxes of a tensor
 
 
-def box_move(build: Build, frame: Frame, step: Do, semantics: Instruction) -> ir.Stmt:
-    """A box of a tensor to shared memory, by one lane; what is outside is what the instruction gives there."""
-    checked(frame, step, frame.target.places[0].buffer.memory)
-    whole = frame.task.values[0]
-    assert isinstance(whole, (Read, Pad))
-    outside = frame.fill is not None and frame.fill.value == semantics.outside
-    _check_outside(frame, step, outside)
-    (source,) = (name for name in semantics.reads if name != semantics.writes)
-    return _by_one_lane(frame, step, (region_written(build, frame, step, frame.target.places[0]),
-                                           region_at(build, frame, step, source, whole)), semantics)  # fmt: skip
-
-
-def box_store(build: Build, frame: Frame, step: Do, semantics: Instruction) -> ir.Stmt:
-    """A box of shared memory to a tensor, by one lane, which waits until it has been read."""
-    (whole,) = (w for _, w in checked(frame, step, frame.target.places[0].buffer.memory))
-    _check_outside(frame, step, True)
-    (source,) = (name for name in semantics.reads if name != semantics.writes)
-    return _by_one_lane(frame, step, (region_written(build, frame, step, frame.target.places[0]),
-                                           region_at(build, frame, step, source, whole)), semantics)  # fmt: skip
+def box_moved(build: Build, frame: Frame, step: Do, semantics: Instruction) -> ir.Stmt:
+    """A box of a tensor to shared memory, or back, by one lane. What is outside is what the instruction gives there; what comes from
+    shared memory waits until it has been read."""
+    ((source, whole),) = checked(frame, step, frame.target.places[0].buffer.memory)
+    _check_outside(frame, step, frame.fill is None or frame.fill.value == semantics.outside)
+    written = region_written(build, frame, step, frame.target.places[0])
+    return _by_one_lane(frame, step, (written, region_at(build, frame, step, source, whole)), semantics)
 
 
 def _by_one_lane(frame: Frame, step: Do, operands: tuple[tuple[ir.Buffer, tuple[Expr, ...], ir.Region], ...],
