@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 
 Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and what they stand for
 
@@ -58,6 +58,18 @@ def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
         if a.padded and second:
             return False
     return True
+
+
+def shared_out(axes: Collection[NestAxis], wanted: int, piece: Mapping[str, int]) -> dict[str, int]:
+    """Blocks of whole pieces, so many as are wanted, cut along the outermost axes first."""
+    block, made = {a.name: a.extent for a in axes}, 1
+    for a in axes:
+        if made >= wanted:
+            break
+        least = piece.get(a.name, 1)
+        block[a.name] = in_parts(a.extent, min(-(-a.extent // least), -(-wanted // made)), least)
+        made *= -(-a.extent // block[a.name])
+    return block
 
 
 def in_parts(extent: int, parts: int, piece: int) -> int:

@@ -76,7 +76,7 @@ def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: P
     """The shared memory in which threads that share a reduction leave a part of each result; none where they are lanes of one warp
     that exchange registers. tile: the extents of which the loops are; inside: threads that take them; count: of the whole block."""
     threads = threads_of(loops, profile)
-    reduced, reach, inner = {a.name for a in loops.nest.reduced}, 1, threads.width
+    reduced, reach, inner = loops.nest.reduced_extents, 1, threads.width
     for axis, units, _ in reversed(threads.all):
         inner *= units
         if axis in reduced and units > 1:

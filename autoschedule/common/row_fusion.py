@@ -74,8 +74,7 @@ def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:
         common = mine if common is None else {n: e for n, e in common.items() if mine.get(n) == e}
     names = {t.name: t for t in placed}
     for nest in nests:
-        extents = {a.name: a.extent for a in nest.spatial}
-        common = {n: e for n, e in (common or {}).items() if extents.get(n) == e}
+        common = {n: e for n, e in (common or {}).items() if nest.spatial_extents.get(n) == e}
         for access in nest.reads:
             if access.name in names:
                 definition = names[access.name].definition

@@ -300,6 +300,19 @@ class Nest:
     def reduced(self) -> tuple[NestAxis, ...]:
         return tuple(a for a in self.axes if a.reduction)
 
+    @cached_property
+    def wide(self) -> tuple[NestAxis, ...]:
+        """The spatial axes of more than one point."""
+        return tuple(a for a in self.spatial if a.extent > 1)
+
+    @cached_property
+    def spatial_extents(self) -> Mapping[str, int]:
+        return {a.name: a.extent for a in self.spatial}
+
+    @cached_property
+    def reduced_extents(self) -> Mapping[str, int]:
+        return {a.name: a.extent for a in self.reduced}
+
     def axis(self, name: str) -> NestAxis:
         """The axis of a name; KeyError where there is none."""
         return self._by_name[name]

@@ -88,7 +88,7 @@ class Threads:
     @cached_property
     def reading_depth(self) -> int:
         """Inside which loops a unit reads what it does not keep: the innermost walk over a reduction, else the leaf's."""
-        reduced = {a.name for a in self.loops.nest.reduced}
+        reduced = self.loops.nest.reduced_extents
         depth = self.block_depth
         for d, loop in enumerate(self.loops.loops):
             if loop.level != WALK or any(a in reduced for a, _ in loop.rounds):

@@ -156,7 +156,7 @@ def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
         for size in {max((n for n in sizes if n <= now // 2), default=now), *_beside(sizes, now)} if a.name != tile.axis else ():
             if size != now:
                 yield dataclasses.replace(tile, chunk={**tile.chunk, a.name: size})
-    if nest.reduced and tile.axis not in {a.name for a in nest.reduced}:
+    if nest.reduced and tile.axis not in nest.reduced_extents:
         yield dataclasses.replace(tile, panels_first=not tile.panels_first)
         if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and stays(nest) and not scattered(nest, tile):
             yield dataclasses.replace(tile, gathers=not tile.gathers)

@@ -141,7 +141,7 @@ class Words:
 
     def takes(self, vector: tuple[str, int] | None) -> bool:
         """Whether one of the instructions has its lanes along such vectors."""
-        if vector is None or vector[1] not in self.dots or vector[0] not in {a.name for a in self.nest.spatial}:
+        if vector is None or vector[1] not in self.dots or vector[0] not in self.nest.spatial_extents:
             return False
         return vector[0] in self.lane.axes and vector[0] not in self.row.axes
 

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule.common.axes import Fusions, in_parts
+from tilelang.autoschedule.common.axes import Fusions, in_parts, shared_out
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
@@ -67,10 +67,9 @@ def _apart(nest: Nest, axis: str) -> bool:
 def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
     """The register tiles that take the fewest cycles for a point."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
-    reduced = {a.name: a.extent for a in nest.reduced}
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
-        loops = read_steps(nest, steps(nest, RTile((), piece, reduced, piece, (axis, lanes), staged)))
+        loops = read_steps(nest, steps(nest, RTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
         cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
@@ -103,7 +102,7 @@ def _rows(nest: Nest, axis: str) -> list[str]:
     """The axes along which results lie side by side, where those of one vector do not."""
     if any(w.stride(axis) == 1 for w in nest.writes):
         return []
-    return [a.name for a in nest.spatial if a.extent > 1 and all(w.stride(a.name) == 1 for w in nest.writes)]
+    return [a.name for a in nest.wide if all(w.stride(a.name) == 1 for w in nest.writes)]
 
 
 def _rounds(extent: int, most: int) -> list[int]:
@@ -161,7 +160,7 @@ def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
 
 def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
     """The tiles that growth comes to."""
-    reduced = {a.name: a.extent for a in nest.reduced}
+    reduced = nest.reduced_extents
     found = vectors(nest, device)
     for axis, lanes in found:
         if axis in reduced or not reduced:
@@ -169,13 +168,13 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
         else:
             yield from _multiplying(nest, fusions, device, axis, lanes)
     if not found:
-        piece = {a.name: 1 for a in nest.spatial}
-        yield RTile(fusions, shared_out(nest, device, piece, CPU.several_blocks), reduced, piece, None)
+        piece = dict.fromkeys(nest.spatial_extents, 1)
+        yield RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None)
 
 
 def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
     """Tiles whose results lie in registers while a reduction passes."""
-    whole = {a.name: a.extent for a in nest.reduced}
+    whole = nest.reduced_extents
     if passes(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
         sizes: list[tuple[int, dict[str, int]]] = [(width, {}) for width in dict.fromkeys((most, lanes))]
@@ -189,13 +188,13 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
             vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
             tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
             for share in CPU.blocks_of_a_core:
-                yield dataclasses.replace(tile, block=shared_out(nest, device, piece, share))
+                yield dataclasses.replace(tile, block=shared_out(nest.spatial, device.cores * share, piece))
             if staged:
                 yield _near(nest, device, tile)
         return
     choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
-        plain = RTile(fusions, shared_out(nest, device, piece, CPU.several_blocks), whole, piece, (axis, lanes))
+        plain = RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), whole, piece, (axis, lanes))
         if {} in choices:
             yield plain
         yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
@@ -271,7 +270,7 @@ def rounds_of(extent: int) -> tuple[int, ...]:
 def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
     """Tiles through which data passes once: rows of vectors, of which several are under way at a time; a row's data is fetched a page
     before its use."""
-    reduced = {a.name: a.extent for a in nest.reduced}
+    reduced = nest.reduced_extents
     extent = nest.extents[axis]
     far = nest.compulsory_bytes > CPU.kept_share * device.cores * device.cache_bytes
     streams = (True, False) if far and not reduced else (False,)
@@ -293,14 +292,14 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
                     yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
                                 ahead=before, square=square)  # fmt: skip
             for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
-                block = shared_out(nest, device, piece, share)
+                block = shared_out(nest.spatial, device.cores * share, piece)
                 yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
                             ahead=ahead if long else 0)  # fmt: skip
         if axis in reduced and nest.outputs < device.cores * CPU.several_blocks:
             parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
-            yield RTile(fusions, {**{a.name: 1 for a in nest.spatial}, **share_of}, {**reduced, **share_of},
-                        {a.name: 1 for a in nest.spatial}, (axis, width))  # fmt: skip
+            one = dict.fromkeys(nest.spatial_extents, 1)
+            yield RTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width))
 
 
 def _turned(nest: Nest, axis: str) -> dict[str, str]:
@@ -334,17 +333,4 @@ def _large(
         least = max(piece[a.name], square)
         wanted = int(side * sides[a.name not in along])
         block[a.name] = in_parts(a.extent, -(-a.extent // max(wanted, least)), least)
-    return block
-
-
-def shared_out(nest: Nest, device: Cores, piece: dict[str, int], share: int) -> dict[str, int]:
-    """Blocks of whole pieces, so many for each core, cut along the outermost axes first."""
-    wanted, block = device.cores * share, {a.name: a.extent for a in nest.spatial}
-    made = 1
-    for a in nest.spatial:
-        if made >= wanted:
-            break
-        parts = min(-(-a.extent // piece[a.name]), -(-wanted // made))
-        block[a.name] = in_parts(a.extent, parts, piece[a.name])
-        made *= -(-a.extent // block[a.name])
     return block

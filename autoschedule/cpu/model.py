@@ -237,7 +237,7 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
 def _ends(loops: Loops) -> set[bool]:
     """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
     point."""
-    reduced = {a.name for a in loops.nest.reduced} - ({loops.vector[0]} if loops.vector is not None else set())
+    reduced = loops.nest.reduced_extents.keys() - ({loops.vector[0]} if loops.vector is not None else set())
     peeled = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}
     return {a in peeled for tile in loops.tiles for a in reduced if loops.nest.extents[a] % tile[a]}
 
@@ -361,7 +361,7 @@ def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> fl
 def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
     """Latency of a stage's horizontal sum: log2(lanes) steps of a shuffle and an addition, each waiting for the one before. Everything
     after the stage waits for it."""
-    if stage.vector is None or stage.vector[0] not in {a.name for a in stage.nest.reduced}:
+    if stage.vector is None or stage.vector[0] not in stage.nest.reduced_extents:
         return 0.0
     return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
 

@@ -7,7 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from tilelang.autoschedule.common.axes import in_parts
+from tilelang.autoschedule.common.axes import shared_out
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.row_fusion import rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
@@ -49,7 +49,7 @@ def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: 
     delayed: a row may be stored while the next one is computed, as it is read from what was kept of it; else its inputs must stay near.
     """
     for share, stream in itertools.product(CPU.rows_of_a_core, (True, False) if not last.reduced else (False,)):
-        sizes = _rows_of_a_block(last, rows, device.cores * share)
+        sizes = tuple(shared_out([a for a in last.spatial if a.name in rows], device.cores * share, {}).items())
         several = any(n > 1 for _, n in sizes)
         axis, most = sizes[-1]
         short = most < CPU.least_rounds * together and share > CPU.rows_of_a_core[0]
@@ -61,16 +61,6 @@ def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: 
         if stream:
             head.append(Place("via", None, "register", stream=True, behind=int(several and delayed)))
         yield tuple(head)
-
-
-def _rows_of_a_block(last: Nest, rows: list[str], blocks: int) -> tuple[tuple[str, int], ...]:
-    sizes, made = [], 1
-    for a in last.spatial:
-        if a.name in rows:
-            parts = min(a.extent, -(-blocks // made))
-            sizes.append((a.name, in_parts(a.extent, parts, 1)))
-            made *= -(-a.extent // sizes[-1][1])
-    return tuple(sizes)
 
 
 def _memory(stage: Nest, rows: list[str]) -> str:

@@ -71,7 +71,7 @@ def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
 def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
     for name, parts in tile.fusions:
         yield Fuse(name, parts)
-    spatial = [a.name for a in nest.spatial if a.extent > 1]
+    spatial = [a.name for a in nest.wide]
     reduced = [a.name for a in nest.reduced]
     left = dict(nest.extents)
     blocks = tuple((a, tile.block[a]) for a in spatial)
@@ -171,7 +171,7 @@ def fetchable(access: Access, tile: RTile) -> bool:
 
 def _sums(nest: Nest, tile: RTile) -> Place:
     """Where results wait from one chunk to the next, so that vectors of them lie side by side."""
-    if tile.axis not in {a.name for a in nest.spatial}:
+    if tile.axis not in nest.spatial_extents:
         return _sum("shared", None, None)
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
     beside = all(w.stride(tile.axis) == 1 for w in nest.writes)
@@ -181,7 +181,7 @@ def _sums(nest: Nest, tile: RTile) -> Place:
 
 def scattered(nest: Nest, tile: RTile) -> bool:
     """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
-    apart = tile.axis in {a.name for a in nest.spatial} and any(w.stride(tile.axis) != 1 for w in nest.writes)
+    apart = tile.axis in nest.spatial_extents and any(w.stride(tile.axis) != 1 for w in nest.writes)
     return apart and math.prod(tile.piece.values()) // tile.lanes > CPU.few_results
 
 

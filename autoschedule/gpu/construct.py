@@ -109,7 +109,7 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
 def register_tiles(nest: Nest, device: Lanes) -> Growth:
     """What one thread keeps of the result, grown until shared memory brings operands faster than they are used."""
     axes = tiled_axes(nest)
-    one = {a.name: 1 for a in nest.reduced}
+    one = dict.fromkeys(nest.reduced_extents, 1)
     most = device.profile.registers_per_thread - GPU.overhead_registers
 
     def fits(tile: dict[str, int]) -> bool:
@@ -117,7 +117,7 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
         operands = sum(math.prod(r.box({**tile, **one})) * max(1, r.element_bytes // 4) for r in nest.factors)
         return max(tile.values()) <= GPU.longest_side and not device.pruning.drops("registers", results + operands > most)
 
-    start = {a.name: 1 for a in nest.spatial}
+    start = dict.fromkeys(nest.spatial_extents, 1)
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
     balance = device.balance(nest, device.shared_rate)
     found = grow(kept, dict.fromkeys(axes, 1), one, lambda t: fits({**start, **t}), balance, GPU.register_tiles)
@@ -126,7 +126,7 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
 
 def tiled_axes(nest: Nest) -> tuple[str, ...]:
     """The axes along which a thread has several elements: the result's contiguous one, and the one that shares most with it."""
-    wide = [a for a in nest.spatial if a.extent > 1]
+    wide = nest.wide
     if not wide:
         return ()
     x = next((a for a in wide if nest.writes[0].stride(a.name) == 1), wide[-1])
@@ -169,11 +169,11 @@ def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], dev
 
 def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
     """Warps of a block along both axes: those that growth ends with, the first of them turned, then what leaves cores least idle."""
-    whole = {a.name: a.extent for a in nest.reduced}
+    whole = nest.reduced_extents
     start = dict(zip(axes, shape.tile, strict=True))
     most = GPU.most_threads // device.warp
     kept = dataclasses.replace(nest, axes=tuple(a for a in nest.axes if a.reduction or a.name in axes))
-    single = {a.name: 1 for a in nest.spatial}
+    single = dict.fromkeys(nest.spatial_extents, 1)
 
     def fits(tile: dict[str, int]) -> bool:
         return math.prod(tile[a] // start[a] for a in axes) <= most
@@ -192,9 +192,9 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
 def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) -> Growth:
     """Blocks grown from one unit's tile as far as sums fit in registers and two rounds of operands in shared memory."""
     inner = innermost_reduction(nest)
-    whole = {a.name: a.extent for a in nest.reduced}
+    whole = nest.reduced_extents
     once = {a.name: min(chunk, a.extent) if a.name == inner else 1 for a in nest.reduced}
-    single = {a.name: 1 for a in nest.spatial}
+    single = dict.fromkeys(nest.spatial_extents, 1)
     sums = device.room("core_registers") * 3 / 4
 
     def fits(tile: dict[str, int]) -> bool:
@@ -246,7 +246,7 @@ def _shared_tile(
     inner, length, parts = reduction
     block = {a: min(n, -(-nest.extents[a] // t) * t) if a in axes else n
              for a, n in block.items() for t in [dict(zip(axes, shape.tile, strict=True)).get(a, 1)]}  # fmt: skip
-    wide = {a.name: block[a.name] for a in nest.spatial if a.extent > 1}
+    wide = {a.name: block[a.name] for a in nest.wide}
     chunk = {a.name: min(length, a.extent) if a.name == inner else 1 for a in nest.reduced}
     if parts > 1:
         per_block = -(-nest.extents[inner] // parts)

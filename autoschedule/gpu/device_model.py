@@ -54,7 +54,7 @@ class GpuModel:
             yield from map(steps, tiles)
             return
         whole = [t for t in tiles if all(n >= nest.extents[a] for a, n in t.block)]
-        spatial = {a.name: a.extent for a in nest.spatial}  # blocks of a part of a reduction cannot come one after another
+        spatial = nest.spatial_extents  # blocks of a part of a reduction cannot come one after another
         inside = sorted((t for t in tiles if all(n <= spatial.get(a, 0) for a, n in t.block)), key=_size, reverse=True)
         padded = math.prod(spatial.values()) * MOST_PADDED
         yield from map(steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))

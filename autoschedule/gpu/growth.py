@@ -24,23 +24,27 @@ class Growth:
     path: tuple[dict[str, int], ...]
 
 
+def brought(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> int:
+    """Bytes of all operands that a tile brings, over a round of the reduction of these extents."""
+    return sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
+
+
 def traffic(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
-    """Bytes of all operands that all tiles bring, over a round of the reduction of these extents."""
+    """The same of all tiles."""
     tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
-    return float(tiles * sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors))
+    return float(tiles * brought(nest, tile, reduced))
 
 
 def intensity(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
     """Operations of a tile for each byte that it brings; a multiply-add is two."""
     points = math.prod(tile[a.name] for a in nest.spatial) * math.prod(reduced.values())
-    moved = sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
-    return sum(nest.inner.values()) * points / max(1, moved)
+    return sum(nest.inner.values()) * points / max(1, brought(nest, tile, reduced))
 
 
 def reuse(nest: Nest, tile: Mapping[str, int], larger: Mapping[str, int], reduced: Mapping[str, int]) -> float:
     """The score of an enlargement: bytes of traffic saved for each byte of footprint that it takes."""
     saved = traffic(nest, tile, reduced) - traffic(nest, larger, reduced)
-    taken = sum(r.footprint_bytes({**larger, **reduced}) - r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
+    taken = brought(nest, larger, reduced) - brought(nest, tile, reduced)
     return saved / taken if taken > 0 else saved
 
 
@@ -102,4 +106,4 @@ def front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], u
 def _measures(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int], units: int) -> tuple[float, float, float]:
     tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
     idle = math.ceil(tiles / units) * units / tiles
-    return 1 / intensity(nest, tile, reduced), float(sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)), idle
+    return 1 / intensity(nest, tile, reduced), float(brought(nest, tile, reduced)), idle

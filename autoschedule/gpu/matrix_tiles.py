@@ -165,7 +165,7 @@ def _tile(
         if found is None:
             return None
         staged.append(found)
-    wide = tuple((a.name, tile[a.name]) for a in nest.spatial if a.extent > 1)
+    wide = tuple((a.name, tile[a.name]) for a in nest.wide)
     return LaneTile(
         fusions,
         wide,
@@ -250,9 +250,7 @@ def _stage(
         table = held.table[:, 0, :]
         reading = [(int(t[mine.index(row)]), int(t[mine.index(column)])) for t in table]
         kept_by, kept = None, (column, piece) if piece > 1 else None
-    lanes = vector_lanes(access, near, device)
-    while lanes > 1 and tile[near] % lanes:
-        lanes //= 2
+    lanes = math.gcd(vector_lanes(access, near, device), tile[near])
     if near == column:
         move = {row: 1, column: lanes}
     else:  # turned on its way: a thread has a square of it

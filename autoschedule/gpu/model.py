@@ -278,14 +278,14 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
 def _meeting(threads: Threads) -> float:
     """Bytes of shared memory through which the partial results of threads meet."""
     loops = threads.loops
-    reduced = {a.name for a in loops.nest.reduced}
+    reduced = loops.nest.reduced_extents
     lanes = math.prod(n for a, n, _ in threads.all if a in reduced)
     return GPU.meeting_bytes * threads.count if lanes > 1 else 0.0
 
 
 def _second_kernel(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
     """What a reduction costs that blocks share: their partial results written, and a kernel that reads and adds them."""
-    reduced = {a.name for a in loops.nest.reduced}
+    reduced = loops.nest.reduced_extents
     parts = math.prod(n for loop in loops.loops if loop.level == "block" for a, n in loop.rounds if a in reduced)
     if parts < 2:
         return []

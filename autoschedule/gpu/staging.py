@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest
@@ -37,9 +38,7 @@ def stage(
     if not order:
         return None
     beside = next((a for a in dims if access.stride(a) == 1), None)
-    lanes = vector_lanes(access, beside, device) if beside is not None else 1
-    while beside is not None and lanes > 1 and dims[beside] % lanes:
-        lanes //= 2
+    lanes = math.gcd(vector_lanes(access, beside, device), dims[beside]) if beside is not None else 1
     vector = (beside, lanes) if beside is not None and lanes > 1 else None
     move = tuple((d, lanes if d == beside else 1) for d in dims)
     side = shape.side[axes.index(mine[-1])] if mine else 1
@@ -54,10 +53,7 @@ def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged 
         return None
     beside = next((a for a in access.axes if access.stride(a) == 1), None)
     lanes = vector_lanes(access, beside, device) if beside is not None else 1
-    box = access.box(tile)
-    last = access.tensor.dims[-1].name
-    while lanes > 1 and box[-1] % lanes:
-        lanes //= 2
+    lanes, last = math.gcd(lanes, access.box(tile)[-1]), access.tensor.dims[-1].name
     move = tuple((d.name, lanes if d.name == last else 1) for d in access.tensor.dims)
     return Staged(access, None, move, (last, lanes) if lanes > 1 else None, ahead=1)
 

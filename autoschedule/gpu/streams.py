@@ -28,7 +28,7 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 def contiguous_axis(nest: Nest) -> str | None:
     """The spatial axis along which results, else operands, lie side by side."""
-    wide = [a for a in nest.spatial if a.extent > 1]
+    wide = nest.wide
     found = [a.name for a in wide if nest.writes[0].stride(a.name) == 1]
     found += [a.name for a in wide if any(r.stride(a.name) == 1 for r in nest.reads)]
     return found[0] if found else wide[-1].name if wide else None
@@ -79,16 +79,16 @@ def _alone(
 ) -> LaneTile:  # fmt: skip
     """threads: of a block, and the most of them along a row."""
     own = dict((second, vector))
-    piece = {a.name: own.get(a.name, 1) for a in nest.spatial if a.extent > 1}
+    piece = {a.name: own.get(a.name, 1) for a in nest.wide}
     block, left = {}, threads[0]
-    for a in sorted((a for a in nest.spatial if a.extent > 1), key=lambda a: (a.name != x, -nest.spatial.index(a))):
+    for a in sorted(nest.wide, key=lambda a: (a.name != x, -nest.spatial.index(a))):
         most = min(left, threads[1]) if a.name == x else left
         units = min(most, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
         if a.name == x and a.extent // piece[x] < most:  # a whole row is a multiple of nothing in particular
             units = min(most, -(-a.extent // piece[x]))
         block[a.name] = units * piece[a.name]
         left //= units
-    ordered = tuple((a.name, block[a.name]) for a in nest.spatial if a.extent > 1)
+    ordered = tuple((a.name, block[a.name]) for a in nest.wide)
     return LaneTile(
         fusions,
         ordered,
@@ -128,7 +128,7 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
     r = longest.name
     if longest.extent < 8:
         return
-    wide = [a for a in nest.spatial if a.extent > 1]
+    wide = nest.wide
     rows = math.prod(a.extent for a in wide)
     for lanes in sorted({1, min(widest_of_reads(nest, r, device), 4)}):
         for parts in sorted({1, *(-(-device.cores * each // rows) for each in GPU.sharing_blocks)}):
@@ -156,7 +156,7 @@ def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, 
     """Rows so short that a warp has several of them, a vector of each for a lane."""
     r, lanes = vector
     across = nest.extents[r] // lanes
-    wide = [a for a in nest.spatial if a.extent > 1]
+    wide = nest.wide
     if not wide or nest.extents[r] % lanes or across & (across - 1) or not 2 <= across < device.warp:
         return
     if any(a.extent > 1 and a.name != r for a in nest.reduced):
@@ -188,7 +188,7 @@ def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
             for rows in (4, 8):
                 if min(nest.extents[x], nest.extents[y]) < 32 or side * side // rows > device.profile.max_block_threads:
                     continue
-                block = tuple((a.name, side if a.name in (x, y) else 1) for a in nest.spatial if a.extent > 1)
+                block = tuple((a.name, side if a.name in (x, y) else 1) for a in nest.wide)
                 move = tuple((d.name, rows if d.name == x else 1) for d in access.tensor.dims)
                 layout = layout_over([d.name for d in access.tensor.dims if d.name in (x, y)], 1)
                 piece = tuple((a, rows if a == y else 1) for a, _ in block)
