@@ -19,12 +19,14 @@ def model_of(profile: Profile, pruning: Pruning | None = None) -> DeviceModel:
     """The model of a profile's device. pruning: what drops candidates."""
     # Either family takes some 30 ms to import, and a process mostly needs one of them.
     if profile.lockstep:
+        from tilelang.autoschedule.gpu.device import Lanes
         from tilelang.autoschedule.gpu.device_model import GpuModel
 
-        return GpuModel.of(profile, pruning or Pruning())
+        return GpuModel(Lanes(profile, pruning or Pruning()))
+    from tilelang.autoschedule.cpu.device import cores_of
     from tilelang.autoschedule.cpu.device_model import CpuModel
 
-    return CpuModel.of(profile, pruning or Pruning())
+    return CpuModel(cores_of(profile, pruning))
 
 
 def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:

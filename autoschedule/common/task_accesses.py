@@ -7,6 +7,7 @@ those of the spec that a schedule's first steps leave: fused ones stand for seve
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import operator
 from collections import Counter
@@ -61,6 +62,21 @@ def _atom_span(atom: Expr, tile: Tile) -> int | None:
 
 def _names(index: Expr) -> frozenset[str]:
     return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
+
+
+def axis_of(index: Expr) -> str:
+    """The name of the axis that an index is; empty where it is more than one axis by itself."""
+    return index.name.removeprefix("@") if isinstance(index, (Var, Axis)) else ""
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def steps_of(index: Expr) -> Mapping[str, int]:
+    """By how much an index grows with each axis that it has as a multiple."""
+    found: dict[str, int] = {}
+    for atom, factor in linear(index)[0]:
+        if isinstance(atom, (Var, Axis)):
+            found[axis_of(atom)] = found.get(axis_of(atom), 0) + factor
+    return found
 
 
 def _value(index: Expr, at: Tile) -> int | None:

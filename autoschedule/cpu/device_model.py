@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from typing import Self
 
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
@@ -13,14 +12,12 @@ from tilelang.autoschedule.common.device_model import Made, Steps
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.construct import of_cores
-from tilelang.autoschedule.cpu.device import Cores, cores_of
+from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.model import estimate
 from tilelang.autoschedule.cpu.row_fusion import by_rows
 from tilelang.autoschedule.cpu.tile import RTile, steps
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
-from tilelang.profiles.profile import Profile
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +25,6 @@ class CpuModel:
     """The DeviceModel of cores with vectors."""
 
     device: Cores
-
-    @classmethod
-    def of(cls, profile: Profile, pruning: Pruning) -> Self:
-        return cls(cores_of(profile, pruning))
 
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.matrix_units import usable
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType, int32
 from tilelang.core.expr import INDEX, Axis, Binary, Cast, Expr, Pad, Read, Var, substitute
@@ -110,7 +110,7 @@ class Words:
         dims = {d.name for d in access.tensor.dims}
         if layout is not None and set(layout.dims) != dims:
             return axis
-        return next((d.name for d, i in zip(access.tensor.dims, access.indices, strict=True) if _is_axis(i, axis)), axis)
+        return next((d.name for d, i in zip(access.tensor.dims, access.indices, strict=True) if axis_of(i) == axis), axis)
 
     @cached_property
     def counted(self) -> Nest:
@@ -171,12 +171,8 @@ def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Wor
 
 def _alone(access: Access, axis: str) -> bool:
     """Whether an axis is one index of a read by itself, and in no other."""
-    along = [i for i in access.indices if any(_is_axis(e, axis) for e in i.walk())]
-    return len(along) == 1 and _is_axis(along[0], axis)
-
-
-def _is_axis(index: object, name: str) -> bool:
-    return isinstance(index, (Var, Axis)) and index.name.removeprefix("@") == name
+    along = [i for i in access.indices if any(isinstance(e, Expr) and axis_of(e) == axis for e in i.walk())]
+    return len(along) == 1 and axis_of(along[0]) == axis
 
 
 # ---------------------------------------------------------------- loops
@@ -192,7 +188,9 @@ def in_words(loops: Loops, device: Cores) -> Loops:
     if made is None:
         return loops
     try:
-        places = tuple(_placed(p, made) for p in loops.places if not _broadcast(p, made))
+        # what the instruction takes of a row, in registers, goes to all lanes as one element does
+        kept = [p for p in loops.places if p.access is not made.row or p.memory != "register"]
+        places = tuple(_placed(p, made) for p in kept)
     except NotInWords:
         return loops
     tiles = tuple(map(made.count, loops.tiles))
@@ -201,11 +199,6 @@ def in_words(loops: Loops, device: Cores) -> Loops:
 
 class NotInWords(Exception):
     """A layout that has the neighbours of a word apart."""
-
-
-def _broadcast(place: Placed, made: Words) -> bool:
-    """Whether a place is what the instruction takes of a row, in registers: it goes to all lanes as one element does."""
-    return place.access is made.row and place.memory == "register"
 
 
 def _placed(place: Placed, made: Words) -> Placed:

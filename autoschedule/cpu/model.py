@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Access, Nest, steps_of
 from tilelang.autoschedule.cpu.bodies import (
     Body,
     body_depth,
@@ -33,8 +33,7 @@ from tilelang.autoschedule.cpu.device import Cores, divided
 from tilelang.autoschedule.cpu.dot_product_words import in_words
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
-from tilelang.core.expr import Axis, Binary, Const, Expr, Var
-from tilelang.core.simplify import linear
+from tilelang.core.expr import Binary, Const
 
 STEPS = 3  # in which a kernel's time is counted
 
@@ -191,7 +190,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
         computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
-        yield f"compute {_stage_name(stage)}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
+        yield f"compute {stage.nest.writes[0].name}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
@@ -199,10 +198,6 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
                 lines = passes(loops, p.depth) * p.box_bytes / device.caches[0].line_bytes
                 asked = max(lines, body_of(loops, device).rounds)  # each iteration asks whether there is one
                 yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
-
-
-def _stage_name(stage: Loops) -> str:
-    return stage.nest.writes[0].name
 
 
 def leaf_cycles(loops: Loops, device: Cores) -> float:
@@ -213,7 +208,7 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     computed = sum(n * operation_cycles(op, device) for op, n in _fused(nest).items()) * points
     each = {a: _loads(a, body, device) for a in nest.reads}
     loads = sum(each.values())
-    stores = 0.0 if nest.reduced else sum(_stored(a, body) for a in nest.writes)
+    stores = 0.0 if nest.reduced else float(sum(body.vectors(a.axes) for a in nest.writes))
     count = sum(_fused(nest).values()) * points + loads + stores
     loading = divided(loads, device.loads)
     cycles = max(
@@ -273,7 +268,7 @@ def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     line, place = device.caches[0].line_bytes, staged_places(loops).get(access.name)
     if place is None or place.layout is None or not place.layout.terms:
         rows = access.strides[:-1] if place is None else (row_extent(place),)
-        besides = [step_of(access.indices[-1], a) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
+        besides = [steps_of(access.indices[-1]).get(a, 0) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
         apart = [n * access.element_bytes for n in (*rows, *besides)]
         apart += [int(device.rate("array_offset_bytes"))] if place is None else []
     else:
@@ -289,10 +284,6 @@ def _masked(loops: Loops, access: Access, body: Body) -> float:
         return 0.0
     there = loops.nest.extents[body.axis]
     return body.vectors(access.axes) / -(-there // body.lanes) if there % body.lanes else 0.0
-
-
-def _stored(access: Access, body: Body) -> float:
-    return float(body.vectors(access.axes))
 
 
 def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
@@ -321,14 +312,8 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
     last = place.layout.terms[-1]
     apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
     names = axis_names(last)
-    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if step_of(index, axis) == apart}
+    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if steps_of(index).get(axis, 0) == apart}
     return axis in names or bool(names & along)
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def step_of(index: Expr, axis: str) -> int:
-    """By how much an index grows with an axis; 0 where it does not, or not evenly."""
-    return sum(f for atom, f in linear(index)[0] if isinstance(atom, (Var, Axis)) and atom.name.removeprefix("@") == axis)
 
 
 def _spilled(loops: Loops, body: Body, device: Cores) -> float:

@@ -24,7 +24,7 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
             return elements / device.lanes * device.rate("padded_vector_move_cycles")
         return elements / lanes * device.rate("vector_move_cycles")
     if _remainders(place):  # it was measured where there are two
-        return elements * device.rate("padded_move_cycles") * max(1.0, _divisions(place) / 2)
+        return elements * device.rate("padded_move_cycles") * max(1.0, place.access.divisions / 2)
     return passes(loops, place.depth) * _vectors_moved(place, device)
 
 
@@ -92,12 +92,6 @@ def _remainders(place: Placed) -> bool:
     access = place.access
     assert access is not None
     return place.by_points and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
-
-
-def _divisions(place: Placed) -> int:
-    """How many quotients and remainders of one fused axis an element's indices take, at most."""
-    assert place.access is not None
-    return place.access.divisions
 
 
 def _side_by_side(place: Placed) -> bool:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.common.axes import Fusions
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of, steps_of
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.expr import INDEX, Axis, Expr, Var
 from tilelang.core.layout import Layout
@@ -160,7 +160,7 @@ def _along(access: Access, tile: RTile) -> str:
     fused = any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0])
     if by_point or fused:
         return tile.axis
-    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in dict(_factors(i)))
+    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in steps_of(i))
 
 
 def fetchable(access: Access, tile: RTile) -> bool:
@@ -203,8 +203,7 @@ def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
     that the results need."""
     if math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
-    names = [{n for n, _ in _factors(i)} for a in nest.reads for i in a.indices]
-    return any(reduced in found and found & set(inside) for found in names)
+    return any(reduced in found and found.keys() & set(inside) for a in nest.reads for found in map(steps_of, a.indices))
 
 
 def walked(nest: Nest) -> list[str]:
@@ -250,9 +249,9 @@ def plain_dims(access: Access) -> Mapping[str, str] | None:
     """The dimension along which each axis goes, where every index is one axis by itself; None where one is more than that."""
     found: dict[str, str] = {}
     for index, dim in zip(access.indices, access.tensor.dims, strict=True):
-        if not isinstance(index, (Var, Axis)):
+        if not axis_of(index):
             return None
-        found[index.name.removeprefix("@")] = dim.name
+        found[axis_of(index)] = dim.name
     return found if len(found) == len(access.indices) else None
 
 
@@ -310,7 +309,7 @@ def box_layout(access: Access, axis: str) -> Layout | None:
     >>> print(box_layout(Access(X, (c, q * 2 + s)), "q"), box_layout(Access(X, (c, q + s)), "c"))
     layout (c, w % 2, w / 2) layout (w, c)
     """
-    factors = [dict(_factors(i)).get(axis, 0) for i in access.indices]
+    factors = [steps_of(i).get(axis, 0) for i in access.indices]
     along = [d for d, f in enumerate(factors) if f]
     if not along or (along[-1] == len(factors) - 1 and factors[-1] == 1):
         return None
@@ -318,11 +317,6 @@ def box_layout(access: Access, axis: str) -> Layout | None:
     last, factor = Var(names[along[-1]], INDEX), abs(factors[along[-1]])
     others: list[Expr] = [Var(n, INDEX) for d, n in enumerate(names) if d != along[-1]]
     return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def _factors(index: Expr) -> tuple[tuple[str, int], ...]:
-    return tuple((atom.name.removeprefix("@"), factor) for atom, factor in linear(index)[0] if isinstance(atom, (Var, Axis)))
 
 
 def boxed(nest: Nest, name: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
-from typing import Self
 
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
@@ -22,9 +21,7 @@ from tilelang.autoschedule.gpu.matrix_tiles import fits
 from tilelang.autoschedule.gpu.model import estimate
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, steps
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
-from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Split, Step, Tile
 
 MOST_WALKED = 8  # tiles that a block walks over, the largest
@@ -36,10 +33,6 @@ class GpuModel:
     """The DeviceModel of warps that run in lockstep."""
 
     device: Lanes
-
-    @classmethod
-    def of(cls, profile: Profile, pruning: Pruning) -> Self:
-        return cls(Lanes(profile, pruning))
 
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)

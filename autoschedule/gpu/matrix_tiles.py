@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.matrix_units import usable
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
 from tilelang.autoschedule.gpu.bank_conflicts import coordinates, phases, places_at
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import Lanes
@@ -192,7 +192,7 @@ def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -
     or rows take none."""
     held, (m, n, _) = fit.made.fragment(fit.made.writes), fit.axes
     (write,) = nest.writes[:1]
-    dims = [getattr(i, "name", "").removeprefix("@") for i in write.indices]
+    dims = [axis_of(i) for i in write.indices]
     wide = vector_lanes(write, n, device)
     if held is None or len(nest.writes) > 1 or dims[-2:] != [m, n] or block[n] % wide:
         return ()

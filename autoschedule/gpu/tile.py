@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.common.task_accesses import Access, Nest
-from tilelang.core.expr import INDEX, Axis, Var
+from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
+from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Tile, Units, Vectorize
 
@@ -137,9 +137,7 @@ def _load(staged: Staged) -> Place:
 def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> dict[str, int] | None:
     """The dimensions of what is staged of an operand, with their extents, as far apart in memory as they come: the tensor's own where
     it is staged by region, the axes of the read where it is staged by access; None where neither names every element once."""
-    own = [isinstance(i, (Var, Axis)) and i.name.removeprefix("@") == d.name
-           for i, d in zip(access.indices, access.tensor.dims, strict=True)]  # fmt: skip
-    if all(own):
+    if [axis_of(i) for i in access.indices] == [d.name for d in access.tensor.dims]:
         return dict(zip((d.name for d in access.tensor.dims), access.box(tile), strict=True))
     dims = {d.name for d in access.tensor.dims}
     axes = [a for a in nest.axes if a.name in access.axes]

@@ -11,12 +11,11 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.axes import Fusions
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits
 from tilelang.autoschedule.gpu.tile import LaneTile, Staged
-from tilelang.core.expr import Axis, Var
 from tilelang.core.layout import Layout
 from tilelang.instructions.instruction import ONE_LANE, Instruction, known
 from tilelang.schedules.steps import Do, Place, Split, Step, Team
@@ -132,7 +131,7 @@ def _load(device: Lanes, access: Access, layout: Layout, order: tuple[str, str],
 
 def _plain(access: Access, order: tuple[str, ...]) -> bool:
     """Whether a tensor has these axes as its dimensions, and no others."""
-    return [i.name.removeprefix("@") if isinstance(i, (Axis, Var)) else "" for i in access.indices] == list(order)
+    return [axis_of(i) for i in access.indices] == list(order)
 
 
 def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]) -> Instruction | None:
