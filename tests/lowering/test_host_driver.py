@@ -148,7 +148,7 @@ def test_limits_of_a_block(made: host_kernels.Connection) -> None:
     with pytest.raises(DeviceError, match="threads per block"):
         module.function("nothing", (1,), device.max_threads + 1, 0)
     with pytest.raises(DeviceError, match="bytes of shared memory per block"):
-        module.function("nothing", (1,), 1, host.MOST_SCRATCH_BYTES + 1)
+        module.function("nothing", (1,), 1, interface.MOST_SCRATCH_BYTES + 1)
 
 
 def test_several_threads_build_at_once() -> None:

@@ -263,7 +263,7 @@ def _relabelled(extents: Mapping[str, int], steps: Sequence[Step]) -> tuple[dict
 def _abreast(pieces: Mapping[str, int], units: int) -> dict[str, int]:
     """How many units each axis takes: the last as many as it can, and so on."""
     found: dict[str, int] = {}
-    for axis, n in reversed(pieces.items()):
+    for axis, n in reversed(list(pieces.items())):
         found[axis] = min(max(1, n), units)
         units //= found[axis]
     return found
