@@ -1,9 +1,9 @@
-"""Text to language and back. Import it as tilelang.grammar.
+"""Parses the text form of the language. Import it as tilelang.grammar.
 
     from tilelang.grammar import parse, read, format_text
 
-`schedule.lark` is the grammar; `document.parse` and `document.read` give a Document, of which computations and schedules are asked for.
-Printing is the language's own: `computation.text`, `schedule.text`.
+`schedule.lark` is the grammar. `document.parse` and `document.read` return a Document, which provides computations and schedules.
+Printing is part of the language itself: `computation.text`, `schedule.text`.
 """
 
 from __future__ import annotations

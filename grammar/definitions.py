@@ -1,6 +1,6 @@
-"""A computation from its text: declarations in their order, each checked by the same functions that the Python surface calls.
+"""Builds a computation from its text: declarations in order, each checked by the functions that the Python interface calls.
 
-A declaration with a fault does not hide the faults of others that do not need it: all are told at once.
+An error in one declaration does not hide errors in independent ones: all are reported together.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def parameters(item: Syntax) -> tuple[Syntax, ...]:
 def parameters_of(
     item: Syntax, file: str, given: Parameters, where: str, outer: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The values of an item's parameters: as given, else their defaults, which may use those before them; and those of outer.
+    """The values of an item's parameters: as given, else their defaults, which may use earlier parameters; and those of outer.
 
-    where: to whom they belong. outer: the values of the computation's parameters, where the item is a schedule for it. Raises
-    ParseError where one has no value, or has the name of another.
+    where: the item, for messages. outer: the values of the computation's parameters, if the item is a schedule for it. Raises
+    ParseError if a parameter has no value, or a duplicate name.
     """
     scope = Scope(file, outer or {})
     for p in parameters(item):
@@ -61,8 +61,8 @@ def parameters_of(
 
 
 def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
-    """The value given for a launch parameter, else its symbol. Refuses what is known of it but that it is a multiple of a number,
-    and a value that is none."""
+    """The value given for a launch parameter, else its symbol. Refuses constraints other than divisibility by a number, and values that
+    violate it."""
     name, *known = p.children
     name = name_of(name)
     for k in known[1::2]:
@@ -97,7 +97,7 @@ def _default(scope: Scope, tree: Any) -> Any:
 
 @uncollected()
 def build_computation(tree: Syntax, file: str, given: Parameters) -> Computation:
-    """The computation of a `computation` item for the parameters given. Raises ParseError, or Findings where there are several."""
+    """The computation of a `computation` item for the given parameters. Raises ParseError, or Findings if there are several errors."""
     return _Definitions(tree, file, given).build()
 
 
@@ -109,7 +109,7 @@ class _Definitions:
         self.outputs: list[Tensor] = []
         self.order: list[str] | None = None
         self.errors: list[TileLangError] = []
-        self.broken: set[str] = set()  # names whose declarations have faults: what needs them is not told of
+        self.broken: set[str] = set()  # names whose declarations have errors; errors that depend on them are not reported
 
     def build(self) -> Computation:
         for d in self._axes_first():
@@ -129,7 +129,7 @@ class _Definitions:
             raise in_text(error, self.scope.span(self.tree.children[0])) from None
 
     def _ordered(self) -> tuple[Tensor, ...]:
-        """The outputs in their order. Refuses a list of them that leaves one out."""
+        """The outputs in order. Refuses an incomplete list of them."""
         if self.order is None:
             return tuple(self.outputs)
         for t in self.outputs:
@@ -140,7 +140,7 @@ class _Definitions:
         return tuple(self.scope.tensors[n] for n in self.order)
 
     def _axes_first(self) -> Iterator[Any]:
-        """The declarations, extents of axes and combiners before what uses them."""
+        """The declarations, with extents of axes and combiners before their uses."""
         yield from (d for d in self.declarations if d.data in ("axis", "combiner"))
         yield from (d for d in self.declarations if d.data not in ("axis", "combiner"))
 
@@ -156,7 +156,7 @@ class _Definitions:
     # ------------------------------------------------------------ declarations
 
     def _checked(self, tree: Any) -> str:
-        """The name that a tree holds. Raises ComputationError where it can be none."""
+        """The name in a tree. Raises ComputationError if it is invalid."""
         try:
             check_name(name_of(tree))
         except TileLangError as error:
@@ -187,7 +187,7 @@ class _Definitions:
             self._known_axis(axis)
 
     def _known_axis(self, axis: Axis) -> None:
-        """What a dimension's name stands for in definitions: an `axis` declaration says it first, then the first input."""
+        """The meaning of a dimension's name in definitions: determined by an `axis` declaration, else by the first input."""
         if not isinstance(self.scope.values.get(axis.name), Axis):
             self.scope.values[axis.name] = axis
 
@@ -287,7 +287,7 @@ class _Definitions:
 
     @staticmethod
     def _values(values: Values, expressions: Any, names: int) -> Any:
-        """What is defined: one value; or a tuple, of several values or of one reduction's members."""
+        """The right-hand side: one value; or a tuple, of several values or of one reduction's members."""
         trees = expressions.children
         if len(trees) == 1 and trees[0].data == "reduction":
             return values.reduced(trees[0])
@@ -296,7 +296,7 @@ class _Definitions:
 
 
 def _declared(d: Any) -> list[str]:
-    """The names that a declaration would have made."""
+    """The names that a declaration would have defined."""
     if d.data == "definition":
         return [name_of(t.children[0]) for t in d.children if t.data == "target"]
     if d.data == "input":

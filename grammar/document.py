@@ -27,13 +27,13 @@ from tilelang.schedules.check import CheckedSteps
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Step
 
-_PIECE = 1 << 20  # bytes that are read at once
+_PIECE = 1 << 20  # read at once, in bytes
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A computation or a schedule as it stands in the text. of: for a schedule, its computation. under: conditions around it, with
-    whether they must hold."""
+    """A computation or a schedule in the text. of: for a schedule, its computation. under: the enclosing conditions, each with the
+    required truth value."""
 
     name: str
     tree: Syntax
@@ -42,9 +42,9 @@ class Entry:
 
 
 class Document:
-    """A parsed file. Its names are known; numbers are given when a computation or a schedule is asked for.
+    """A parsed file. Its names are known; numbers are given when a computation or a schedule is requested.
 
-    faults: of its text; where there are some, nothing can be asked for. broken: the texts of items that could not be parsed.
+    faults: errors in its text; if there are any, nothing can be requested. broken: the texts of items that could not be parsed.
     """
 
     def __init__(self, tree: Syntax, file: str, faults: Iterable[TileLangError] = (), broken: Iterable[str] = ()) -> None:
@@ -54,7 +54,7 @@ class Document:
         self._alike: dict[tuple[str, str], list[Entry]] = {}  # schedules by name, those without one by computation
         self._unread = frozenset(word for text in broken for word in re.findall(r"\w+", text))
         self._scope = Scope(file, {})
-        self._chosen: dict[Any, Entry | None] = {}  # by what was asked
+        self._chosen: dict[Any, Entry | None] = {}  # by request
         for item, under in _items(tree):
             with collected(self.faults):
                 self._enter(item, under)
@@ -78,7 +78,7 @@ class Document:
             self.schedules.append(made)
 
     def _check_apart(self, made: Entry, others: list[Entry]) -> None:
-        """Refuses an entry of which another has the name, or no name either, under the same conditions."""
+        """Refuses two entries of the same name, or without one, under the same conditions."""
         if any(e.under == made.under for e in others):
             message = f"two {'schedules' if made.of else 'computations'} are named {made.name}"
             mend = "give them different names, or separate them with `when`"
@@ -97,10 +97,10 @@ class Document:
     # ------------------------------------------------------------ what is asked for
 
     def computation(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Computation:
-        """A computation, with values for its parameters. name: may be left out where there is one.
+        """A computation, with values for its parameters. name: optional if there is only one.
 
-        profile: decides `when` around computations. Raises ParseError for a name or a parameter that is not there; ParseError, or
-        Findings, where the text cannot be.
+        profile: decides `when` around computations. Raises ParseError for an unknown name or parameter; ParseError, or Findings, if the
+        text is invalid.
         """
         self._check_whole()
         entry = self._computation(name, sizes, profile)
@@ -108,22 +108,22 @@ class Document:
         return self._built(entry, sizes)
 
     def schedule(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Schedule:
-        """A schedule, with values for its parameters and its computation's. name: may be left out where there is one.
+        """A schedule, with values for its parameters and its computation's. name: optional if there is only one.
 
-        profile: decides `when` around schedules. A computation that has no schedule here gets one without steps. Raises as
-        `computation` does, and Refusal for steps that cannot be.
+        profile: decides `when` around schedules. A computation without a schedule in the file gets an empty one. Raises the errors of
+        `computation`, and Refusal for invalid steps.
         """
         return Schedule(*self.steps(name, profile=profile, **sizes))
 
     def has_schedule(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> bool:
-        """Whether a schedule of that name holds, or any where none is named. Raises as `schedule` does."""
+        """Whether a schedule of that name applies, or any if no name is given. Raises as `schedule` does."""
         self._check_whole()
         return self._schedule(name, sizes, profile) is not None
 
     def steps(
         self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType
     ) -> tuple[Computation, tuple[Step, ...]]:
-        """The computation and the steps of `schedule`, before they are checked against each other."""
+        """The computation and the steps of `schedule`, before the steps are checked together."""
         self._check_whole()
         entry = self._schedule(name, sizes, profile)
         if entry is None:
@@ -139,7 +139,7 @@ class Document:
         return computation, self.steps_on(computation, entry, sizes, parameters_of(of.tree, self.file, sizes, of.name))
 
     def steps_on(self, computation: Computation, entry: Entry, sizes: Parameters, values: Parameters) -> tuple[Step, ...]:
-        """The steps of an entry for a computation, whose own parameters have these values. Raises as `schedule`."""
+        """The steps of an entry for a computation whose own parameters have these values. Raises as `schedule`."""
         self._check_names(entry, computation)
         values = parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", dict(values))
         reader = Steps(Scope(self.file, values), computation)
@@ -152,7 +152,7 @@ class Document:
 
     @uncollected()
     def findings(self, sizes: Parameters, profile: Profile) -> list[TileLangError]:
-        """All that is wrong: with the text, and with what of it holds at these sizes and is lowered for this device."""
+        """All errors: in the text, and in the items that apply at these sizes, lowered for this device."""
         found = [*self.faults]
         known = {n: None for e in self.entries() for n in self.parameters(e)}
         found += [self._no_parameter("nothing in it", n, known) for n in sizes if n not in known]
@@ -175,21 +175,21 @@ class Document:
         return found
 
     def _needs_a_check(self, entry: Entry, sizes: Parameters, profile: Profile) -> bool:
-        """Whether an entry holds, and no schedule that holds has it checked."""
+        """Whether an entry applies and is not already checked through a schedule that applies."""
         if entry.of:
             return self.holds(entry, sizes, profile) and (entry.of in self.computations or entry.of not in self._unread)
         return self.holds(entry, sizes, profile) and not self.schedules_of(entry.name, sizes, profile)
 
     def place(self, name: str | None = None, /, profile: Profile | None = None, **sizes: int | DType) -> Span:
-        """Where the schedule that `steps` takes is named, or the computation that has none. Raises as `steps` does."""
+        """The place of the name of the schedule that `steps` selects, or of the computation without one. Raises as `steps` does."""
         return self.place_of(self._schedule(name, sizes, profile) or self._computation(None, sizes, profile))
 
     def place_of(self, entry: Entry) -> Span:
-        """Where an entry is named; of a schedule without a name, its computation's."""
+        """The place of an entry's name; for a schedule without a name, of its computation's."""
         return self._scope.span(next(t for t in entry.tree.children if t.data == "name"))
 
     def entries(self) -> list[Entry]:
-        """Every computation, those of one name under different conditions too, and every schedule."""
+        """Every schedule and every computation, including those of the same name under different conditions."""
         return [*(e for each in self.computations.values() for e in each), *self.schedules]
 
     def parameters(self, entry: Entry) -> tuple[str, ...]:
@@ -197,7 +197,7 @@ class Document:
         return tuple(name_of(p.children[0]) for p in parameters(entry.tree))
 
     def check(self, sizes: Parameters) -> None:
-        """Raises ParseError, or Findings, for a text that cannot be read, and for a value of a parameter that nothing in it has."""
+        """Raises ParseError, or Findings, for an invalid text, and for a value of a parameter that does not exist."""
         self._check_whole()
         known = {n: None for e in self.entries() for n in self.parameters(e)}
         for n in sizes:
@@ -211,7 +211,7 @@ class Document:
         return values if of is entry else parameters_of(entry.tree, self.file, sizes, entry.name or "the schedule", values)
 
     def without_value(self, entry: Entry) -> tuple[str, ...]:
-        """The names of an entry's parameters, and of its computation's, that have no default."""
+        """The names of an entry's parameters, and of its computation's, without a default."""
         of = (self._computation_of(entry, {}, None),) if entry.of else ()
         return tuple(name_of(p.children[0]) for e in (*of, entry) for p in parameters(e.tree) if len(p.children) == 1)
 
@@ -220,7 +220,7 @@ class Document:
         return [e for e in self.schedules if e.of == computation and self.holds(e, sizes, profile)]
 
     def holding(self, sizes: Parameters, profile: Profile | None = None, name: str | None = None) -> list[Entry]:
-        """The schedules, or those of a name, whose conditions hold. Refuses two of one name."""
+        """The schedules, or those of a name, whose conditions hold. Refuses two of the same name."""
         found = [e for e in self.schedules if name in (None, e.name) and self.holds(e, sizes, profile)]
         seen: set[str] = set()
         for e in found:
@@ -233,7 +233,7 @@ class Document:
     # ------------------------------------------------------------ inside
 
     def _check_names(self, entry: Entry, computation: Computation) -> None:
-        """Refuses a schedule's parameter that is an axis too: a layout and a condition could mean either."""
+        """Refuses a schedule's parameter with the name of an axis: a layout or a condition could mean either."""
         axes = {a.name for a in computation.axes}
         steps = entry.tree.children[-1]
         axes |= {name_of(t.children[0]) for t in steps.named("fuse")}
@@ -261,7 +261,7 @@ class Document:
         return next(iter(found.values()))
 
     def chosen(self, name: str, sizes: Parameters, profile: Profile | None = None) -> Entry | None:
-        """The computation of a name whose conditions hold; of several, the text does not say which is meant. Raises ParseError."""
+        """The computation of a name whose conditions hold; if there are several, raises ParseError, because the text is ambiguous."""
         asked = (name, frozenset(sizes.items()), profile)
         if asked not in self._chosen:
             found = [e for e in self.computations.get(name, ()) if self.holds(e, sizes, profile)]
@@ -271,7 +271,7 @@ class Document:
         return self._chosen[asked]
 
     def _both_hold(self, second: Entry, what: str) -> ParseError:
-        """The error where two entries of one name are under conditions that hold."""
+        """The error for two entries of the same name whose conditions both hold."""
         message = f"the conditions of two {what} named {second.name} hold"
         return ParseError(
             "name-twice", message, span=self.place_of(second), mend="use conditions of which only one holds, as with `else`"
@@ -337,7 +337,7 @@ class Document:
 
 
 def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
-    """Every item, with the conditions around it."""
+    """Every item, with its enclosing conditions."""
     for item in tree.children:
         if item.data == "version":
             continue
@@ -350,9 +350,10 @@ def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
 
 
 def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
-    """The computations and schedules of a text. file: how errors call it. limit_bytes: the largest text that is read.
+    """The computations and schedules of a text. file: its name in errors. limit_bytes: the maximum size.
 
-    faulty: of a text with faults too, which the document then knows. Raises ParseError, or Findings where several parts have faults.
+    faulty: also return a document for a text with errors, which then holds them. Raises ParseError, or Findings for errors in several
+    parts.
 
     >>> doc = parse("computation twice(N) { input X: float32[i: N] output Y[i] = X[i] * 2.0 }")
     >>> print(doc.computation(N=8).text, end="")
@@ -371,21 +372,21 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
 
 
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
-    """The computations and schedules of a file, as `parse` gives them. Raises ParseError if it cannot be read or is not a program."""
-    if not is_path(path):  # `open` takes numbers for open files, and would close them
+    """The computations and schedules of a file, as from `parse`. Raises ParseError if it cannot be read or is not valid."""
+    if not is_path(path):  # `open` accepts numbers as file descriptors, and would close them
         raise ParseError("file", f"{brief(path)} is not a path", mend="pass the path of a file")
     return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 
 
 def read_text(path: str | Path, limit_bytes: int, stream: BinaryIO | None = None) -> str:
-    """The text of a file, or of a stream that errors call by the path; no more than the limit is held. Raises ParseError."""
+    """The text of a file, or of a stream that errors refer to by the path; reads no more than the limit. Raises ParseError."""
     name = str(path)
     try:
         with open(path, "rb") if stream is None else contextlib.nullcontext(stream) as file:
             raw = b""
             while len(raw) <= limit_bytes and (piece := file.read(min(_PIECE, limit_bytes + 1 - len(raw)))):
                 raw += piece
-        remember("", name)  # what an error cannot show is not read again: a pipe would block
+        remember("", name)  # errors must not read the file again: a pipe would block
         check_size(len(raw), name, limit_bytes)
         return raw.decode("utf-8-sig")
     except OSError as error:

@@ -1,8 +1,8 @@
-"""A file's one layout: indentation by braces, one space between words, lines and comments where they were.
+"""The formatter: indentation by braces, one space between tokens; line breaks and comments are kept.
 
-It works on words, so that expressions stay as they were written; the tree says where statements begin. Line breaks are the author's,
-what goes on from the line before is indented; runs of empty lines become one, and spaces before a comment that ends a line become two.
-Lines end as the first one does, with CRLF or LF.
+It works on tokens, so expressions stay as written; the tree tells where statements begin. Line breaks are the author's, continuation
+lines are indented, consecutive empty lines become one, and a trailing comment is preceded by two spaces. Line endings follow the first
+line, CRLF or LF.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _TIGHT_AFTER = {"(", "[", "~"}
 _TIGHT_BEFORE = {")", "]", ",", ";", ":"}
 _SPACED = {"->", "==", "!=", "<=", ">=", "<", ">", "<<", ">>", "+", "-", "|", "&", "{", "}", ".."}
 _KEYWORDS = {"in", "and", "or", "not", "allow", "only", "layout", "order", "for", "identity", "when", "else", "reduce", "at"}
-_MODIFIERS = {"pad", "swizzle", "ahead", "behind"}  # of a step: a number follows; elsewhere `pad` is a function
+_MODIFIERS = {"pad", "swizzle", "ahead", "behind"}  # of a step, followed by a number; elsewhere `pad` is a function
 _OPERANDS = {"name", "number"}
-# Statements whose `=` gives sizes and pairs, tight as in m=4; the others are spaced.
+# Statements in which `=` is written without spaces, as in m=4; in others it has spaces.
 _CUTS = {"tile", "split", "vectorize", "fuse", "unfuse", "do"}
 _STEPS = _CUTS | {"units", "load", "compute", "accumulate", "via", "inline", "open", "when"}
 _OTHERS = {"version", "use", "computation", "schedule", "choice", "input", "axis", "combiner", "definition", "outputs"}
 
 
 class Word(NamedTuple):
-    """A word, its kind, the statement that it is of, and whether it is the first one of it."""
+    """A token, its kind, the statement that it belongs to, and whether it is the statement's first."""
 
     kind: str
     text: str
@@ -41,7 +41,7 @@ class Word(NamedTuple):
 
 
 def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) -> str:
-    """The text in the one layout. Raises ParseError, or Findings, where it is no program: nothing is changed then.
+    """The formatted text. Raises ParseError, or Findings, if it is not valid; then nothing is changed.
 
     >>> print(format_text("computation f(N){input X:float32[i:N]\\n output Y[i]=X[i]*2.0   # twice\\n}"), end="")
     computation f(N) { input X: float32[i: N]
@@ -50,9 +50,9 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
     """
     tree = parse_tree(text, file, limit_bytes)
     text = text.removeprefix(BYTE_ORDER_MARK)
-    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"  # of all lines as of the first
+    end = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"  # the first line's, for all lines
     lines: list[str] = []
-    depth, begun = 0, 0  # begun: the depth at which the statement began
+    depth, begun = 0, 0  # begun: the depth at the start of the statement
     words = _lines(text, tree)
     for line, first in zip(words, _first_words(words), strict=True):
         goes_on = first is not None and not first.begins and first.text not in ("{", "}", ";", "else", "...") and depth == begun
@@ -74,7 +74,7 @@ def format_text(text: str, file: str = "<text>", limit_bytes: int = MOST_BYTES) 
 
 
 def _statements(tree: Syntax) -> Iterator[tuple[int, str]]:
-    """Where each statement begins, and its rule; the outer ones first."""
+    """The position of each statement, and its rule; outer ones first."""
     left: list[Any] = [tree]
     while left:
         found = left.pop()
@@ -84,7 +84,7 @@ def _statements(tree: Syntax) -> Iterator[tuple[int, str]]:
 
 
 def _lines(text: str, tree: Syntax) -> list[list[Word]]:
-    """The words of each line, without spaces."""
+    """The tokens of each line, without spaces."""
     begins = dict(_statements(tree))
     found: list[list[Word]] = [[]]
     statement = ""
@@ -99,7 +99,7 @@ def _lines(text: str, tree: Syntax) -> list[list[Word]]:
 
 
 def _first_words(lines: list[list[Word]]) -> list[Word | None]:
-    """The first word of each line; of a comment and of an empty line, that of the next other line."""
+    """The first token of each line; for comments and empty lines, that of the next other line."""
     found: list[Word | None] = []
     first = None
     for words in reversed(lines):
@@ -109,7 +109,7 @@ def _first_words(lines: list[list[Word]]) -> list[Word | None]:
 
 
 def _joined(words: list[Word]) -> str:
-    """The words of a line with the spaces between them."""
+    """The tokens of a line with the spaces between them."""
     out = ""
     for k, word in enumerate(words):
         if word.kind == "comment":
@@ -120,7 +120,7 @@ def _joined(words: list[Word]) -> str:
 
 
 def _spaced(words: list[Word], k: int) -> bool:
-    """Whether a space stands before a word, which is not the first of its line."""
+    """Whether a space precedes a token that is not the first of its line."""
     kind, last, word = words[k - 1].kind, words[k - 1].text, words[k].text
     if last in _TIGHT_AFTER or word in _TIGHT_BEFORE:
         return False
@@ -133,14 +133,14 @@ def _spaced(words: list[Word], k: int) -> bool:
     if word in _SPACED or last in _SPACED:
         return True
     if word == "(" and (words[k].statement in _STEPS and last in _MODIFIERS or k >= 2 and words[k - 2].text == "->"):
-        return True  # a number follows: the modifier's, or that of a level's units
+        return True  # a number follows: the modifier's, or the count of a level's units
     if word in ("(", "["):
         return last in _KEYWORDS or kind == "mark" and last not in (")", "]") or _after_instruction(words, k)
     return True
 
 
 def _is_sign(words: list[Word], k: int) -> bool:
-    """Whether the minus at a place has no left operand."""
+    """Whether the minus at a position has no left operand."""
     if k == 0:
         return True
     kind, word, *_ = words[k - 1]

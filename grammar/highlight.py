@@ -1,7 +1,7 @@
-"""The TextMate grammar for editors, made from `schedule.lark`.
+"""Generates the TextMate grammar for editors from `schedule.lark`.
 
-Its keywords are the terminals of the grammar, each in the scope of what it is there; `tests/grammar/test_highlight.py` keeps the
-committed file the same as what this makes.
+Its keywords are the grammar's terminals, each in the scope of its meaning; `tests/grammar/test_highlight.py` checks that the committed
+file is up to date.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tilelang.core import dtype as dt
 from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, PREDICATES
 from tilelang.grammar.parser import keywords
 
-# Scopes of TextMate's, and the keywords that have them; all others control what surrounds them.
+# TextMate scopes and their keywords; all others are control keywords.
 _SCOPES = {
     "keyword.control": "computation schedule use when else for",
     "keyword.declaration": "input output axis combiner identity outputs allow only in at launch",
@@ -27,7 +27,7 @@ _SCOPES = {
 
 
 def textmate() -> dict[str, Any]:
-    """The grammar as TextMate, Visual Studio Code and others read it."""
+    """The grammar in the format of TextMate, Visual Studio Code and others."""
     left = set(keywords().values()) - {w for words in _SCOPES.values() for w in words.split()}
     assert not left, f"no scope for {sorted(left)}"
     functions = sorted(

@@ -1,7 +1,7 @@
-"""What a syntax error says: a table of broken texts, each both the definition of its message and its test.
+"""Messages of syntax errors: a table of invalid texts, each of which defines and tests its message.
 
-A failure of the parser is compared with the states in which the examples fail; the first example that fails in the same way gives the
-message. What no example covers is told by the words that could stand there.
+A parser failure is compared with the states in which the examples fail; the first example that fails in the same way gives the message.
+If no example matches, the message lists the tokens that could follow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang.grammar.parser import COMPUTATION, SCHEDULE, first_words, keywords
 _C = "computation f(M) {{ input A: float32[m: M] {} }}".format
 _S = "schedule s for f {{ {} }}".format
 
-# code, message, mend, broken texts
+# code, message, help, invalid texts
 MESSAGES: list[tuple[str, str, str, list[str]]] = [
     (
         "tile-without-level",
@@ -165,7 +165,7 @@ MESSAGES: list[tuple[str, str, str, list[str]]] = [
     ),
 ]  # fmt: skip
 
-# How a terminal is called when no example fits.
+# Names of terminals for failures without an example.
 NAMED = {
     "NAME": "a name", "QUOTED": "a name", "INT": "a whole number", "NUMBER": "a number", "$END": "the end of the text",
     "RARR": "`->`", "LBRACE": "`{`", "RBRACE": "`}`", "LPAR": "`(`", "RPAR": "`)`", "LSQB": "`[`", "RSQB": "`]`",
@@ -179,8 +179,8 @@ MISSING, OPERATORS = (
     "two values follow each other without an operator between them",
     "write it as in `a * b`; each definition begins a line of its own",
 )
-MOST_WORDS = 6  # that are listed as what could stand there
-_OF_OTHERS = {  # words of other languages, and what is written here
+MOST_WORDS = 6  # in the list of tokens that could follow
+_OF_OTHERS = {  # keywords of other languages, and their equivalents here
     "return": "`output NAME[axes] = value`", "let": "NAME[axes] = value, without it", "def": "`computation NAME`",
     "loop": "`split`, or `tile ... -> thread`", "for": "`split`, or `tile ... -> thread`", "parallel": "`tile ... -> thread`",
     "if": "`when`; in a value, where(condition, a, b)", "var": "NAME[axes] = value, without it",
@@ -188,7 +188,7 @@ _OF_OTHERS = {  # words of other languages, and what is written here
 
 
 def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any], Span]) -> ParseError:
-    """The error for a failure of the parser at a word (empty: the end of the text). place: of a part of the tree, in the file."""
+    """The error for a parser failure at a word (empty: the end of the text). place: maps a part of the tree to the file."""
     slip = _slip(error, text, place)
     at = slip.span if slip is not None and slip.span is not None else span
     if word == "//" or "//" in text.split("\n")[at.line - 1][: at.column - 1]:
@@ -220,9 +220,9 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
 
 
 def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | None:
-    """What was wrong before the word at which a declaration failed: a misspelt keyword, or a value right after another.
+    """The cause before the word at which a declaration failed: a misspelt keyword, or two values in a row.
 
-    Both read as the target of a definition, which only what follows them shows to be none.
+    Both parse as the target of a definition; only what follows shows that they are not.
     """
     stack = list(getattr(error.state, "value_stack", ()))
     done = next((n for n in reversed(range(len(stack))) if _kind(stack[n]).startswith(("__computation_star", "LBRACE"))), None)
@@ -230,11 +230,11 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
         return None
     first, name = stack[done + 1], str(stack[done + 1].children[0])
     if len(stack) == done + 2 and {"EQUAL", "LSQB", "COMMA"} <= _accepted(error):
-        meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # which may follow a definition
+        meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # these may follow a definition
         mend = _OF_OTHERS.get(name) or meant and f"did you mean `{meant}`?"
         if mend:
             return ParseError("unknown-word", f"`{name}` is not valid here", span=place(first.first), mend=mend)
-    before = getattr(stack[done], "children", ())  # of a brace, and of semicolons alone: none
+    before = getattr(stack[done], "children", ())  # the children of a brace or of a lone semicolon: none
     last = before[-1] if before else None
     if (
         last is None
@@ -250,14 +250,14 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
 
 
 def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
-    """The error at the word before, if that begins a line as a misspelt verb: `tile m=8 -> block` takes it for its number of units, and
-    `split m=8` for one more axis, so that the parser fails only at the word that follows."""
+    """The error for a misspelt verb at the beginning of the line: `tile m=8 -> block` accepts it as its number of units, and `split
+    m=8` as a further axis, so the parser fails only at the following word."""
     line = text.split("\n")[span.line - 1]
     word = line[: span.column - 1].strip()
     before = getattr(error, "interactive_parser", None)
     if before is None or not word.isidentifier() or word in keywords().values():
         return None
-    before = before.copy()  # as it was before it took the word
+    before = before.copy()  # the state before it consumed the word
     before.parser_state.state_stack.pop()
     before.parser_state.value_stack.pop()
     meant = nearest(word, first_words(SCHEDULE) & {keywords().get(t) for t in before.accepts()})
@@ -267,7 +267,7 @@ def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
 
 
 def _instead(value: Any, name: str) -> str:
-    """What was probably meant by a value, right after which another begins with a name."""
+    """The probable meaning of a value that is directly followed by a name."""
     from tilelang.grammar.values import FUNCTIONS, REDUCERS
 
     if _kind(value) == "read":
@@ -280,18 +280,19 @@ def _instead(value: Any, name: str) -> str:
 
 
 def _kind(part: Any) -> str:
-    """The rule of a tree, or the terminal of a word."""
+    """The rule of a tree, or the terminal of a token."""
     return str(getattr(part, "data", None) or getattr(part, "type", ""))
 
 
 def _place(error: Any) -> tuple[int, str]:
-    """The parser's state at a failure, and the kind of word that it met."""
+    """The parser's state at a failure, and the kind of the offending token."""
     return error.state.position, error.token.type if getattr(error, "token", None) is not None else ""
 
 
 @functools.cache
 def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
-    """The messages by where their examples fail: by state and word; and by state alone, where all that fail there say the same."""
+    """The messages by the failures of their examples: by state and token; and by state alone, if all failures there have the same
+    message."""
     from lark.exceptions import UnexpectedInput
 
     exact: dict[tuple[int, str], int] = {}
@@ -303,30 +304,30 @@ def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
             except UnexpectedInput as error:
                 state, kind = _place(error)
                 exact.setdefault((state, kind), number)
-                if not _OPERATORS & _accepted(error):  # after a value, much else can follow
+                if not _OPERATORS & _accepted(error):  # many other tokens can follow a value
                     by_state.setdefault(state, set()).add(number)
     return exact, {state: numbers.pop() for state, numbers in by_state.items() if len(numbers) == 1}
 
 
 def _accepted(error: Any) -> set[str]:
-    """The terminals that could stand there."""
+    """The terminals that could follow."""
     return set(getattr(error, "accepts", None) or getattr(error, "allowed", None) or getattr(error, "expected", None) or ())
 
 
 def _keywords(error: Any) -> dict[str, str]:
-    """The keywords that could stand there, by terminal."""
+    """The keywords that could follow, by terminal."""
     return {t: keywords()[t] for t in _accepted(error) if t in keywords()}
 
 
 def _meant(error: Any, word: str) -> str | None:
-    """The keyword that a word was probably meant to be."""
+    """The keyword that a word is probably a misspelling of."""
     if not word.isidentifier() or len(word) < 3 or word in keywords().values():
         return None
     return nearest(word, _keywords(error).values())
 
 
 def _expected(error: Any) -> str:
-    """What could stand there, in words."""
+    """The tokens that could follow, in words."""
     accepted = _accepted(error)
     words_there = _keywords(error)
     plain = [f"`{words_there[t]}`" for t in sorted(words_there) if t not in _OPERATORS]

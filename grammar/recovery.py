@@ -1,4 +1,4 @@
-"""Where parsing goes on after a fault: at the next statement, as if the faulty one were not there."""
+"""Error recovery: parsing resumes at the next statement, as if the faulty one were absent."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ def _heads() -> frozenset[str]:
 
 
 def resumed(text: str, at: int) -> str | None:
-    """The text from the next statement after a place on, inside the heads of the braces around it; spaces for what is left out.
+    """The text from the next statement after a position, with the heads of the enclosing braces; omitted parts become spaces.
 
-    A statement begins a line, or follows a brace or a semicolon. None where no more begins.
+    A statement begins a line, or follows a brace or a semicolon. None if there are no more.
 
     >>> print(resumed("schedule s for f {\\n  tile 8; split k=8\\n}", 26))
     schedule s for f {
               split k=8
     }
     """
-    around: list[tuple[int, int]] = []  # of the braces that are open: where the head of each begins and ends
+    around: list[tuple[int, int]] = []  # of the open braces: the start and end of each head
     begin, first = 0, True
     for found in _WORDS.finditer(text):
         word = found[0]
         if word == "{":
             around.append((begin, found.end()))
         elif word == "}" and around:
-            begin, _ = around.pop()  # of an `else`, the head is the whole `when`
+            begin, _ = around.pop()  # the head of an `else` is the whole `when`
         elif first and (word in _heads() or _DEFINITION.match(text, found.start())):
             begin = found.start()
             if begin >= at:
@@ -44,7 +44,7 @@ def resumed(text: str, at: int) -> str | None:
 
 
 def _blanked(text: str, kept: list[tuple[int, int]]) -> str:
-    """The text with spaces for all of its words but those in the places kept, and for parameters, which may be faulty too."""
+    """The text with spaces for all tokens outside the given ranges, and for parameters, which may be faulty, too."""
 
     def spaces(part: str) -> str:
         return re.sub(r"[^\n]", " ", part)

@@ -1,6 +1,6 @@
-"""What is known of a text before it is parsed, by one pass over its characters: its size, its brackets, its top-level pieces.
+"""Scans a text before parsing, in one pass over its characters: its size, its brackets, its top-level items.
 
-Whatever the file is, this takes linear time and little memory; it is what keeps the parser from texts that would not.
+For any file this takes linear time and little memory; it protects the parser from texts that would not.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _PIECES = re.compile(
     r"|(?<![\w.])(?!\d+[eE][+-]?\d+\b)\d+[^\W\d]\w*)|#[^\r\n]*|\r(?!\n)|[^\W\d]\w*|[()\[\]{}]|\n|[^\s\w.,:;=+\-*/%<>!&|^~?`#]|[\x00-\x08\x0e-\x1f\x7f]"
 )
 _VERSION = re.compile(r"(?:\s|#[^\n]*\n)*(tilelang(?:\s|#[^\n]*\n)+(\d+))")
-VERSION = "1"  # of the language, that is read here
+VERSION = "1"  # the version of the language that is read here
 _ITEMS = ("computation", "schedule", "use", "when")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Piece:
-    """A top-level item of a text: where it begins and ends, and the line and column (from 1) of its beginning."""
+    """A top-level item of a text: its range, and the line and column (from 1) of its start."""
 
     begin: int
     end: int
@@ -36,8 +36,8 @@ class Piece:
 def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
     """The top-level items of a text.
 
-    Raises ParseError where the text is larger than `most_bytes`, of another version, nested deeper than DEEPEST, where a
-    bracket has no partner, or a character means nothing in the language.
+    Raises ParseError if the text is larger than `most_bytes`, of another version, or nested deeper than DEEPEST, if a bracket has no
+    partner, or if a character is not part of the language.
     """
     check_size(len(text.encode("utf-8", "surrogatepass")), file, most_bytes)
     _check_version(text, file)
@@ -93,7 +93,7 @@ _OF_OTHERS = {"**": "write it as in pow(x, 2.0)", "&&": "`and`", "||": "`or`", "
 
 
 def _foreign(word: str, span: Span) -> ParseError:
-    """The error of an operator, or of a number, as other languages write it."""
+    """The error for an operator or a number in another language's notation."""
     if word in _OF_OTHERS:
         return ParseError("stray-character", f"`{word}` is not valid here", span=span, mend=_OF_OTHERS[word])
     meant = (
@@ -103,7 +103,7 @@ def _foreign(word: str, span: Span) -> ParseError:
 
 
 def check_size(size: int, file: str, most_bytes: int) -> None:
-    """Refuses a text of more bytes than that."""
+    """Refuses a text that exceeds the size limit."""
     if size > most_bytes:
         raise ParseError(
             "too-large",
@@ -114,7 +114,7 @@ def check_size(size: int, file: str, most_bytes: int) -> None:
 
 
 def _check_version(text: str, file: str) -> None:
-    """Refuses a text of another version before anything else is said of it."""
+    """Refuses a text of another version before any other error is reported."""
     found = _VERSION.match(text)
     if found is not None and found[2].lstrip("0") != VERSION:
         line, column = text.count("\n", 0, found.start(2)) + 1, found.start(2) - text.rfind("\n", 0, found.start(2))
@@ -127,7 +127,7 @@ def _check_version(text: str, file: str) -> None:
 
 
 def _begins_an_item(text: str, at: int, starts: list[Piece]) -> bool:
-    """Whether a word at this place begins an item: the first one on its line, or the first after a closing bracket."""
+    """Whether a word at this position begins an item: the first one on its line, or the first after a closing bracket."""
     before = text[text.rfind("\n", 0, at) + 1 : at].strip()
     return not before or before.endswith("}")
 

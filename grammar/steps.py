@@ -1,4 +1,4 @@
-"""A schedule's steps from their text, by the verbs of the Python builder, so that both surfaces mean and refuse the same."""
+"""Builds a schedule's steps from their text with the methods of the Python builder, so that both have the same meaning and errors."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.schedules.schedule import Move, can
 from tilelang.schedules.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 
-_ANY = -(2**62)  # the least number where the builder says which are too small
-_ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")  # of the builder's methods, which take axes by name too
+_ANY = -(2**62)  # the minimum, where the builder reports numbers that are too small
+# parameters of the builder's methods, which also accept axes by name
+_ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")
 
 
 class Steps:
-    """Builds the steps of one schedule. scope: its parameters; computation: for which it is."""
+    """Builds the steps of one schedule. scope: its parameters. computation: the scheduled one."""
 
     def __init__(self, scope: Scope, computation: Computation) -> None:
         self.scope, self.computation = scope, computation
         self.errors: list[TileLangError] = []  # of steps that are left out
-        self.unsure: set[str] = {""}  # the axes that those would have cut or made
+        self.unsure: set[str] = {""}  # the axes that those would have divided or defined
 
     def steps(self, tree: Syntax) -> tuple[Step, ...]:
         """The steps in braces, each with its place in the text."""
@@ -35,14 +36,14 @@ class Steps:
             if len(self.errors) > before:
                 if t.data in ("tile", "split", "fuse", "unfuse", "when"):
                     self.unsure |= {name_of(n) for n in t.named("name")}
-                if t.data == "tile":  # of no axis: what stands below it is on its level
+                if t.data == "tile":  # without axes: the steps after it are on its level
                     made.append(Tile((("", 1),), name_of(self._of(t, "name"))))
             if len(self.errors) > MOST_FINDINGS:
                 break
         return tuple(made)
 
     def _chosen(self, tree: Any) -> tuple[Step, ...]:
-        """The steps of a `when`: one step, or those of a branch where parameters alone decide."""
+        """The steps of a `when`: one step, or those of a branch if parameters alone decide."""
         condition, then, *otherwise = tree.children
         found = self._condition(condition)
         if isinstance(found, bool):
@@ -57,7 +58,7 @@ class Steps:
         return made.replace(span=self._head(tree))
 
     def _head(self, tree: Any) -> Any:
-        """The place of a step without what stands in its braces."""
+        """The place of a step without the contents of its braces."""
         span = self.scope.span(tree)
         inner = next((t for t in tree.children if getattr(t, "data", None) == "steps"), None)
         if inner is None or tree.first.line != inner.first.line:
@@ -76,7 +77,7 @@ class Steps:
         )
 
     def _argument(self, tree: Any) -> str:
-        """A name that the builder takes as an argument, beside arguments of its own."""
+        """A name that the builder takes as a keyword, which must not collide with its own parameters."""
         name = name_of(tree)
         if name in _ARGUMENTS:
             raise self.scope.fail(
@@ -160,7 +161,7 @@ class Steps:
         return self._place("via", tree, None, tree.children)
 
     def _what(self, tree: Any) -> str | Read:
-        """A tensor's name, or the read of it that the text names."""
+        """A tensor's name, or the read of it in the text."""
         name = name_of(tree.children[0])
         if len(tree.children) == 1:
             return name
@@ -238,14 +239,14 @@ class Steps:
         return made
 
     def _named(self, names: set[str]) -> dict[str, Any]:
-        """What names in a layout or a condition stand for: the computation's axes come first, then parameters, which are numbers."""
+        """The meaning of names in a layout or a condition: the computation's axes first, then parameters, which are numbers."""
         axes = {a.name for a in self.computation.axes}
         values: dict[str, Any] = {n: Var(n, INDEX) for n in names}
         values.update((n, v) for n, v in self.scope.values.items() if isinstance(v, int) and n not in axes)
         return values
 
     def _layout_of(self, terms: Any) -> Layout:
-        """A layout's terms, over variables named as what they mention; parameters are numbers."""
+        """A layout's terms, over variables with the names that occur in it; parameters are numbers."""
         values = self._named({name_of(n) for t in terms.children for n in t.named("variable")})
         inner = Values(Scope(self.scope.file, values), whole=True)
         found = [inner.value(t) for t in terms.children]

@@ -1,7 +1,7 @@
-"""The value of an expression of the text: a number as long as it is made of numbers, else an expression of the language.
+"""Evaluates an expression of the text: a number if it consists of numbers, else an expression of the language.
 
-Numbers take the type of what they meet, as in Python, because the same functions build the result. Where whole numbers are meant (an
-extent, an index, a layout), `/` is the division that rounds down.
+Numbers take the type of the other operand, as in Python, because the same functions build the result. Where integers are required (an
+extent, an index, a layout), `/` is floor division.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from tilelang.core.expr import Expr
 from tilelang.errors import ParseError, Span, TileLangError, counted, meant
 from tilelang.grammar.parser import Syntax
 
-DEEPEST = 200  # operations inside each other
+DEEPEST = 200  # maximum nesting of operations
 MOST_BITS = 128  # of a number that a text computes
-MOST_DIGITS = MOST_BITS // 3  # of one that it writes
+MOST_DIGITS = MOST_BITS // 3  # of a number written in a text
 
 REDUCERS: dict[str, Callable[..., Any]] = {
     "sum": F.sum, "prod": F.prod, "max": F.max, "min": F.min, "argmax": F.argmax, "argmin": F.argmin, "any": F.any, "all": F.all,
@@ -31,7 +31,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{n: getattr(F, n) for n in ("gelu", "gelu_tanh", "relu", "pad", "where", "abs", "isnan", *expr.FLOAT_FUNCTIONS)},
     "max": F.maximum, "min": F.minimum, "pow": lambda a, b: expr.binary("pow", a, b),
 }  # fmt: skip
-# What types are called in other languages.
+# Names of types in other languages.
 _USUAL_TYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
 ARGUMENTS = {"pad": (1, 2), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow": (2, 2)}
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
@@ -40,14 +40,14 @@ _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "and": lambda a, b: a and b,
     "or": lambda a, b: a or b, "max": max, "min": min, "pow": pow,
 }  # fmt: skip
-# How tightly operators between two values bind; `not` stands below comparisons, `-` and `~` before a value above all.
+# Precedence of binary operators; `not` binds more loosely than comparisons, prefix `-` and `~` most tightly.
 RANKS = {**expr.PRECEDENCE, ">": expr.PRECEDENCE["<"], ">=": expr.PRECEDENCE["<"]}
 
 
 class Scope:
-    """What the names of a text stand for.
+    """The meanings of names in a text.
 
-    values: parameters, axes and the variables of combiners. tensors: what can be read. combiners: a person's own.
+    values: parameters, axes and the variables of combiners. tensors: what can be read. combiners: user-defined ones.
     """
 
     def __init__(self, file: str, values: Mapping[str, Any], tensors: Mapping[str, Any] | None = None,
@@ -56,15 +56,15 @@ class Scope:
         self.tensors, self.combiners = dict(tensors or {}), dict(combiners or {})
 
     def span(self, tree: Any) -> Span:
-        """Where a part of the text stands: a tree, or a word."""
+        """The place of a part of the text: a tree, or a token."""
         first, last = getattr(tree, "first", tree), getattr(tree, "last", tree)
-        if first is None:  # a text without words
+        if first is None:  # a text without tokens
             return Span(self.file, 1, 1, 2)
         end = last.end_column if first.line == last.end_line else first.column + 1
         return Span(self.file, first.line, first.column, end)
 
     def said(self, tree: Any) -> str:
-        """A part of the text as it stands there; of one that has several lines, the first."""
+        """The source text of a part; if it spans several lines, the first one."""
         span = self.span(tree)
         last = getattr(tree, "last", tree)
         end = span.end_column if span.line == last.line else None
@@ -76,18 +76,18 @@ class Scope:
 
 
 def name_of(tree: Any) -> str:
-    """The name that a `name` node holds, or the word itself, without its backquotes."""
+    """The name in a `name` node, or the token itself, without backquotes."""
     return str(tree.children[0] if hasattr(tree, "children") else tree).strip("`")
 
 
 class Values:
-    """Evaluates expressions in a scope. whole: `/` rounds down."""
+    """Evaluates expressions in a scope. whole: `/` is floor division."""
 
     def __init__(self, scope: Scope, whole: bool = False) -> None:
         self.scope, self.whole, self.depth = scope, whole, 0
 
     def value(self, tree: Syntax) -> Any:
-        """The number or expression that a tree stands for. Raises ParseError, or what the language says, at its place."""
+        """The number or expression that a tree denotes. Raises ParseError, or an error of the language, with its place."""
         self._deeper(tree)
         try:
             return getattr(self, f"_{tree.data}")(tree)
@@ -183,11 +183,11 @@ class Values:
         return found
 
     def _operation(self, tree: Any) -> Any:
-        """Operands and operators in a row, by the operators' ranks."""
+        """A sequence of operands and operators, combined by precedence."""
         return self._ranked(tree, list(reversed(tree.children)), 0)
 
     def _ranked(self, tree: Any, left: list[Any], least: int) -> Any:
-        """What the next operators of at least this rank make; left: what is still to be read, the next one last."""
+        """The result of the next operators of at least this precedence. left: the remaining input, the next token last."""
         before = self.depth
         self._deeper(tree)
         found = self._prefixed(tree, left)
@@ -204,7 +204,7 @@ class Values:
         return found
 
     def _prefixed(self, tree: Any, left: list[Any]) -> Any:
-        """The next operand, with what stands before it."""
+        """The next operand, with its prefix operators."""
         first = left.pop()
         if not hasattr(first, "type"):
             return self.value(first)
@@ -275,7 +275,7 @@ class Values:
         return found
 
     def reduced(self, tree: Any) -> Any:
-        """The expression of a reduction, or the tuple of them where it reduces several values."""
+        """The expression of a reduction, or a tuple if it reduces several values."""
         reducer, domain, body = tree.children
         over = self.axes(domain.children[0])
         where = self.value(domain.children[1]) if len(domain.children) > 1 else None
@@ -325,12 +325,12 @@ class Values:
 
 
 def _too_large(base: Any, power: Any) -> bool:
-    """Whether a power of whole numbers has more bits than a text may compute."""
+    """Whether an integer power has more bits than a text may compute."""
     return isinstance(base, int) and isinstance(power, int) and (abs(base).bit_length() - 1) * power > MOST_BITS
 
 
 def listed(types: list[dt.DType]) -> str:
-    """Types, parted by commas."""
+    """Types, separated by commas."""
     return ", ".join(str(t) for t in types)
 
 
@@ -342,7 +342,7 @@ def _form(name: str) -> str:
 
 
 def type_named(scope: Scope, tree: Any) -> dt.DType:
-    """The type that a name stands for: a parameter's, or its own."""
+    """The type that a name denotes: a parameter's value, or the type of that name."""
     name = name_of(tree)
     found = scope.values.get(name)
     if isinstance(found, dt.DType):
@@ -354,7 +354,7 @@ def type_named(scope: Scope, tree: Any) -> dt.DType:
 
 
 def in_text(error: TileLangError, span: Span) -> TileLangError:
-    """An error of the language at its place in a text, unless it is at one already."""
+    """An error of the language with its place in a text, unless it has one."""
     if error.span is None or error.span.file != span.file:
         error.span = span
     return error

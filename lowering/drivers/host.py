@@ -124,9 +124,8 @@ class Connection:
         """The compiled thread pool."""
         with self._lock.held():
             if self._pool_library is None:
-                inline = (
-                    ("-mno-outline-atomics",) if processor().machine == ARM64 else ()
-                )  # otherwise atomics are calls to a library
+                # otherwise atomics are calls to a library
+                inline = ("-mno-outline-atomics",) if processor().machine == ARM64 else ()
                 source = host_pool.SOURCE_FILE.read_text(encoding="utf-8")
                 self._pool_library = load_library(self._compile(source, inline, cache).code, "tilelang-pool")
             return self._pool_library

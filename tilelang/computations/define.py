@@ -189,9 +189,8 @@ def _range(value: Expr) -> tuple[int, int] | None:
     if not value.dtype.is_integer:
         return None
     if isinstance(value, Reduce):
-        empty = value.condition is not None or 0 in (
-            a.extent for a in value.axes
-        )  # a possibly empty reduction gives the identity
+        # a possibly empty reduction gives the identity
+        empty = value.condition is not None or 0 in (a.extent for a in value.axes)
         if empty or value.combiner.name not in ("argmax", "argmin") or value.member != 1:
             return None
         value = value.values[1]

@@ -98,9 +98,8 @@ def planned(
 def _planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None
 ) -> tuple[Schedule, ir.Program, bool]:
-    here = dataclasses.replace(
-        target.profile, dialects=(target.dialect,)
-    )  # so that every instruction chosen has a text in the dialect
+    # so that every instruction chosen has a text in the dialect
+    here = dataclasses.replace(target.profile, dialects=(target.dialect,))
     if isinstance(given, Schedule) and not has_holes(given.steps):
         return given, lower(given.computation, given.steps, here, options, target.needs), False
     if options.without_rules:

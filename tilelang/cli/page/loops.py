@@ -119,9 +119,8 @@ def section(
     if source is None:
         return tag("div", chosen, tag("div", tree, class_="single"), class_="kernel")
     lines = source.split("\n")
-    first = max(
-        (i for i in range(first) if lines[i].startswith("//")), default=first
-    )  # the emitter precedes a kernel with comments
+    # the emitter precedes a kernel with comments
+    first = max((i for i in range(first) if lines[i].startswith("//")), default=first)
     text = [
         tag(
             "span",
