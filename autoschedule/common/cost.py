@@ -10,6 +10,10 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Self
 
+from tilelang.renamed import moved
+
+__getattr__ = moved(__name__, dict.fromkeys(("estimate_schedule", "estimate_loops"), "tilelang.autoschedule.models"))
+
 # Rates that a calibration adds to a profile: by how much what a model counts takes longer than the other rates say.
 SCALES = ("operations_scale", "moves_scale", "waiting_scale", "launch_scale")
 
