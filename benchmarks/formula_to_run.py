@@ -38,6 +38,7 @@ from tilelang.lowering import pipeline
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import host
 from tilelang.runtime import kernel as runtime_kernel
+from tilelang.runtime import likely_kernel
 
 STAGES = ("construct", "build", "passes", "emit", "clang", "lld", "load", "run", "other")
 
@@ -93,7 +94,8 @@ def watched(watch: Watch) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for where, name, stage in (
-            (complete, "in_order", "construct"), (runtime_kernel, "emit", "emit"), (native, "object_code", "clang"),
+            (complete, "in_order", "construct"), (runtime_kernel, "emit", "emit"), (likely_kernel, "emit", "emit"),
+            (native, "object_code", "clang"),
             (native.Linker, "link", "lld"), (host, "load_library", "load"),
         ):  # fmt: skip
             stack.enter_context(mock.patch.object(where, name, watch.within(stage, getattr(where, name))))

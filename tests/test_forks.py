@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -94,3 +95,16 @@ def test_a_compiler_does_not_wait_for_a_child_that_was_forked_meanwhile(monkeypa
         finally:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no text is compiled before somebody asks for its code")
+def test_a_child_leaves_alone_what_its_parent_has_begun_to_compile() -> None:
+    source = '__attribute__((visibility("default"))) int two(void) { return 2; }'
+    early = native.compile_early(source, native.NATIVE)
+    assert early is not None
+    child = os.fork()
+    if child == 0:
+        gc.collect()
+        os._exit(len(native._EARLY))
+    assert os.waitpid(child, 0)[1] == 0
+    assert native.compile_source(source, native.NATIVE).code and early.process.returncode == 0

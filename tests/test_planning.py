@@ -27,7 +27,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
-from tilelang.runtime import schedule_selection
+from tilelang.runtime import likely_kernel, schedule_selection
 from tilelang.schedules.steps import Step
 from tilelang.testing import Recipe
 
@@ -57,7 +57,7 @@ def test_what_the_device_refuses_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     good = tl.schedule(PRODUCT).tile(m=8, n=16).to(tl.block)
     with pytest.raises(Refusal):
         tl.compile(refused)
-    monkeypatch.setattr(schedule_selection, "constructed", lambda *given: iter((refused, good)))
+    monkeypatch.setattr(schedule_selection, "constructed", lambda *given, **_: iter((refused, good)))
     assert tl.compile(PRODUCT).schedule is good
 
 
@@ -113,7 +113,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
             raise Refusal("too-large", "none of these")
         return lower(what, steps, profile, options, needed)
 
-    for module in (schedule_selection, programs):
+    for module in (schedule_selection, likely_kernel, programs):
         monkeypatch.setattr(module, "lower", refusing)
     with caplog.at_level(logging.WARNING, "tilelang"):
         for _ in range(2):
@@ -158,7 +158,7 @@ def test_candidates_are_timed_once_and_then_remembered(tmp_path: Path, monkeypat
     options = Options(database=str(tmp_path / "schedules.sqlite"))
     timed = tl.compile(PRODUCT, trials=2, options=options)
     assert timed.check().ok
-    monkeypatch.setattr(schedule_selection, "constructed", lambda *given: iter(()))
+    monkeypatch.setattr(schedule_selection, "constructed", lambda *given, **_: iter(()))
     assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
     assert tl.compile(PRODUCT, trials=2, options=options).schedule.text == timed.schedule.text
 
@@ -172,7 +172,7 @@ def test_who_watches_is_told_how_far_trials_are(tmp_path: Path) -> None:
 def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
 
-    def constructed(*given: object) -> Iterator[tl.Schedule]:
+    def constructed(*given: object, **_: object) -> Iterator[tl.Schedule]:
         for size in (4, 8, 16):
             asked.append(size)
             yield tl.schedule(PRODUCT).tile(m=size, n=16).to(tl.block)
@@ -184,7 +184,7 @@ def test_no_more_is_constructed_than_is_timed(tmp_path: Path, monkeypatch: pytes
         assert asked == [4, 8]
 
 
-def nothing_constructed(*given: object) -> Iterator[tl.Schedule]:
+def nothing_constructed(*given: object, **_: object) -> Iterator[tl.Schedule]:
     raise LookupError("it was constructed")
     yield
 
@@ -247,7 +247,7 @@ def test_what_was_timed_for_a_near_shape_is_taken_unless_it_is_behind(
     poor = tl.schedule(PRODUCT).tile(m=1, n=1).to(tl.block).steps
     timed, made = (good, poor) if plain else (poor, good)
 
-    def constructed(*given: object) -> Iterator[tl.Schedule]:
+    def constructed(*given: object, **_: object) -> Iterator[tl.Schedule]:
         asked.append(1)
         yield tl.Schedule(PRODUCT, made)
 

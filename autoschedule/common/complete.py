@@ -15,6 +15,7 @@ from tilelang.autoschedule.common import holes
 from tilelang.autoschedule.common.axes import in_parts
 from tilelang.autoschedule.common.construct import Candidate, construct, ranked
 from tilelang.autoschedule.common.continuations import tails
+from tilelang.autoschedule.common.device_model import Likely
 from tilelang.autoschedule.common.holes import COUNT, LANES, MOVE, SIZE, STEPS, Slot, Value
 from tilelang.autoschedule.common.limits import fills_units, limits
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of
@@ -53,10 +54,12 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
     return construct(computation, profile, pruning)
 
 
-def in_order(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
-    """The same one after another: the first takes less time than all."""
+def in_order(
+    computation: Computation, profile: Profile, pruning: Pruning | None = None, likely: Likely | None = None
+) -> Iterator[Candidate]:
+    """The same as an iterator: the first takes less time than all. likely: called with the steps that will probably be the first."""
     if not has_empty_axis(computation):
-        yield from ranked(computation, profile, pruning)
+        yield from ranked(computation, profile, pruning, likely)
 
 
 @dataclasses.dataclass(frozen=True)

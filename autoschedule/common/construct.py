@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.device_model import DeviceModel, Made, Steps
+from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
 from tilelang.autoschedule.common.loop_summary import loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import bound
 from tilelang.autoschedule.common.task_accesses import nest_of
@@ -47,19 +47,21 @@ def construct(computation: Computation, profile: Profile, pruning: Pruning | Non
     return list(itertools.islice(ranked(computation, profile, pruning), KEPT))
 
 
-def ranked(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> Iterator[Candidate]:
-    """The same one after another, for who needs a few: the more are taken, the longer it takes."""
+def ranked(
+    computation: Computation, profile: Profile, pruning: Pruning | None = None, likely: Likely | None = None
+) -> Iterator[Candidate]:
+    """The same as an iterator, for callers that need only a few. likely: as for `DeviceModel.construct`, if there is a single task."""
     model, least = model_of(profile, pruning), bound(computation, profile)
     *earlier, last = plan(computation, set(), kept_in_memory(computation))
-    made = of_task(last, model)
+    made = of_task(last, model, None if earlier else likely)
     found = _of_several(computation, profile, model, earlier, list(itertools.islice(made, KEPT_OF_SEVERAL))) if earlier else made
     return (Candidate(computation, m.steps, m.estimate.above(least)) for m in found)
 
 
-def of_task(task: Task, model: DeviceModel) -> Iterator[Made]:
+def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Iterator[Made]:
     """Steps for a task, the best first."""
     root = nest_of(task)
-    return model.construct(root) if root.points else iter([Made((), Estimate.of(()))])
+    return model.construct(root, likely) if root.points else iter([Made((), Estimate.of(()))])
 
 
 def _of_several(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol, TypeAlias
 
 from tilelang.autoschedule.common.axes import Fusions
@@ -14,6 +14,7 @@ from tilelang.computations.computation import Computation
 from tilelang.schedules.steps import Step
 
 Steps: TypeAlias = tuple[Step, ...]
+Likely: TypeAlias = Callable[[Steps], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,8 +31,9 @@ class DeviceModel(Protocol):
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         """The time of a program's kernels, one after another."""
 
-    def construct(self, nest: Nest) -> Iterator[Made]:
-        """Steps for a task, the best first; at least one."""
+    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
+        """Steps for a task, the best first; at least one. likely: called at most once, during a long search, with the steps that will
+        probably be the first."""
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
         """Steps down to the leaf for what loops leave of a nest, some of which the loops have already."""

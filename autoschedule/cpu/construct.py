@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tilelang.autoschedule.common.axes import fused, in_parts
-from tilelang.autoschedule.common.device_model import Made
+from tilelang.autoschedule.common.device_model import Likely, Made
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
@@ -28,8 +28,11 @@ from tilelang.schedules.steps import Step
 T = TypeVar("T")
 
 
-def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
-    """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited."""
+def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterator[Made]:
+    """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited.
+
+    likely: called with the best steps after the climb from the best seed, if other climbs follow; those rarely find better ones.
+    """
     found: dict[tuple[Step, ...], Counted] = {}
     begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
     every = list(fused(root))
@@ -41,10 +44,15 @@ def of_cores(root: Nest, device: Cores) -> Iterator[Made]:
         grown = {t.key: t for t in seeds(search.nest, fusions, device)}
         begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
-    for search, starts in begun:
-        for counted, tile in starts:
-            if counted.work_seconds <= CPU.hopeless * least:  # climbing reduces waits, hardly ever work
-                search.climb(tile)
+    climbs = [
+        (search, counted, tile) for search, starts in begun for counted, tile in starts
+        if counted.work_seconds <= CPU.hopeless * least  # climbing reduces waits, hardly ever work
+    ]  # fmt: skip
+    for left, (search, counted, tile) in zip(range(len(climbs))[::-1], climbs, strict=True):
+        search.climb(tile)
+        if likely is not None and left and counted.estimate.seconds == least:
+            likely(next(best_first((c, written) for written, c in found.items()))[1])
+            likely = None
     if not found:  # no tile fits
         yield Made((), estimate((read_steps(root, ()),), device))
     for counted, written in best_first((c, written) for written, c in found.items()):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
 from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.device_model import Made, Steps
+from tilelang.autoschedule.common.device_model import Likely, Made, Steps
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.construct import of_cores
@@ -29,8 +29,8 @@ class CpuModel:
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)
 
-    def construct(self, nest: Nest) -> Iterator[Made]:
-        return of_cores(nest, self.device)
+    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
+        return of_cores(nest, self.device, likely)
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
         for tile in seeds(nest, fusions, self.device):

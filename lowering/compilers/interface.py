@@ -10,17 +10,23 @@ import contextlib
 import dataclasses
 import importlib
 from collections.abc import Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from tilelang.errors import DeviceError
 from tilelang.lowering.compilers import disassembly, wheels
 from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers.cache import BinaryCache
 
+if TYPE_CHECKING:
+    from tilelang.lowering.compilers.native import Early
+
 COMPILERS = {"cpu": "native", "cuda": "nvrtc", "hip": "clang"}
 
 # The dialects whose compilers report registers and spills.
 REPORTING = ("cuda", "hip")
+
+# The dialects whose compiler is a separate program, which can run while this process goes on.
+PROGRAMS = ("cpu",)
 
 # Error codes for a compiler that cannot be used at all; they say nothing about the text.
 ABSENT = ("no-compiler", "unknown-architecture")
@@ -67,11 +73,20 @@ def load(dialect: str) -> Compiler:
 def begun(dialect: str, architecture: str, options: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     """In the `with` block a text of a dialect is generated and compiled. A compiler that is a separate, slowly starting program is
     started in advance. options: those that the text will name."""
-    if dialect != "cpu":
+    if dialect not in PROGRAMS:
         return contextlib.nullcontext()
     from tilelang.lowering.compilers import native
 
     return native.begun(architecture, options)
+
+
+def compile_early(dialect: str, source: str, architecture: str) -> Early | None:
+    """Starts to compile a text in the background, in case its code is needed soon; None if the dialect or the system cannot."""
+    if dialect not in PROGRAMS:
+        return None
+    from tilelang.lowering.compilers import native
+
+    return native.compile_early(source, architecture)
 
 
 def tools() -> tuple[Tool, ...]:

@@ -1,9 +1,9 @@
 """Compiles C for CPUs to a shared library with clang and lld: those inside the `ziglang` wheel, or a system clang (17 or newer).
 
-Two programs run per text: `clang -c`, for some tens of milliseconds, and the linker, which starts at the same time; clang may be
-started while the text is still being generated (`begun`). On Linux both use pipes and memory files, so that no writable folder is
-needed. An architecture is LLVM's name of a CPU, followed by `@` and the system if that is not this one: `native`, `znver4`,
-`neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
+Two programs run per text: `clang -c`, for some tens of milliseconds, and the linker, which starts at the same time. Clang may be
+started while the text is still being generated (`begun`), or compile a text before its code is needed (`compile_early`). On Linux both
+use pipes and memory files, so that no writable folder is needed. An architecture is LLVM's name of a CPU, followed by `@` and the
+system if that is not this one: `native`, `znver4`, `neoverse-v2@aarch64-linux`, `x86-64-v3@x86_64-windows`, `apple-m1@aarch64-macos`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import weakref
+from collections import deque
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self, cast
@@ -35,6 +36,7 @@ from tilelang.options import Options
 NATIVE = "native"
 OLDEST_CLANG = 17
 TIMEOUT_S = 120.0  # the slowest kernels of the tests take 3 s
+_PIPE_BYTES = 1 << 16  # the default capacity of a pipe
 
 # No library is linked: -ffreestanding keeps the compiler from turning loops into calls to memset and memcpy, -fno-math-errno from
 # calling sqrt. Contraction of a*b+c within a statement is clang's default, stated explicitly.
@@ -274,12 +276,13 @@ def own_options(source: str) -> tuple[str, ...]:
 
 def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
     """An object file, or assembly. Raises DeviceError with the compiler's message."""
-    command, process = _command(system, (*own_options(source), *options), as_text), _AHEAD.process
-    if process is not None and process.args == command:
-        _AHEAD.process = None
-    else:
-        process = _started(command, reads=True)
-    return _output(_ended(process, source.encode()), system)
+    command = _command(system, (*own_options(source), *options), as_text)
+    early = _taken_up(source, command)
+    if early is not None:
+        done = _ended(early)
+        if not done.returncode:  # otherwise it may have been interrupted: compile again
+            return done.stdout
+    return _output(_ended(_waiting(command), source.encode()), system)
 
 
 def _command(system: System, options: Sequence[str], as_text: bool = False) -> list[str]:
@@ -303,6 +306,9 @@ def _after_fork() -> None:
         if process.stdin is not None:
             cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the (empty) buffer
     _AHEAD.process = None
+    for early in _EARLY:
+        early.end.detach()  # it belongs to the parent
+    _EARLY.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -324,6 +330,68 @@ def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
         unused, _AHEAD.process = _AHEAD.process, outer
         if unused is not None:
             _end(unused)
+
+
+class Early:
+    """A compiler that works on a text whose code is not needed yet. end: ends it; called when this object is deleted."""
+
+    def __init__(self, source: str, process: subprocess.Popen[bytes]) -> None:
+        self.source, self.process = source, process
+        self.end = weakref.finalize(self, _end, process)
+
+
+_EARLY: deque[Early] = deque(maxlen=1)  # shared by all threads; a new one replaces, and thereby ends, the previous one
+
+
+def compile_early(source: str, architecture: str) -> Early | None:
+    """Starts to compile a text whose code is likely to be needed soon; `object_code` then waits for this compiler. None if no
+    compiler starts, or if the text does not fit a pipe."""
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    data = source.encode()
+    with contextlib.suppress(DeviceError):
+        command = _command(system_of(architecture), own_options(source))
+        process = _waiting(command)
+        try:
+            pipe = cast(io.BufferedWriter, process.stdin)
+            with contextlib.suppress(OSError):
+                room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, max(len(data), _PIPE_BYTES))
+                if len(data) <= room:
+                    pipe.write(data)
+                    pipe.close()
+                    process.stdin = None
+                    early = Early(source, process)
+                    _EARLY.append(early)
+                    return early
+        except BaseException:
+            _end(process)
+            raise
+        _end(process)
+    return None
+
+
+def _taken_up(source: str, command: list[str]) -> subprocess.Popen[bytes] | None:
+    """The compiler that already works on a text with the same options, if there is one."""
+    try:
+        early = _EARLY.pop()
+    except IndexError:
+        return None
+    if early.source == source and early.process.args == command and early.end.detach() is not None:
+        return early.process
+    if early.end.alive:
+        _EARLY.append(early)
+    return None
+
+
+def _waiting(command: list[str]) -> subprocess.Popen[bytes]:
+    """A compiler that waits for its text: the one that this thread has started in advance, or a new one."""
+    process = _AHEAD.process
+    if process is None or process.args != command:
+        return _started(command, reads=True)
+    _AHEAD.process = None
+    return process
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -110,7 +110,7 @@ def test_the_likeliest_gives_way_where_its_kernel_spills(
         compiled.append(source)
         return real(source, *rest)  # type: ignore[arg-type]
 
-    def constructed(*given: object) -> Iterator[tl.Schedule]:
+    def constructed(*given: object, **_: object) -> Iterator[tl.Schedule]:
         return iter((SPILLING, FITTING))
 
     real = nvrtc.compile_source

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import itertools
 import os
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import tilelang as tl
-from tilelang.errors import DeviceError
+from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.targets.c import emitter
 from tilelang.runtime import kernel as runtime_kernel
+from tilelang.runtime import likely_kernel
 
 TWICE = """\
 __attribute__((visibility("default"))) void twice(void* const* arguments, char* scratch, long long first, long long last)
@@ -31,6 +34,7 @@ __attribute__((visibility("default"))) void twice(void* const* arguments, char* 
 """
 
 pytestmark = pytest.mark.skipif(native.program() is None, reason="the ziglang wheel is not installed")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no text is compiled before somebody asks for its code")
 posix = pytest.mark.skipif(os.name != "posix", reason="the stand-ins for compilers are shell scripts")
 
 
@@ -110,7 +114,8 @@ def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 
     monkeypatch.setattr(native, "_started", noted)
     yield started
-    assert all(p.returncode is not None and p.stdin.closed and p.stdout.closed for p in started)
+    native._EARLY.clear()
+    assert all(p.returncode is not None and (p.stdin is None or p.stdin.closed) and p.stdout.closed for p in started)
 
 
 def test_a_compiler_starts_before_its_text_is_there(compilers: list[Any]) -> None:
@@ -132,30 +137,131 @@ def test_a_compiler_ends_where_no_text_comes(compilers: list[Any]) -> None:
     assert len(compilers) == 1
 
 
-@pytest.mark.parametrize("sums", [True, False])
-def test_a_kernel_is_written_while_its_compiler_starts(
-    compilers: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sums: bool
-) -> None:
-    """Where the schedule is constructed; for one that is given, as for one that is remembered, the text may be in a cache."""
+FACTORS = itertools.count(2)
+
+
+class Rows(NamedTuple):
+    """Sums of rows, or rows, times a factor. written: for each text that was written, how many compilers had started."""
+
+    computation: tl.Tensor
+    options: tl.Options
+    expected: float
+    written: list[int]
+
+    def compile(self) -> tl.Kernel:
+        return tl.compile(self.computation, "cpu", options=self.options)
+
+    def right(self, kernel: tl.Kernel) -> bool:
+        return bool(np.all(kernel(np.ones((64, 48), np.float32)) == self.expected))
+
+
+@pytest.fixture(params=["sums", "products"])
+def rows(compilers: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, request: pytest.FixtureRequest) -> Rows:
     i, k = tl.axes(i=64, k=48)
     X = tl.input("X", tl.float32, i, k)
-    Y = tl.define("Y", tl.sum(X[i, k], over=k), i) if sums else tl.define("Y", X[i, k] * 2, i, k)
-    options = tl.Options(database="", cache_dir=str(tmp_path))
-    begun = list[int]()
+    sums, factor = request.param == "sums", next(FACTORS)  # a process keeps the libraries that it loaded last
+    Y = tl.define("Y", tl.sum(X[i, k] * factor, over=k), i) if sums else tl.define("Y", X[i, k] * factor, i, k)
+    written = list[int]()
 
     def noted(*given: Any) -> str:
-        begun.append(len(compilers))
+        written.append(len(compilers))
         return emitter.emit(*given)
 
-    monkeypatch.setattr(runtime_kernel, "emit", noted)
-    constructed = tl.compile(Y, "cpu", options=options)
+    for module in (runtime_kernel, likely_kernel):
+        monkeypatch.setattr(module, "emit", noted)
     host.connect(host.devices()[0])._pool_code()
     compilers.clear()
-    assert constructed(np.ones((64, 48), np.float32)).max() == (48 if sums else 2)
-    assert begun == [1] and len(compilers) == 1  # the text names the options that it was started with
-    given = tl.compile(constructed.schedule, "cpu", options=options)
-    given(np.ones((64, 48), np.float32))
-    assert begun == [1, 1]
+    return Rows(Y, tl.Options(database="", cache_dir=str(tmp_path)), (48.0 if sums else 1.0) * factor, written)
+
+
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No compiler works beside a search."""
+    monkeypatch.setattr(likely_kernel.LikelyKernel, "helps", False)
+
+
+def test_a_kernel_is_written_while_its_compiler_starts(compilers: list[Any], monkeypatch: pytest.MonkeyPatch, rows: Rows) -> None:
+    """Where the schedule is constructed; for one that is given, as for one that is remembered, the text may be in a cache."""
+    alone(monkeypatch)
+    constructed = rows.compile()
+    assert not compilers and rows.right(constructed)
+    assert rows.written == [1] and len(compilers) == 1  # the text names the options that it was started with
+    assert rows.right(tl.compile(constructed.schedule, "cpu", options=rows.options))
+    assert rows.written == [1, 1]
+
+
+@on_linux
+def test_a_likely_kernel_is_compiled_while_its_schedule_is_searched_for(compilers: list[Any], rows: Rows) -> None:
+    kernel = rows.compile()
+    assert rows.written == [1] and len(compilers) == 1
+    assert rows.right(kernel)
+    assert rows.written == [1] and [p.returncode for p in compilers] == [0]
+
+
+@on_linux
+def test_a_compiler_ends_where_a_search_ends_elsewhere(compilers: list[Any], monkeypatch: pytest.MonkeyPatch, rows: Rows) -> None:
+    guess = likely_kernel.LikelyKernel.guess
+    with monkeypatch.context() as other:
+        alone(other)
+        expected = rows.compile()
+    monkeypatch.setattr(likely_kernel.LikelyKernel, "guess", lambda self, steps: guess(self, steps[:-1]))
+    kernel = rows.compile()
+    assert compilers and all(p.returncode is not None for p in compilers)
+    assert kernel.schedule.steps == expected.schedule.steps and kernel.source == expected.source
+    compilers.clear()
+    assert rows.right(kernel) and [p.returncode for p in compilers] == [0]
+
+
+@on_linux
+def test_a_compiler_that_was_interrupted_is_asked_again(compilers: list[Any], rows: Rows) -> None:
+    """As Ctrl-C reaches every process of a terminal."""
+    kernel = rows.compile()
+    interrupted = native._started([sys.executable, "-c", "import os; os.kill(os.getpid(), 2)"])
+    interrupted.args = compilers[0].args
+    native._EARLY.append(native.Early(kernel.source, interrupted))
+    assert rows.right(kernel) and interrupted.returncode not in (None, 0)
+    assert [p.returncode == 0 for p in compilers] == [False, False, True]
+
+
+@on_linux
+def test_one_kernel_at_a_time_is_compiled_before_anybody_asks(compilers: list[Any], rows: Rows) -> None:
+    first, second = rows.compile(), rows.compile()
+    assert [p.returncode is None for p in compilers] == [False, True]
+    assert rows.right(second) and rows.right(first)  # the same text: the second one's library
+    assert len(compilers) == 2
+
+
+@on_linux
+def test_a_refusal_of_what_is_likely_is_nobodys(monkeypatch: pytest.MonkeyPatch, rows: Rows) -> None:
+    def refuses(*_: Any) -> Any:
+        raise Refusal("bad-steps", "no")
+
+    monkeypatch.setattr(likely_kernel, "lower", refuses)
+    kernel = rows.compile()
+    assert not rows.written and rows.right(kernel)
+
+
+@on_linux
+def test_a_long_text_is_compiled_when_somebody_asks(compilers: list[Any]) -> None:
+    """It has no room in a pipe, and nobody would write the rest of it."""
+    assert native.compile_early(TWICE + "// " + "x" * (2 << 20), "native") is None
+    early = native.compile_early(TWICE + "// " + "x" * (1 << 18), "native")
+    assert early is not None and len(compilers) == 2
+    early.end()
+
+
+@on_linux
+def test_a_compiler_whose_code_nobody_asks_for_ends_with_the_process(tmp_path: Path) -> None:
+    script = (
+        "import sys, tilelang as tl\n"
+        "from tilelang.lowering.compilers import native\n"
+        "i = tl.axes(i=64)\n"
+        'X = tl.input("X", tl.float32, i)\n'
+        f'tl.compile(tl.define("Y", X[i] * 2, i), "cpu", options=tl.Options(database="", cache_dir={str(tmp_path)!r}))\n'
+        "print(native._EARLY[0].process.pid)\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "Warning" not in done.stderr, done.stderr
+    assert not Path(f"/proc/{int(done.stdout)}").exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the linker starts behind the compiler")

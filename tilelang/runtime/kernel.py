@@ -35,11 +35,11 @@ from tilelang.profiles.files import load_profile
 from tilelang.profiles.profile import Profile
 from tilelang.runtime import schedule_selection
 from tilelang.runtime.launch_arguments import Direct, Placing, given_outputs
+from tilelang.runtime.likely_kernel import options_of
 from tilelang.runtime.resources import Resources
 from tilelang.runtime.targets import DIALECTS, Target, devices, target
 from tilelang.schedules.explain import Refinement, explain, refinements
 from tilelang.schedules.schedule import Builder, Schedule
-from tilelang.schedules.steps import Place
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.common.cost import Estimate
@@ -84,10 +84,10 @@ def compile(
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
-    plan, program, new = schedule_selection.planned(schedule_selection.asked(what, schedule), chosen, trials, options, progress)
+    plan = schedule_selection.planned(schedule_selection.asked(what, schedule), chosen, trials, options, progress)
     if options.check == "simulate":
-        _check_simulated(plan, chosen, options.check_seconds)
-    return Kernel(plan, chosen, program, options, new)
+        _check_simulated(plan.schedule, chosen, options.check_seconds)
+    return Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source)
 
 
 def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
@@ -134,9 +134,20 @@ class Kernel(Unchanging):
     options: Options
     computation: Computation
 
-    def __init__(self, schedule: Schedule, target: Target, program: ir.Program, options: Options, new: bool = False) -> None:
-        """new: the schedule was just generated, so the kernel is probably not cached."""
+    def __init__(
+        self,
+        schedule: Schedule,
+        target: Target,
+        program: ir.Program,
+        options: Options,
+        new: bool = False,
+        source: str | None = None,
+    ) -> None:
+        """new: the schedule was just generated, so the kernel is probably not cached. source: the program's text, if it is already
+        being compiled."""
         fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
+        if source is not None:
+            fill(self, source=source)
         self._new = new
         self._spare: list[tuple[dict[str, Any], Any]] = []  # idle workspaces, each with the queue that used it last
         self._direct: Direct | None = None  # set by the first call, which compiles
@@ -289,12 +300,12 @@ class Kernel(Unchanging):
         ]
 
     def _compiler_begun(self) -> contextlib.AbstractContextManager[None]:
-        """In the `with` block the source is generated and compiled: starts the compiler now, unless the result is probably cached."""
+        """In the `with` block the source is generated and compiled: starts the compiler now, unless there is a source already, or the
+        result is probably cached."""
         device, dialect = self.target.device, self.target.dialect
-        if device is None or not self._new:
+        if device is None or not self._new or "source" in self.__dict__:
             return contextlib.nullcontext()
-        sums = any(step.verb == "accumulate" for step in self.schedule.steps if isinstance(step, Place))
-        return compilers.begun(dialect, device.architecture, DIALECTS[dialect].summing if sums else ())
+        return compilers.begun(dialect, device.architecture, options_of(dialect, self.schedule.steps))
 
     @cached_property
     def _workspace(self) -> tuple[ir.Buffer, ...]:

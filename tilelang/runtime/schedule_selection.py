@@ -12,8 +12,8 @@ import gc
 import itertools
 import logging
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief
@@ -23,6 +23,7 @@ from tilelang.lowering.compilers.interface import REPORTING
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
+from tilelang.runtime.likely_kernel import LikelyKernel
 from tilelang.runtime.targets import Target
 from tilelang.schedules.check import main_task
 from tilelang.schedules.schedule import Builder, PendingTile, Schedule
@@ -82,10 +83,20 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
+class Planned(NamedTuple):
+    """The schedule of a kernel and its program. new: it was just generated. source: the program's text, if it is already being
+    compiled."""
+
+    schedule: Schedule
+    program: ir.Program
+    new: bool = False
+    source: str | None = None
+
+
 def planned(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None = None
-) -> tuple[Schedule, ir.Program, bool]:
-    """The schedule to use, its program, and whether it was newly generated.
+) -> Planned:
+    """The schedule to use, and its program.
 
     trials: how many candidates are timed on the device; with 0, an earlier autotuning result is used, else the candidate with the best
     prediction. progress: is told the state of the trials. Raises Refusal for a schedule that is invalid or cannot be filled,
@@ -95,13 +106,11 @@ def planned(
         return _planned(given, target, trials, options, progress)
 
 
-def _planned(
-    given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None
-) -> tuple[Schedule, ir.Program, bool]:
+def _planned(given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None) -> Planned:
     # so that every instruction chosen has a text in the dialect
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))
     if isinstance(given, Schedule) and not has_holes(given.steps):
-        return given, lower(given.computation, given.steps, here, options, target.needs), False
+        return Planned(given, lower(given.computation, given.steps, here, options, target.needs))
     if options.without_rules:
         options = options.replace(database="")  # neither uses nor stores results, because other rules produced them
     if target.origin in UNMEASURED:
@@ -116,15 +125,17 @@ def _planned(
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
         known, near = _remembered(given, target, options)
-    plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options))
-    taken = acceptable(plans, here, options, isinstance(given, Schedule), target.needs)
+    likely = LikelyKernel(_parts(given)[0], target, here, options)
+    guess = likely.guess if likely.helps else None
+    plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options, likely=guess))
+    taken = acceptable(plans, here, options, isinstance(given, Schedule), target.needs, likely)
     compiled = known is None and target.device is not None and target.dialect in REPORTING
     plan, program = _by_report(taken, target, options) if compiled else next(taken)
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
     if near is not None:
         plan, program = _or_neighbour(near, plan, program, here, options, target.needs)
-    return plan, program, known is None
+    return Planned(plan, program, known is None, likely.source_of(program))
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -141,16 +152,23 @@ def accepted(
 
 
 def acceptable(
-    plans: Iterator[Schedule], profile: Profile, options: Options, filling: bool, needs: tuple[str, ...] = ()
+    plans: Iterator[Schedule],
+    profile: Profile,
+    options: Options,
+    filling: bool,
+    needs: tuple[str, ...] = (),
+    likely: LikelyKernel | None = None,
 ) -> Iterator[tuple[Schedule, ir.Program]]:
-    """The schedules that can be lowered, each with its program. filling: they are completions of one schedule with holes.
+    """The schedules that can be lowered, each with its program. filling: they are completions of one schedule with holes. likely: a
+    schedule that may already be lowered.
 
     Raises Refusal if none can: that of the last, which is the plainest.
     """
     refused, any_taken = list[Refusal](), False
     for plan in plans:
         try:
-            program = lower(plan.computation, plan.steps, profile, options, needs)
+            known = likely.program_of(plan) if likely is not None else None
+            program = known or lower(plan.computation, plan.steps, profile, options, needs)
         except Refusal as refusal:
             refused.append(refusal)
             continue
@@ -230,10 +248,17 @@ def _parts(given: Schedule | Computation) -> tuple[Computation, tuple[Step, ...]
     return (given.computation, given.steps) if isinstance(given, Schedule) else (given, ())
 
 
-def constructed(given: Schedule | Computation, profile: Profile, options: Options, trials: int = 0) -> Iterator[Schedule]:
+def constructed(
+    given: Schedule | Computation,
+    profile: Profile,
+    options: Options,
+    trials: int = 0,
+    likely: Callable[[tuple[Step, ...]], None] | None = None,
+) -> Iterator[Schedule]:
     """The first generated schedules, followed by a plain one; or the completions of the given schedule.
 
-    trials: begin with this many schedules that differ from each other, to be timed.
+    trials: begin with this many schedules that differ from each other, to be timed. likely: called with the steps that will probably
+    be the first.
     """
     from tilelang.autoschedule.common import complete
     from tilelang.autoschedule.tune.diverse import diverse
@@ -243,7 +268,7 @@ def constructed(given: Schedule | Computation, profile: Profile, options: Option
     if isinstance(given, Schedule):
         yield from complete.fill(given, profile, pruning)
         return
-    found = complete.in_order(given, profile, pruning)
+    found = complete.in_order(given, profile, pruning, likely)
     if trials:
         every = complete.candidates(given, profile, pruning)
         found = (every[n] for n in diverse([(c.steps, c.estimate.seconds) for c in every], trials))
