@@ -291,8 +291,7 @@ def _place(error: Any) -> tuple[int, str]:
 
 @functools.cache
 def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
-    """The messages by the failures of their examples: by state and token; and by state alone, if all failures there have the same
-    message."""
+    """The messages by the failures of their examples: by state and token; by state alone if all failures there have one message."""
     from lark.exceptions import UnexpectedInput
 
     exact: dict[tuple[int, str], int] = {}

@@ -102,8 +102,7 @@ class Store(Stmt):
 
     @property
     def kept_from(self) -> Expr | None:
-        """The first lane whose old value is kept; None if all are written, or if the others are never read, as in a temporary
-        register."""
+        """The first lane whose old value is kept; None if there is none, or if it is never read, as in a temporary register."""
         return None if self.buffer.role == "temporary" else self.count
 
 
@@ -131,8 +130,7 @@ class Prefetch(Stmt):
 
 @node
 class Copy(Stmt):
-    """An asynchronous copy of `lanes` elements by one thread, in its current commit group; it completes no later than the group's
-    Wait."""
+    """An asynchronous copy of `lanes` elements by one thread, in its current commit group; complete at the group's Wait."""
 
     target: Buffer
     target_indices: tuple[Expr, ...]

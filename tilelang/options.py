@@ -1,7 +1,7 @@
-"""Every knob of the package in one frozen value, and the environment names that set it.
+"""All options of the package in one frozen dataclass, and the environment variables that set them.
 
-This is the only module that reads `os.environ`; `tests/test_layers.py` keeps it so. An option given in Python wins over the
-environment, the environment over the default. An unknown `TILELANG_...` name in the environment is an error, not silence.
+This is the only module that reads `os.environ`; `tests/test_layers.py` enforces that. An option given in Python takes precedence over
+the environment, and the environment over the default. An unknown `TILELANG_...` variable is an error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _knob(name: str, default: Any, read: Callable[[str], Any]) -> Any:
     return dataclasses.field(default=default, metadata={"environment": PREFIX + name, "read": read})
 
 
-_VALUES = {  # of what a knob may be, by how it is read: a type, and in words how it is set in Python and in the environment
+_VALUES = {  # by reader: the type of a value, and descriptions of how to set it in Python and in the environment
     _truth: (bool, "True or False", "1 or 0"),
     _count: (int, "a whole number from 1 to 2147483647, or None", "a whole number from 1 to 2147483647"),
     _text: (str, "a string, or None", "a string"),
@@ -55,37 +55,33 @@ _VALUES = {  # of what a knob may be, by how it is read: a type, and in words ho
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """How to compile and run.
+    """How to compile and run."""
 
-    verify: check the kernel IR after every pass. dump: a directory that receives every stage of a compilation, with times. debug:
-    "pass:NAME" prints what one pass changed, "guards" why each guard stands or not. cache_dir: where binaries are kept (None: the
-    user's cache directory; "": no cache); PoCL's, from the environment alone. platform, device: a part of the name of the platform
-    and device. target: the dialect that is lowered to. profile: a shipped profile's name or a path. check_ranges: before a launch,
-    look whether the integers of NumPy arrays that may index keep the range that their input states. database: the file of the best
-    schedules that were found (None: a file in cache_dir; "": none). without_rules: rules by which no candidate schedule is dropped,
-    with commas between their names (docs/autoscheduler.md has them). active_wait: on the processor, threads look for the next
-    launch for a short while before they sleep; from the environment alone. clang: the compiler of kernels for the processor (None:
-    the wheel's), and threads: how many threads such a kernel uses (None: one for each core that the process may use); both from the
-    environment alone. check: "simulate" runs each schedule that is compiled in the simulator, at small sizes, and refuses it where
-    that finds a fault; check_seconds: how long that may take for one kernel, at most.
-    """
-
-    verify: bool = _knob("VERIFY", False, _truth)
-    dump: str | None = _knob("DUMP", None, _text)
+    verify: bool = _knob("VERIFY", False, _truth)  # check the kernel IR after every pass
+    dump: str | None = _knob("DUMP", None, _text)  # a directory that receives every stage of a compilation, with times
+    # "pass:NAME" prints the changes of one pass, "guards" why each guard is kept or dropped
     debug: str | None = _knob("DEBUG", None, _text)
+    # for binaries (None: the user's cache directory; "": no cache); for PoCL's, only from the environment
     cache_dir: str | None = _knob("CACHE_DIR", None, str)
-    platform: str | None = _knob("PLATFORM", None, _text)
+    platform: str | None = _knob("PLATFORM", None, _text)  # part of the platform's name, and of the device's
     device: str | None = _knob("DEVICE", None, _text)
-    target: str | None = _knob("TARGET", None, _text)
-    profile: str | None = _knob("PROFILE", None, _text)
+    target: str | None = _knob("TARGET", None, _text)  # a dialect
+    profile: str | None = _knob("PROFILE", None, _text)  # a shipped profile's name, or a path
+    # before a launch, check that integers in NumPy arrays used as indices are in the declared range
     check_ranges: bool = _knob("CHECK_RANGES", True, _truth)
+    # the file of the best schedules found (None: a file in cache_dir; "": none)
     database: str | None = _knob("DATABASE", None, str)
+    # comma-separated rules that drop no candidate schedule (see docs/autoscheduler.md)
     without_rules: str | None = _knob("WITHOUT_RULES", None, _text)
+    # on the CPU, threads spin briefly for the next launch before they sleep; only from the environment
     active_wait: bool = _knob("ACTIVE_WAIT", True, _truth)
+    # the compiler for CPU kernels (None: the wheel's); only from the environment
     clang: str | None = _knob("CLANG", None, _text)
+    # of a CPU kernel (None: one per core that the process may use); only from the environment
     threads: int | None = _knob("THREADS", None, _count)
+    # "simulate": simulate each compiled schedule at small sizes and refuse it if that finds a fault
     check: str | None = _knob("CHECK", None, _check)
-    check_seconds: int | None = _knob("CHECK_SECONDS", 30, _count)
+    check_seconds: int | None = _knob("CHECK_SECONDS", 30, _count)  # the time limit of that for one kernel
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -103,9 +99,9 @@ class Options:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Self:
-        """The options that the environment sets (default: this process's), defaults elsewhere.
+        """The options from the environment (default: this process's), with defaults for the rest.
 
-        Raises TileLangError for a `TILELANG_...` name that does not exist, or a value that cannot be read.
+        Raises TileLangError for an unknown `TILELANG_...` variable, or a value that cannot be parsed.
 
         >>> Options.from_environment({"TILELANG_VERIFY": "1"}).verify
         True
@@ -129,14 +125,14 @@ class Options:
         return cls(**found)
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some options changed; None leaves an option as it is."""
+        """A copy with changed options; None keeps an option."""
         return dataclasses.replace(self, **{k: v for k, v in changes.items() if v is not None})
 
 
 def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
-    """The user's directory for "cache" or "data", of this package or, without a name, of all.
+    """The user's directory for "cache" or "data", of this package or, without a name, of all programs.
 
-    Where nobody knows the user's home, as of a number without a name and without HOME, it is one in which nothing can be.
+    If the home directory is unknown (a numeric user without a name and without HOME), returns a directory in which nothing can exist.
     """
     import platformdirs
 
@@ -149,9 +145,9 @@ def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
 
 
 def prepare_opencl() -> None:
-    """Sets, before pyopencl is imported, what is kept of compilations, unless the user's environment says so.
+    """Configures the caches of pyopencl and PoCL before pyopencl is imported, unless the user's environment does so.
 
-    pyopencl keeps nothing: its caches are pickles, which run code when they are read. PoCL's own cache goes where cache_dir says.
+    pyopencl caches nothing, because its caches are pickles, which run code when they are read. PoCL's own cache is placed in cache_dir.
     """
     os.environ.setdefault("PYOPENCL_NO_CACHE", "1")
     own = Options.from_environment().cache_dir

@@ -300,8 +300,7 @@ _AHEAD = _Ahead()
 
 
 def _after_fork() -> None:
-    """Closes a forked child's copies of the pipes to compilers, because a compiler sees the end of its input only when all are
-    closed."""
+    """Closes a forked child's copies of the pipes to compilers, whose input ends only when all copies are closed."""
     for process in list(_PROCESSES):
         if process.stdin is not None:
             cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the (empty) buffer
@@ -427,8 +426,7 @@ def text_of_code(source: str, compiled: Compiled) -> str:
 
 
 def link(code: bytes, system: System) -> bytes:
-    """Links one object file to a shared library. Raises DeviceError: `no-compiler` if the linker does not run, else with its
-    message."""
+    """Links one object file to a shared library. Raises DeviceError: `no-compiler` if the linker does not run, or its message."""
     with Linker(system) as linker:
         return linker.link(code)
 
@@ -451,8 +449,7 @@ class Linker:
             _end(self._process)
 
     def link(self, code: bytes) -> bytes:
-        """The library of an object file; to be called once. Raises DeviceError: `no-compiler` if the linker does not run, else its
-        message."""
+        """The library of an object file; call once. Raises DeviceError: `no-compiler` if the linker does not run, or its message."""
         try:
             return _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
         except DeviceError as error:

@@ -108,8 +108,7 @@ def _by_interface(value: Any) -> Found:
 
 
 def _contiguous(shape: tuple[int, ...], strides: tuple[int, ...] | None) -> bool:
-    """Whether elements are in row-major order. strides are in elements, or None for row-major; the stride of an extent of 1 is
-    ignored."""
+    """Whether elements are in row-major order. strides: in elements, or None for row-major; ignored along an extent of 1."""
     if strides is None or 0 in shape:
         return True
     wanted = 1

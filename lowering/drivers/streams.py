@@ -119,8 +119,7 @@ class Connection(abc.ABC):
         self._pool.free_unused()
 
     def close(self) -> None:
-        """Frees unused memory at the end of the process. The library may refuse after a lost context; then it frees everything
-        itself."""
+        """Frees unused memory at the end of the process. After a lost context the library may refuse, and frees everything itself."""
         with contextlib.suppress(DeviceError):
             self.trim()
 

@@ -62,8 +62,7 @@ class CopyQueue:
         self._flights: list[_Flight] = []
 
     def copy(self, target: Part, source: Part, lanes: int) -> None:
-        """Starts a copy of elements of `source` to those of `target` with the same thread and lane; targets without a source
-        become zero."""
+        """Starts a copy from `source` to `target`, matched by thread and lane; targets without a source become zero."""
         places = np.full((self._memory.batch.threads, lanes), -1, np.int64)
         places[source.touch.thread, source.touch.lane] = source.touch.address
         addresses = places[target.touch.thread, target.touch.lane]

@@ -33,8 +33,7 @@ Bound = Mapping[Var, int]  # the enclosing loops, each with its maximum trip cou
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Write:
-    """A statement that writes, with its enclosing loops and the enclosing conditions that depend on the thread alone, as far as
-    known."""
+    """A statement that writes, with its enclosing loops and, as far as known, the enclosing conditions on the thread alone."""
 
     stmt: ir.Stmt
     loops: Bound = dataclasses.field(default_factory=dict)

@@ -96,8 +96,7 @@ def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[in
 
 
 def _fault(computation: Computation, steps: tuple[Step, ...], chosen: Target, seed: int) -> Fault | None:
-    """The fault of the schedule with these steps, run on the target's device or, if it has none, in the simulator; None if it is
-    right."""
+    """The fault of the schedule with these steps, run on the target's device or else in the simulator; None if it is right."""
     from tilelang.lowering.simulator.simulate import check_work
     from tilelang.runtime.kernel import compile, simulate
     from tilelang.semantics import reference

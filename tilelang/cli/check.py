@@ -102,8 +102,7 @@ def findings(asked: Asked) -> list[TileLangError]:
 
 
 def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
-    """Simulates the requested schedule, else all that apply and compile, by name, at small sizes; in a file without schedules, the
-    generated one."""
+    """Simulates, at small sizes, the requested schedule, else all that apply and compile, else a generated one; by name."""
     from tilelang.runtime.simulated_check import check_simulated
     from tilelang.runtime.targets import target
 

@@ -124,8 +124,7 @@ def _subject(asked: Asked, target: Target, entry: Entry, sizes: Mapping[str, int
 
 @contextlib.contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A function that reports progress: on a terminal, a spinner; otherwise a line on standard error now and then; with JSON,
-    nothing."""
+    """A function that shows progress: a spinner on a terminal, otherwise occasional lines on standard error; nothing with JSON."""
     last = [time.monotonic()]
     with working("fuzzing") as spinner:
 

@@ -34,8 +34,7 @@ _LARGE_BYTES, _LINE_BYTES = 1 << 20, 64
 
 
 def new_array(t: Tensor, type: Any) -> Any:
-    """An uninitialised array for a tensor; a large one is aligned to a cache line. Raises ComputationError if there is not enough
-    memory."""
+    """An uninitialised array for a tensor, aligned to a cache line if large. Raises ComputationError if memory is insufficient."""
     import numpy as np
 
     size = math.prod(t.shape) * np.dtype(type).itemsize
@@ -66,8 +65,7 @@ def tensor_bytes(*tensors: Tensor) -> int:
 
 
 def check_memory(computation: Computation, evaluated_bytes: int = 0) -> None:
-    """Refuses a computation whose tensors exceed this machine's memory, before allocating any. evaluated_bytes: additional memory for
-    the reference."""
+    """Refuses a computation larger than memory before allocating anything. evaluated_bytes: additional memory for the reference."""
     try:
         most = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):  # not available on this system

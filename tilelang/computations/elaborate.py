@@ -109,8 +109,7 @@ class Hoister:
         self.count: dict[str, int] = {}
 
     def pointwise(self, e: Any, scope: tuple[Axis, ...], guards: tuple[Expr, ...] = ()) -> Any:
-        """The expression without reductions. scope: the enclosing axes, output axes first. guards: the conditions under which it is
-        used."""
+        """The expression without reductions. scope: the enclosing axes, output axes first. guards: the conditions of its use."""
         if guards and inside_everywhere(e):
             guards = ()
         key = (e, scope, guards)

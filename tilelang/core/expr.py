@@ -403,8 +403,7 @@ def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
 
 
 class _Replaced(dict[Any, Any]):
-    """The replacement of every node visited. Not a recursive function, because that is a reference cycle for the garbage collector to
-    find."""
+    """The replacement of every node visited. A recursive function would be a reference cycle for the garbage collector."""
 
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__(mapping)

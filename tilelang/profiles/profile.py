@@ -229,8 +229,7 @@ class Profile:
         return dict(self.sources)
 
     def assumed(self, path: str) -> bool:
-        """Whether a number, by its path, is only an estimate of the right order: good for comparing schedules, not for predicting
-        times."""
+        """Whether a number, by its path, has only the right order of magnitude: for comparing schedules, not for predicting times."""
         return (self.source(path) or "").removeprefix(SHIPPED).startswith("assumed")
 
     def with_queried(

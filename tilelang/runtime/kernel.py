@@ -222,8 +222,7 @@ class Kernel(Unchanging):
 
     @cached_property
     def refinements(self) -> tuple[Refinement, ...]:
-        """The steps of the schedule as a tree, each with the resulting spec; steps in braces are children of the step that they belong
-        to."""
+        """The steps of the schedule as a tree, each with the resulting spec; steps in braces are children of their step."""
         return refinements(self.schedule, self.target.profile, self.program.chains)
 
     def explain(self) -> str:
@@ -435,8 +434,7 @@ class Kernel(Unchanging):
         return {names[0]: result} if len(names) == 1 else dict(zip(names, result, strict=True))
 
     def benchmark(self, repeats: int = 11, seed: int = 0) -> float:
-        """The median time in seconds of the kernels on the device, by its events, over `repeats` runs on random data that stays
-        there."""
+        """The median time of the kernels on the device in seconds, from its events, over `repeats` runs on random device data."""
         from tilelang.semantics.reference import random_arrays
 
         if not isinstance(repeats, int) or repeats < 1:

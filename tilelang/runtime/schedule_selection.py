@@ -198,8 +198,7 @@ def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, opt
 
 
 def _remembered(given: Schedule | Computation, target: Target, options: Options) -> tuple[Schedule | None, Schedule | None]:
-    """The autotuned schedule; else the one generated before, and the one autotuned for a similar shape. None for each that is
-    missing."""
+    """The autotuned or else a previously generated schedule, and one autotuned for a similar shape; None if missing."""
     if target.device is None:
         return None, None
     from tilelang.autoschedule.tune.best import NEAR, recall, recall_constructed

@@ -276,8 +276,7 @@ class State:
         self.points = 0
 
     def terms(self, block: Block) -> tuple[list[Approx], Any]:
-        """The values at the block's points, with the identity where the condition does not hold, and the number of points per
-        output."""
+        """The values at the block's points, the identity where the condition does not hold, and the number of points per output."""
         reduce = self.reduce
         full = block.shape
         inside = math.prod(full[d] for d in self.axes)
@@ -405,8 +404,7 @@ class Block:
         self.known: dict[tuple[Expr, tuple[Expr, ...]], Approx] = {}
 
     def value(self, e: Expr, guards: tuple[Expr, ...] = ()) -> Approx:
-        """The expression at every point, with extent 1 along axes it does not depend on. guards: the conditions under which it is
-        used."""
+        """The expression at every point, with extent 1 along axes it does not depend on. guards: the conditions of its use."""
         if guards and inside_everywhere(e):
             guards = ()
         found = self.known.get((e, guards))

@@ -230,8 +230,7 @@ class Combining:
         return [np.broadcast_to(np.asarray(err(f), np.float64), x.shape) for f, x in zip(found, left, strict=True)]
 
     def _slopes(self, states: Members, context: Members) -> list[list[Any]]:
-        """[member of the whole][member of the part]: the magnitude of the derivative of combining an accumulator with its
-        complement."""
+        """[member of the whole][member of the part]: the |derivative| of combining an accumulator with its complement."""
         _, known = self._combine(self.plain, [Approx(x) for x in states], [Approx(x) for x in context])
         return [[self._slope(self.plain, r, x, known) for x in self.combiner.left] for r in self.combiner.result]
 

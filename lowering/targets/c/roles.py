@@ -76,8 +76,7 @@ class RoleWriter:
             self._put(here * (together > 1) + text)
 
     def elected(self, stmt: ir.If) -> str | None:
-        """A condition for code of a role's first thread that any other thread could execute as well, because it never uses the
-        index."""
+        """A condition for code of a role's first thread that never uses the index, so that any one thread could execute it."""
         if self._role is None or stmt.otherwise is not None or not _is_first(stmt.condition):
             return None
         inside = list(ir.statements(stmt.then))

@@ -15,8 +15,7 @@ from tilelang.lowering import ir, printer
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """Neighbouring statements of one kind; loops, conditions and barriers have their own rows. numbers: in the order of
-    `ir.statements`."""
+    """Neighbouring statements of one kind; loops, conditions and barriers are alone. numbers: in the order of `ir.statements`."""
 
     statements: tuple[ir.Stmt, ...]
     numbers: tuple[int, ...]
