@@ -26,6 +26,9 @@ ACROSS = {
     ("autoschedule.tune", "grammar"),
 }
 
+# The families of devices know what they have in common, but it does not know them, nor they each other: only `models.py` chooses.
+FAMILIES = ("autoschedule.cpu", "autoschedule.gpu")
+
 # Methods that are the other way round for the reader's sake, `computation.evaluate(...)`: imported when they are called.
 LATE = {
     ("core", "computations"),
@@ -72,6 +75,9 @@ def wrong(importer: str, imported: str, late: bool = False) -> str | None:
     mine, theirs = importer.split(".")[0], imported.split(".")[0]
     if theirs not in RANK:
         return f"`{theirs}` stands in no row of the import order"
+    family = ".".join(imported.split(".")[:2])
+    if family in FAMILIES and not importer.startswith((f"{family}.", "autoschedule.models")) and mine == theirs:
+        return f"only its own modules and `autoschedule.models` know `{family}`"
     if mine == theirs or (late and (mine, theirs) in LATE):
         return None
     if mine in FOLDERS and theirs in FOLDERS:
@@ -142,6 +148,11 @@ def test_the_order_refuses_what_it_should() -> None:
     assert wrong("core.expr", "schedules.spec") == "`schedules` comes after `core`"
     assert wrong("lowering.ir", "grammar.parser") == "the three folders do not import each other"
     assert wrong("autoschedule.tune.database", "grammar") is None
+    assert wrong("autoschedule.models", "autoschedule.gpu.device", late=True) is None
+    assert wrong("autoschedule.cpu.model", "autoschedule.cpu.device") is None
+    for importer in ("autoschedule.common.complete", "autoschedule.cpu.construct"):
+        only = "only its own modules and `autoschedule.models` know `autoschedule.gpu`"
+        assert wrong(importer, "autoschedule.gpu.construct", late=True) == only
     assert wrong("schedules.spec", "core.expr") is None
     assert wrong("schedules.schedule", "runtime.kernel") == "`runtime` comes after `schedules`"
     assert wrong("schedules.schedule", "runtime.kernel", late=True) is None
