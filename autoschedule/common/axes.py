@@ -1,4 +1,4 @@
-"""The axes of a nest: which of them may be one, and the extents of equal parts."""
+"""The axes of a task: which of them may be fused, and the sizes that divide an axis into equal parts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stands in place of a schedule, or of those parts of it, that are not given: candidates for any device, the best first.
+"""Generates a schedule, or completes a partial one: candidates for any device, the best first.
 
-A whole schedule is constructed. In one with holes, numbers are chosen among aligned extents and steps among constructed ones, one hole
-after another and each again until the model sees nothing better. What was given is never changed.
+A whole schedule is generated. In a schedule with holes, sizes are chosen among aligned extents and steps among generated ones, one hole
+after another, and again until the estimate stops improving. The given steps are never changed.
 """
 
 from __future__ import annotations

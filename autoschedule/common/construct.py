@@ -1,7 +1,7 @@
-"""Schedules by construction: those of each task from the model of the device, and those of all tasks together.
+"""Generates schedules: for each task by the model of the device, and for all tasks of a computation together.
 
-A kernel for each task is always possible. One kernel for all, row by row, is tried where the device has one (`fuse_rows`), and comes
-first where its one pass over the data is the faster.
+A separate kernel for each task is always possible. One kernel for all tasks, row by row, is tried if the device has one (`fuse_rows`),
+and preferred if its single pass over the data is faster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The steps that may stand where a schedule leaves them open: what construction would do with what the steps above have left.
+"""Steps for the open part of a schedule: what generation would do with the extents that the steps above have left.
 
-Where a whole constructed schedule begins as the one that is given, it goes on as that does. Besides, the loops above are read as the
-model reads them; what is left of each axis is a nest of its own, for which tiles are grown as for a whole one. Of the steps of such a
-tile those are dropped which the schedule has already: the blocks, an accumulator, what is loaded.
+If a generated schedule begins with the given steps, its remaining steps are used. In addition, the remaining extents are treated as a
+task of their own, whose tiles are grown as for a whole one. Steps that the schedule already has are dropped from them: the blocks, an
+accumulator, loads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How long a schedule takes, by a model of the device: counted, not tried.
+"""Estimates the time of a schedule by a model of the device. Nothing is run.
 
-Every model counts what `loops_of` reads off a schedule, hand-written ones and constructed ones alike, and takes its rates from the
-profile; a rate that a profile does not have takes no time.
+Every model counts operations and accesses in the loops that `loops_of` derives from a schedule, whether written by hand or generated,
+and multiplies them by rates of the profile. A rate that the profile lacks counts as no time.
 """
 
 from __future__ import annotations

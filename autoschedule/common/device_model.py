@@ -1,4 +1,4 @@
-"""What the autoscheduler asks of a device: one protocol, which each family of devices implements (`models.py` chooses)."""
+"""The protocol between the autoscheduler and a kind of device; `models.py` chooses the implementation."""
 
 from __future__ import annotations
 

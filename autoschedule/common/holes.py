@@ -1,7 +1,8 @@
-"""The holes of a schedule: where they are, and the steps with values in their place. What was given stays as it is.
+"""The holes of a schedule: finds them, and fills them with values. Given steps are not changed.
 
-A hole is a number that is missing (`?`: a size, lanes, a count of units), or steps (`...`: at some place of the schedule, or at the end
-of the braces of one that places a tensor). Holes are numbered as they stand; those under a `when` that does not hold are left.
+A hole is a missing number (`?`: a size, lanes, a count of units), or missing steps (`...`: anywhere in the schedule, or at the end of
+the braces of a step that places a tensor). Holes are numbered in the order of the text; those under a `when` whose condition is false
+are ignored.
 """
 
 from __future__ import annotations

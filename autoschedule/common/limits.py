@@ -1,5 +1,7 @@
-"""What a kernel asks of a device, beside what there is: threads, blocks of a grid, shared memory, registers. Each is a rule that drops
-candidates (prune.py)."""
+"""What a kernel needs of a device and how much the device has: threads, blocks of a grid, shared memory, registers.
+
+Each is a rule that drops candidates (tune/prune.py).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A schedule as loops: how often each runs, and which box of which tensor comes to lie where inside them.
+"""A schedule as loops: how often each runs, and which region of which tensor is placed inside them.
 
-What the model counts and what construction builds meet here. `loops_of` reads steps as the checks do, so that every schedule, written
-by hand or made, is estimated by the same rules. A stage (`compute`) has loops of its own, inside the place where it stands.
+The models count in these loops, and generation builds them. `loops_of` interprets steps as the checks do, so every schedule, written by
+hand or generated, is estimated by the same rules. A stage (`compute`) has loops of its own, inside its place.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The time that no schedule of a computation can go below: the roofline of what must be computed and what must be moved.
+"""A lower bound on the time of any schedule of a computation: the roofline of its arithmetic and its data movement.
 
-It is of the computation, not of a schedule: every definition is computed once for each element that is needed, what depends on fewer
-axes once for each point of these, and what enters or leaves the program is moved once, from the nearest memory that it fits, the one
-beside the other; of what does not fit a memory, as much as it holds may lie there from the launch before. Rates are the highest ever
-measured (upper envelopes of curves, peaks); what stands under a condition may not be needed, and is not counted.
+Each definition is computed once for each element that is needed, and inputs and outputs are moved once, at the same time, from the
+nearest memory that they fit in. If they do not fit, as much as the memory holds may be there from the previous launch. Rates are the
+highest ever measured (upper envelopes of curves, peaks). A value under a condition may not be needed, and is not counted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The instructions with which a device multiplies and adds, by what its profile lists, and the rates that a profile has for them.
+"""The multiply-add instructions of a device, from the list in its profile, and their rates.
 
-A rate without an instruction is that of one which nobody defined yet: schedules do without, and `missing` says so.
+A profile may have a rate for which no instruction is defined. Schedules then do without it, and `missing` reports it.
 """
 
 from __future__ import annotations

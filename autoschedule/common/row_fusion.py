@@ -1,7 +1,7 @@
-"""Computations of several tasks in one kernel, row by row: which rows there are, and what is kept of one.
+"""Several tasks in one kernel, row by row: which rows they share, and what is kept of a row.
 
-Which rows there are follows from the definitions: the axes that every reduction has in common and is read at. How rows go to the units
-of a device, and where values of one are kept, the device's own module says.
+The rows follow from the definitions: the axes that all reductions have in common and are read at. How rows are mapped to the units of a
+device, and where their values are kept, is in the device's own module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a search has to say of a computation on a device beside its candidates: what it had to do without."""
+"""Notes of a search: what it had to do without for a computation on a device."""
 
 from __future__ import annotations
 

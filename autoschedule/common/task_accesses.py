@@ -1,7 +1,7 @@
-"""A task as the scheduler sees it: its axes, the box of a tensor that a tile touches, the operations of one point.
+"""A task as the autoscheduler sees it: its axes, the region of a tensor that a tile accesses, the operations per point.
 
-Everything is read off the task's expressions by propagating extents through its indices; nothing here knows an operator. Axes are
-those of the spec that a schedule's first steps leave: fused ones stand for several.
+All of it is derived from the expressions of the task by propagating extents through indices; no operator is known by name. The axes are
+those of the spec after the first steps of a schedule, so a fused axis represents several.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each thread of a block has of a schedule's loops: how many there are, their pieces, and where a warp's lanes begin."""
+"""The share of each thread of a block in the loops of a schedule: the number of threads, their tiles, the first lane of a warp."""
 
 from __future__ import annotations
 

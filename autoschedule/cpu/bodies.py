@@ -1,4 +1,4 @@
-"""What runs without a jump, and how often: bodies, pieces of results in registers, stages; read off a kernel's loops."""
+"""Straight-line bodies and how often they run: innermost bodies, tiles of results in registers, stages; from a kernel's loops."""
 
 from __future__ import annotations
 

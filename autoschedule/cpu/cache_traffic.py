@@ -1,8 +1,8 @@
-"""What misses a cache: for every tensor that a schedule touches, the lines that come from beyond, walk by walk from the innermost out.
+"""Cache misses: for every tensor of a schedule, the lines that come from beyond a cache, loop by loop from the innermost out.
 
-A walk over an axis that a tensor has brings new lines, save those that windows share. A walk over another axis finds its lines again
-where all that one round of it touches fits the cache and the tensor's rows find places there; else it brings them anew. A table of
-pages is a cache whose lines are pages.
+A loop over an axis of the tensor brings new lines, except those that overlapping windows share. A loop over another axis hits if
+everything that one iteration accesses fits the cache, including its sets; otherwise it brings the lines again. A TLB is a cache whose
+lines are pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Schedules by construction, for devices whose blocks are tasks of cores with vectors.
+"""Generates schedules for CPUs: blocks run on cores with vectors.
 
-Tiles grow from the innermost level outward (growth.py); from the best of them a search goes to better neighbours, one level and one
-axis at a time, as the model judges. Every visit is counted, none is made twice, and there are only so many.
+Tiles grow from the innermost level outward (growth.py). From the best of them, a search goes to better neighbours, one level and one
+axis at a time, by the model's estimate. No candidate is estimated twice, and the number of estimates is limited.
 """
 
 from __future__ import annotations

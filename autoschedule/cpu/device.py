@@ -1,4 +1,4 @@
-"""A device as cores with vectors: what its profile says of one core, in the numbers that models and construction count with."""
+"""A CPU as cores with vectors: the numbers of its profile that the model and the generation use, per core."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""Products of small integers by dot products of words, on cores with vectors: `vpdpbusd`, `sdot` and their like.
+"""Products of small integers by dot-product instructions of 32-bit words on CPUs: `vpdpbusd`, `sdot` and others.
 
-Such an instruction adds to every 32-bit lane the products of a few neighbours along a reduction: those of one row, which every lane
-gets, and the lane's own. Counted in such words the nest is a product of 32-bit elements, so growth, search and model treat it as they
-treat any other: `in_words` makes that nest of a nest, and such loops of loops; `spelled` makes steps in words those of the nest itself.
+Such an instruction adds to each 32-bit lane the products of a few elements that are consecutive along the reduction: those of one row,
+which all lanes share, and those of the lane itself. Counted in words of 32 bits, the task is a product of 32-bit elements, so growth,
+search and model need not treat it specially: `in_words` converts a task and its loops to words, and `spelled` converts steps in words
+back to steps in elements.
 
-Only integers are multiplied so without being asked: their sums are the same in every order. Instructions for floating point round in
-their own way and take small numbers as 0, so they are for schedules that name them.
+Only integers are multiplied in this way without being asked, because their sums do not depend on the order. Instructions for floating
+point round in their own way and flush small numbers to 0, so they are used only by schedules that name them.
 """
 
 from __future__ import annotations

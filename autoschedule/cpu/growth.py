@@ -1,7 +1,7 @@
-"""Tiles grown from the innermost level outward: what to fuse, whose vectors, which registers, which block.
+"""Grows tiles from the innermost level outward: axes to fuse, the axis of the vectors, register tiles, blocks.
 
-No operator is known here. Fusions, vectors and what is staged follow from the boxes and strides of a nest's accesses; extents from
-the numbers of the device. What comes out are seeds: the search looks around them.
+No operator is known here. Fusion, vectors and staging follow from the regions and strides of the task's accesses, sizes from the
+numbers of the device. The results are seeds for the search.
 """
 
 from __future__ import annotations

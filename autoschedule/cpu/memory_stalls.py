@@ -1,4 +1,4 @@
-"""What a core waits for: lines that come from beyond its caches, pages that must be found, rows that nothing fetched ahead."""
+"""The time that a core waits for memory: lines from beyond its caches, page walks, rows that were not prefetched."""
 
 from __future__ import annotations
 

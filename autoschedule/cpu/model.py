@@ -1,8 +1,8 @@
-"""How long a schedule takes on a device whose blocks are tasks of cores with vectors: counted, not tried.
+"""Estimates the time of a schedule on a CPU. Nothing is run.
 
 Every term is a count that `Loops` gives (instructions of the innermost body, elements moved, lines that miss a cache) times a rate of
-the profile. What runs one after another on a core is summed; what waits for a cache or for memory runs beside it, so of each wait what
-is longer counts, and a share of the rest. A rate that a profile does not have takes no time.
+the profile. Work of one core is summed. Waits for a cache or for memory overlap with it, so the longer of the two counts, and a share
+of the other. A rate that the profile lacks counts as no time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Computations of several tasks in one kernel on cores with vectors: one or two rows at a time, their values in caches."""
+"""Several tasks in one kernel on CPUs: one or two rows at a time, with their values in caches."""
 
 from __future__ import annotations
 

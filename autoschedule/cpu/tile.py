@@ -1,7 +1,7 @@
-"""The tile of each level, and the schedule that it stands for, on devices whose blocks are tasks of cores with vectors.
+"""The tile of each level of a CPU, and the schedule that it stands for.
 
-An `RTile` is a decision, a Schedule its text: `steps` writes one as the other and decides nothing more. From the outside in: fused
-axes; the block; chunks of the reduction, whose operands lie packed in shared memory; pieces, whose results lie in registers; vectors.
+An `RTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes; the
+block; chunks of the reduction, with operands packed in shared memory; tiles whose results are in registers; vectors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Tiles in closed form: how operands are reused says how long a tile is along each axis, the room that they have how large it is.
+"""Closed-form tile sizes: reuse fixes the aspect ratio, the capacity fixes the volume.
 
 After the tile size selection of PTSS (Narasimhan, Acharya, Baid, Bondhugula, ICS 2021): one number sizes all axes, and the footprint of
-the tile, which grows with it, is set equal to the room. What is new here is that one operand may stay while the others pass by.
+the tile, which grows with this number, is set equal to the capacity. New here: one operand may stay while the others stream past it.
 """
 
 from __future__ import annotations

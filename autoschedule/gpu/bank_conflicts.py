@@ -1,7 +1,7 @@
-"""How many phases an access of a warp to banked memory takes: counted over its lanes, by the rule that the simulator has.
+"""Bank conflicts: how many cycles an access of a warp to banked memory takes, counted lane by lane, by the simulator's rule.
 
-As many lanes are served at once as their accesses fill the banks once; among those, words of one bank wait for each other, and a word
-that several lanes want is fetched once.
+Lanes are served together until their accesses fill the banks once. Among these, different words of one bank are served one after the
+other, and a word that several lanes read is fetched once.
 """
 
 from __future__ import annotations

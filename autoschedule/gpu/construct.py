@@ -1,9 +1,9 @@
-"""Schedules by construction for devices whose warps run in lockstep: tiles grown from a thread's registers outward.
+"""Generates schedules for GPUs: tiles grow from the registers of a thread outward.
 
-No operator is known here. Two families are always tried, and the model says which of what they give comes first. *Shared* tiles: a
-round of the operands is brought to shared memory, where threads that hold pieces of the result in registers read it several times.
-*Streams*: threads take neighbouring elements straight from memory, alone or, along a reduction, by lanes, warps and blocks together.
-What is turned on its way is a stream through shared memory.
+No operator is known here. Two families are always tried, and the model ranks their candidates. *Shared* tiles: a chunk of the operands
+is copied to shared memory, where threads with tiles of the result in registers read it several times. *Streams*: threads read
+consecutive elements directly from memory, alone or, for a reduction, together with the lanes, warps and blocks that share a result. A
+transposition is a stream through shared memory.
 """
 
 from __future__ import annotations

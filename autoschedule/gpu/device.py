@@ -1,4 +1,4 @@
-"""A device whose warps run in lockstep: what its profile says, in the numbers that models and construction count with."""
+"""A GPU: the numbers of its profile that the model and the generation use."""
 
 from __future__ import annotations
 

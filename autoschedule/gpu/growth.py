@@ -1,8 +1,8 @@
-"""Growing a tile at one level: from the smallest outward, the axis that saves most traffic for what it takes first.
+"""Grows a tile at one level: from the smallest outward, along the axis that saves the most traffic per byte of capacity.
 
-A level is done where the time of its memory falls under that of its arithmetic. Where no tile that fits comes so far, what stands at
-the border of the capacity is kept, as far as nothing there is better in everything: bytes for each operation, footprint, and how full
-the last wave is.
+A level is complete when the time of its memory falls below that of its arithmetic. If no tile that fits gets there, the tiles at the
+border of the capacity are kept, except those that another one beats in everything: bytes per operation, footprint, and the fill of the
+last wave.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Tiles whose innermost piece is an instruction of a warp: products of the profile's matrix units.
+"""Tiles whose innermost level is a matrix instruction of a warp.
 
-Nothing is known of an instruction but its record. Its meaning says which axes it multiplies and adds, its lane maps what brings an
-operand to where it is wanted (another instruction with the same map, or vectors of neighbouring slots), and layouts in shared memory
-are those of a family of swizzles in which lanes, reading and writing, wait least for banks.
+Only the definition of an instruction is known. Its meaning tells which axes it multiplies and adds; its lane maps tell how operands get
+to their lanes (another instruction with the same map, or vectors of consecutive slots); layouts in shared memory are those of a family
+of swizzles with the fewest bank conflicts, for reading and writing.
 """
 
 from __future__ import annotations

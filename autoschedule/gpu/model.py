@@ -1,8 +1,8 @@
-"""How long a schedule takes on a device whose warps run in lockstep: counted, not tried.
+"""Estimates the time of a schedule on a GPU. Nothing is run.
 
-A kernel takes its launch, then waves of blocks: each wave a prologue, steps in which the slowest of the levels decides as far as the
-schedule lets them overlap, and an epilogue. How many blocks share a core says how much overlaps; it multiplies no bandwidth. A last
-wave that is not full is counted as what it is. A rate that a profile does not have takes no time.
+A kernel takes its launch, then waves of blocks. Each wave has a prologue, iterations bound by the slowest of the levels as far as the
+schedule lets them overlap, and an epilogue. The number of blocks per core decides how much overlaps; it multiplies no bandwidth. A
+partial last wave counts by its size. A rate that the profile lacks counts as no time.
 """
 
 from __future__ import annotations

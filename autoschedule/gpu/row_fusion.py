@@ -1,7 +1,7 @@
-"""Computations of several tasks in one kernel: rows stay in the registers of the threads that share them.
+"""Several tasks in one kernel on GPUs: rows stay in the registers of the threads that share them.
 
-Every stage spreads its row over the same threads in the same way, so that each finds what it needs in its own registers; what all
-need of a row, as a sum, reaches them by the reduction. Rows that no registers hold are left to kernels of their own.
+Every stage maps its row to the same threads in the same way, so each thread finds what it needs in its own registers; values of a whole
+row, such as a sum, reach all threads by the reduction. Rows that do not fit registers get separate kernels.
 """
 
 from __future__ import annotations

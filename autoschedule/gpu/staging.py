@@ -1,4 +1,4 @@
-"""How an operand comes to shared memory and from there to registers: order, vectors, padding that keeps lanes in different banks."""
+"""How an operand gets to shared memory and from there to registers: order, vectors, and padding against bank conflicts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Tiles of threads that take what they need straight from memory: neighbours beside each other, vectors where rows allow them.
+"""Tiles whose threads read directly from memory: coalesced, with vectors where rows allow them.
 
-A reduction is walked by the thread that has its result, or given to lanes, to the threads of a block, or to several blocks, whose
-partial results a second kernel adds. What is turned between reading and writing lies in shared memory meanwhile.
+A reduction is a loop of the thread that has the result, or it is shared by lanes, by the threads of a block, or by several blocks,
+whose partial results a second kernel adds. Data that is transposed between reading and writing goes through shared memory.
 """
 
 from __future__ import annotations

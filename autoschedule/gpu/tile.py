@@ -1,8 +1,8 @@
-"""The tile of each level, and the schedule that it stands for, on devices whose warps run in lockstep.
+"""The tile of each level of a GPU, and the schedule that it stands for.
 
-A `LaneTile` is a decision, a Schedule its text: `steps` writes one as the other and decides nothing more. From the outside in: fused
-axes; the block; chunks of the reduction, brought to shared memory; warps; what a thread has, in pieces that are as far apart as a warp
-reaches, so that neighbours touch neighbouring elements; vectors.
+A `LaneTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes; the
+block; chunks of the reduction, copied to shared memory; warps; the elements of a thread, in groups one warp apart, so that consecutive
+threads access consecutive elements; vectors.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the accesses of a block take: instructions of its threads, phases of banks, lines and transactions of memory."""
+"""The accesses of a block: instructions of its threads, bank conflicts, lines and transactions of memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Tiles whose innermost piece is an instruction that takes its operands from shared memory by itself, in blocks with roles.
+"""Tiles whose innermost level is an instruction that reads its operands from shared memory, in warp-specialized blocks.
 
-One team copies boxes of the operands into a ring, the others compute; blocks stay and take one tile after another. What copies, the
-swizzle that both sides know, and how registers are shared out follow from the instructions' records and the profile.
+One role copies boxes of the operands into a circular buffer, the others compute; blocks are persistent and take one tile after another.
+The copy, the swizzle that both sides use, and the registers of each role follow from the definitions of the instructions and the
+profile.
 """
 
 from __future__ import annotations

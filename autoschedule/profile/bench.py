@@ -1,6 +1,6 @@
-"""Runs probes on a device: schedules of the language, compiled as any other, and texts where the language has no words.
+"""Runs probes on a device: schedules of the language, compiled as usual, and texts for what the language cannot express.
 
-Times are the driver's own, of the kernels on the device: what is enqueued on a waiting device, one launch after another.
+Times are measured by the driver, on the device: launches are enqueued on a waiting device, one after another.
 """
 
 from __future__ import annotations

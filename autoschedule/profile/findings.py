@@ -1,4 +1,4 @@
-"""What a probe notes: every raw time, and what follows from them, each with how it was found."""
+"""The record of a probe: every raw time, and the numbers derived from them, each with its method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Curves of a profile as pictures, with the plateaus that were fitted; matplotlib is imported when one is asked for."""
+"""Plots the curves of a profile with the fitted plateaus. Imports matplotlib when a plot is asked for."""
 
 from __future__ import annotations
 

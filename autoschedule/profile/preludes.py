@@ -1,8 +1,8 @@
-"""What the texts of probes are written in, by dialect: macros for what each calls its own way.
+"""Macros for the texts of probes, by dialect.
 
-QUAD, PAIR: four floats, and two, of one access; WIDE: the floats of one operation; LOCAL_ARRAY: what a block has in shared memory,
-which the launch gives where it is not declared with its size. Texts for processors have blocks of one thread: LOCAL_ARRAY is the
-caller's scratch memory, and there is nothing to meet at, so a text with BARRIER or ATOMIC_ADD does not compile.
+QUAD, PAIR: four and two floats of one access; WIDE: the floats of one operation; LOCAL_ARRAY: the shared memory of a block, which the
+launch provides unless it is declared with its size. Texts for CPUs have blocks of one thread: LOCAL_ARRAY is scratch memory of the
+caller, and there are no barriers or atomics, so a text with BARRIER or ATOMIC_ADD does not compile.
 """
 
 from __future__ import annotations

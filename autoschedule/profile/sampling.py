@@ -1,6 +1,6 @@
-"""A time that can be trusted: enough rounds for each sample, the median of several, again where they differ.
+"""Reliable times: enough iterations per sample, the median of several samples, repeated if they differ.
 
-A run is a function of a number of rounds that gives the seconds that they took.
+A run is a function of a number of iterations that returns their time in seconds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Where a curve steps: from one level to another, in stairs, or away from the floor that it begins on. Pure functions of points.
+"""Finds steps in a curve: from one level to another, staircases, and the point where it leaves its floor. Pure functions of points.
 
-They say nothing (None) where a curve has no step: on a ramp, on one level, in noise.
+They return None for a curve without a step: a ramp, a single level, noise.
 """
 
 from __future__ import annotations

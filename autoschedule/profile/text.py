@@ -1,4 +1,4 @@
-"""A profile as the TOML that it is read from, every number with its source."""
+"""Writes a profile as TOML, with the source of every number."""
 
 from __future__ import annotations
 

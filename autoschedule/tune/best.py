@@ -1,8 +1,8 @@
-"""The best of a few candidates, by measuring them, or by remembering that they were measured.
+"""Chooses the best of a few candidates: by timing them, or from the database of earlier timings.
 
-`best` is what `tl.compile(..., trials=k)` asks; `recall` is what it asks first, also without trials. What was measured is kept in the
-database that the options name, for the computation, the steps that were given, the device, its profile and the compilers; what was
-constructed, too, for one version of the scheduler, so that no other process constructs it again.
+`tl.compile(..., trials=k)` calls `best`, and before it, also without trials, `recall`. Timings are kept in the database that the
+options name, per computation, given steps, device, profile and compilers. Generated schedules are kept as well, per version of the
+autoscheduler, so that other processes need not generate them again.
 """
 
 from __future__ import annotations

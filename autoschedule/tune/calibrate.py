@@ -1,8 +1,7 @@
-"""A model fitted to a device: a few scalars, by least squares on the logarithms of times, from a dozen runs.
+"""Fits a model to a device: a few scale factors, by least squares on the logarithms of a dozen measured times.
 
-A profile's rates are measured one at a time, each where nothing else happens; what comes of them together is a little more, or less.
-The scalars say by how much: of all operations, of all moves, of waiting, of launches. They stand among the rates, so they stay with the
-profile that they belong to.
+The rates of a profile are measured one at a time, while nothing else runs; together they take a little more or less. The factors
+correct for that, one each for all operations, all moves, waiting, and launches. They are stored in the profile with the rates.
 """
 
 from __future__ import annotations

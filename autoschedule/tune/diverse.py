@@ -1,4 +1,4 @@
-"""Which of many candidates are timed: the likeliest, but for those that are hardly another schedule than one that is timed already."""
+"""Chooses which candidates are timed: the most likely ones, skipping near-duplicates of those chosen before."""
 
 from __future__ import annotations
 

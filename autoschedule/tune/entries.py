@@ -1,4 +1,4 @@
-"""What the database of schedules remembers: keys, entries, and schedules read from the text of one."""
+"""The contents of the database of schedules: keys, entries, and schedules as text."""
 
 from __future__ import annotations
 

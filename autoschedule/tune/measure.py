@@ -1,8 +1,8 @@
-"""Candidates timed on the device, in a process of its own that a candidate may take down.
+"""Times candidates on the device, in a separate process that a candidate may crash.
 
-Each candidate is checked against the reference before it is timed. Samples are taken in turns, each at least a millisecond long, so
-that a slow spell of the machine meets all candidates alike. What crashes, hangs, aborts or is wrong is recorded with the reason; the
-process (`measure_worker.py`) is started anew and goes on with the next. Arrays stay on the device, and small ones in its caches.
+Each candidate is checked against the reference before it is timed. Samples are interleaved, each at least a millisecond long, so that a
+slow phase of the machine affects all candidates alike. A candidate that crashes, hangs, aborts or is wrong is recorded with the reason,
+and the process (`worker.py`) is restarted for the next. Arrays stay on the device, and small ones in its caches.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Candidates as the device's compiler gets them, what it reports of them, and which of them go for that.
+"""Compiles candidates and uses the compiler's report to decide which of them are worth running.
 
-Where the compiler needs no device (`lowering/compilers`) and the profile names an architecture, its report is asked for before anything
-is timed, or, where nothing is, taken. What it compiles is kept on disk, and found there by whoever loads it.
+If the compiler needs no device (`lowering/compilers`) and the profile names an architecture, its report is used before anything is
+timed or, without timing, taken. Compiled candidates are cached on disk.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The rules that drop candidates: before a compiler sees them, by what a device has, and after, by what the compiler reports.
+"""The rules that drop candidates: before compilation by the limits of the device, and after it by the compiler's report.
 
-Whoever generates candidates asks `drops` with what breaks a rule, and says `keeps` of one that came through. So each rule is counted,
-and can be switched off by its name: `TILELANG_WITHOUT_RULES`, `Options(without_rules=...)`, `--without`.
+Generators of candidates call `drops` with the rule that a candidate breaks, and `keeps` for a candidate that breaks none. So each rule
+is counted, and can be disabled by name: `TILELANG_WITHOUT_RULES`, `Options(without_rules=...)`, `--without`.
 """
 
 from __future__ import annotations

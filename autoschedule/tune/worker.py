@@ -1,8 +1,8 @@
-"""The process in which candidates run: texts in, bytes of results and times out.
+"""The process in which candidates run: reads texts, writes bytes of results and times.
 
-`measure.py` starts it and starts it anew when a candidate takes it down. Requests come pickled on standard input, from the parent
-alone; answers go out as lines of JSON, so that what a broken kernel left of this process cannot run code in the parent. A request
-that takes longer than its limit ends the process by the alarm, wherever it waits, even when the parent is gone.
+`measure.py` starts it, and restarts it when a candidate crashes it. Requests are pickled on standard input, from the parent alone;
+answers are lines of JSON, so a process that a broken kernel has corrupted cannot run code in the parent. A request that exceeds its
+time limit ends the process by an alarm, wherever it waits, even if the parent is gone.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fragments: which lane holds which coordinates of an operand in which of its slots.
 
-A fragment map sends (lane, slot) to a coordinate tuple. For a register operand a slot is a register element; for an operand in an
-addressed memory it is one of the consecutive elements from the address that the lane supplies. Several (lane, slot) pairs may hold
-one coordinate (replication); where the operand is written, each coordinate has exactly one. Maps are expressions, so they print,
-compare and enter index arithmetic; every check here is by enumeration.
+A fragment map takes (lane, slot) to a tuple of coordinates. For a register operand, a slot is a register element; for an operand in
+addressed memory, it is one of the consecutive elements from the address that the lane supplies. Several (lane, slot) pairs may hold one
+coordinate (replication); in an operand that is written, each coordinate has exactly one. Maps are expressions, so they can be printed,
+compared and used in index arithmetic; every check here is by enumeration.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Whether an instruction does what a leaf of a schedule asks, and if not, in which fields it differs.
+"""Matches an instruction with the innermost statement of a schedule, and names the fields in which they differ.
 
-A leaf is the piece that `do` meets: a meaning over tensors and axes, the extents left, the level, and where each tensor is resident.
-Compared are meaning, shape, level, memory, type and layout, each on its own, so that a near miss is explained whole. Axes of the
-leaf that the instruction does not bind are walked one by one; operands of multiplication, addition, minimum and maximum commute.
+The statement at a `do` has a meaning over tensors and axes, remaining extents, a level, and a place of each tensor. Meaning, shape,
+level, memory, type and layout are compared separately, so that a near miss is explained completely. Axes that the instruction does not
+bind become loops around it; operands of multiplication, addition, minimum and maximum commute.
 """
 
 from __future__ import annotations

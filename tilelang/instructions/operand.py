@@ -1,4 +1,4 @@
-"""What instructions work on: operands, and the queues that their copies complete in."""
+"""Operands of instructions, and the queues in which asynchronous copies complete."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What an instruction means: one assignment over the axes of its shape, executable in NumPy.
+"""The meaning of an instruction: one assignment over the axes of its shape, executable in NumPy.
 
-Three kinds. A move copies elements; a pointwise body computes them; an update combines a chunk of a reduction into its accumulator:
-axes that occur in the value and not in the target are reduced. Arithmetic is done in the real types (16-bit floats in float32,
-rounded where stored or cast), the accumulator first and then the chunk in order, so that a result here is one that a device may give.
+There are three kinds. A move copies elements; a pointwise instruction computes them; an update combines a chunk of a reduction into its
+accumulator: axes that occur in the value but not in the target are reduced. Arithmetic uses the real types (16-bit floats in float32,
+rounded where they are stored or cast), the accumulator first and then the chunk in order, so the result is one that a device may give.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The text of an instruction in a dialect: a template with places for the operands, and the C functions that it calls.
+"""The text of an instruction in a dialect: a template with places for operands, and the C functions that it calls.
 
-A template calls named functions, its wrappers; the definitions beside it say what these do, inline assembly included. So the text of
-a kernel stays the same where a wrapper is defined otherwise, by an emulation for example.
+A template calls named functions, its wrappers, which are defined beside it, with inline assembly if needed. So the text of a kernel
+stays the same if a wrapper is defined in another way, for example by an emulation.
 """
 
 from __future__ import annotations

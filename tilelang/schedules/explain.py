@@ -1,4 +1,4 @@
-"""The spec after each step as a tree, with what the schedule leaves unsaid; steps in braces stand beneath the step they are of."""
+"""Prints the spec after each step as a tree, including the implied steps; steps in braces are indented below their step."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Computations and schedules at other extents: a schedule that is too large to simulate is simulated at a small size.
+"""Computations and schedules at other extents, so that a schedule that is too large to simulate is simulated at a small size.
 
-`resize` makes the same computation with other extents. Inputs, and tensors that other definitions read, keep their distance from what
-reads them: where the largest index along a dimension falls by 100, so does the extent of that dimension, so that a `pad` still pads.
-`small_extents` chooses extents at which each tile of a schedule is whole in one place and partial in another, and each loop runs two
-rounds more than any stage looks ahead. `with_short_loops` makes the tiles themselves smaller where loops only repeat what they do.
+`resize` makes the same computation with other extents. Inputs, and tensors that other definitions read, keep their margins: if the
+largest index along a dimension falls by 100, so does the extent of that dimension, so that a `pad` still pads. `small_extents` chooses
+extents at which each tile of a schedule occurs whole and partial, and each loop runs two iterations more than any stage looks ahead.
+`with_short_loops` makes the tiles themselves smaller where loops only repeat what they do.
 """
 
 from __future__ import annotations

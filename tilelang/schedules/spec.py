@@ -1,8 +1,8 @@
-"""The spec after each step: which points are left, on which level, and where values live.
+"""The spec after each step: which points remain, on which level, and where values are kept.
 
-A Spec keeps, per axis, where this piece begins (`base`), its nominal extent, and the bounds that points must keep: a point q of the
-piece exists if `offset + q < limit` for every bound. `Spec.cut` is the only way an axis gets smaller; the printer, the checks and the
-lowering all use it. `complete` writes out what a schedule leaves unsaid (implied accumulators, the walks around the leaf).
+A Spec keeps, per axis, the start of the current tile (`base`), its nominal extent, and the bounds of points that exist: a point q of
+the tile exists if `offset + q < limit` for every bound. `Spec.cut` is the only way to reduce an axis; the printer, the checks and the
+lowering all use it. `complete` writes out the implied steps (accumulators, the loops around the innermost statement).
 """
 
 from __future__ import annotations

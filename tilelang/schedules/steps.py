@@ -1,7 +1,7 @@
-"""The steps of a schedule: one frozen value for each line, the verbs of the language.
+"""The steps of a schedule, the verbs of the language: one frozen value per line.
 
-A step prints as it is written in the text of the language. What one means, and which may follow, is known in spec.py and check.py;
-nodes that a target does not lower yet are here and refused by the lowering.
+A step prints as it is written in text. Its meaning, and what may follow it, is defined in spec.py and check.py; steps that a target
+does not lower yet are defined here and refused by the lowering.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Orders: which tile the unit of a number takes, where a schedule numbers the units of a spread by a layout's terms.
+"""Orders of tiles: which tile a unit takes, if a schedule numbers the units by the terms of a layout.
 
-The terms of an order are the digits of a unit's number, the first one the most significant. Turning that round is solving the terms for
-the axes, one after the other: an axis, a quotient or a remainder of it, a sum of those with strides, one of them xored with what is
-known already, or one counted round from it. Units beyond the last tile of an axis find a tile that does not exist.
+The terms of an order are the digits of a unit's number, most significant first. To invert an order, the terms are solved for the axes,
+one after the other: an axis, a quotient or a remainder of it, a sum of these with strides, one of them xored with a known value, or one
+rotated by it. Units beyond the last tile of an axis get a tile that does not exist.
 """
 
 from __future__ import annotations

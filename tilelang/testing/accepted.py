@@ -1,8 +1,8 @@
-"""Random schedules that are all accepted: steps drawn from the verbs one by one, and those that are refused left out.
+"""Random schedules that are all accepted: steps are drawn verb by verb, and refused ones are dropped.
 
-`draw_step` asks the spec that is left (which axes there are, how long, on which level) and writes any verb for it. It knows no rule of
-the compiler but the obvious ones, so unlike `planner` it does not share the compiler's idea of what a good schedule looks like.
-`keep_accepted` leaves out what the checks refuse, so every draw gives a schedule, at the least the one without steps.
+`draw_step` looks at the remaining spec (its axes, extents and level) and draws any verb for it. It knows no rules of the compiler but
+the obvious ones, so, unlike `planner`, it does not share the compiler's idea of a good schedule. `keep_accepted` drops what the checks
+refuse, so every draw gives a schedule, if only the empty one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A case of a test: a computation, a schedule for it, and data; drawn at random, printed as a script that makes it again."""
+"""A test case: a computation, a schedule for it, and data; drawn at random, and printed as a script that reproduces it."""
 
 from __future__ import annotations
 

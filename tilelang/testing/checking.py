@@ -1,7 +1,7 @@
-"""Checks of schedules against everything that knows the answer: the reference, the simulator, a device, the compiler itself.
+"""Checks schedules against everything that knows the answer: the reference, the simulator, a device, the compiler itself.
 
-A check gives the faults that it found, as text; none is a pass. Programs are compiled for the device many at a time, since most of a
-small kernel's cost is the start of the compiler.
+A check returns the faults that it found, as text; none means that it passed. Programs are compiled for the device in batches, since
+starting the compiler is most of the cost of a small kernel.
 """
 
 from __future__ import annotations

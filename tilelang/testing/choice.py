@@ -1,4 +1,4 @@
-"""Where random choices come from: Hypothesis, which shrinks what fails, or a seed, which needs nothing but its number.
+"""The source of random choices: Hypothesis, which shrinks failures, or a seed, which needs nothing but a number.
 
 Generators are written once, against `Source`; `Drawn` and `Seeded` are the two sources.
 """

@@ -1,7 +1,7 @@
-"""Random devices: profiles that are shipped, with some of their numbers changed, and some unknown.
+"""Random devices: shipped profiles with some numbers changed or removed.
 
-A device is drawn as a `DeviceRecipe`: a shipped profile's name and what is different from it, so that it prints as the Python line
-that makes it again.
+A device is drawn as a `DeviceRecipe`, the name of a shipped profile and the changes to it, which prints as the Python line that
+reproduces it.
 """
 
 from __future__ import annotations

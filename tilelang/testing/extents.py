@@ -1,4 +1,4 @@
-"""Sizes at which a computation, or a schedule, is tried: none, one, fewer than a tile, a tile and one more, odd and prime."""
+"""Sizes to test a computation or a schedule at: zero, one, less than a tile, a tile and one more, odd and prime."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Random computations, small ones of every kind that the language has.
+"""Random computations: small ones of every kind that the language has.
 
-A computation is drawn as a `Recipe`: the name of a family below and plain arguments, so that it prints as the Python line that makes
-it again. Families cover every reduction, conditions, padded, strided, dilated, divided and gathered indices, several stages and
-outputs, and every element type; extents are odd, prime, 0, 1 or smaller than a tile as often as not.
+A computation is drawn as a `Recipe`, the name of a family below and plain arguments, which prints as the Python line that reproduces
+it. The families cover every reduction, conditions, padded, strided, dilated, divided and gathered indices, several stages and outputs,
+and every element type. Extents are often odd, prime, 0, 1 or smaller than a tile.
 """
 
 from __future__ import annotations

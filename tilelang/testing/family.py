@@ -1,4 +1,4 @@
-"""What families of random computations are made of: recipes, functions one after another, reductions by name."""
+"""Building blocks of the families: recipes, chains of functions, reductions by name."""
 
 from __future__ import annotations
 

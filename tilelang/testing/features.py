@@ -1,6 +1,6 @@
-"""What a case exercises: verbs and their forms, reductions and how they are spread, tails, memories, types, index forms.
+"""What a case exercises: verbs and their options, reductions and their mapping, tails, memories, types, index forms.
 
-The large run counts these, so that a generator which quietly stopped drawing something is noticed.
+Long runs count these, so that a generator that no longer draws something is noticed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The process in which fuzzing tries its cases: a text and what its inputs hold in, what became of it out.
+"""The process in which fuzzing runs its cases: reads a text and input data, writes the outcome.
 
-A case is the text of a computation and a schedule, so what is tried is what is printed. `fuzzing.py` starts this process, and anew when
-a kernel takes it down. Requests come pickled on standard input, from the parent alone; answers go out as lines of JSON.
+A case is the text of a computation and a schedule, so what runs is what is printed. `fuzzing.py` starts this process, and restarts it
+when a kernel crashes it. Requests are pickled on standard input, from the parent alone; answers are lines of JSON.
 """
 
 from __future__ import annotations

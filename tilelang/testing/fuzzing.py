@@ -1,7 +1,7 @@
-"""Fuzzing a file: its schedules and random ones at random sizes and on random data, until a fault is found or the time is over.
+"""Fuzzes a file: its schedules, and random ones, at random sizes and on random data, until a fault is found or time is up.
 
-What is found is made small: fewer steps, smaller sizes, plainer data, as long as it fails in the same way. It is tried as the text that
-is printed, in a process of its own, so that a kernel that takes its process down is a fault like others.
+A failing case is shrunk: fewer steps, smaller sizes, plainer data, as long as it fails in the same way. Each case runs as the text that
+is printed, in a separate process, so a kernel that crashes the process is a fault like any other.
 """
 
 from __future__ import annotations

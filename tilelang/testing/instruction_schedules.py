@@ -1,7 +1,7 @@
-"""Random schedules around one instruction: a computation that the instruction is made for, whose innermost piece or move it is.
+"""Random schedules around one instruction: a computation that it is made for, with the instruction innermost.
 
-A schedule needs operands in the memories, layouts and vectors that the instruction takes. `FORMS` are the ways to bring them that are
-tried in turn; the compiler's own matching decides which of them fits.
+A schedule needs operands in the memories, layouts and vectors that the instruction takes. `FORMS` lists the ways to copy them there;
+the compiler's own matching decides which of them fits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One check of a compiled kernel by everything that can run it here: the simulator, the device, or its text on this processor."""
+"""Checks a compiled kernel by everything that can run it here: the simulator, the device, or its text on this CPU."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the naive reading says of a kernel, and which kernels a schedule gives steps for, with the reductions that each of them
-makes."""
+"""What the naive interpretation says about a kernel: the kernels that a schedule has steps for, and the reductions of each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Random programs that are read and printed, never lowered: every statement of the language, with every part that it may have.
+"""Random programs that are parsed and printed but never lowered: every statement of the language, with all of its parts.
 
-`draw_program` makes nodes, as the surface of Python does; `draw_text` makes a text from the grammar's own rules.
+`draw_program` makes nodes, as the Python interface does; `draw_text` makes text from the rules of the grammar.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How many faults in who writes or reads what the second reading finds: mutants of random schedules, a fixed draw for each seed."""
+"""Counts how many faults in who writes or reads what the naive interpretation finds, on mutants of random schedules by seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random moves and layouts: how a load brings a tensor, and how it lies where it is brought."""
+"""Random moves and layouts: how a load copies a tensor, and the layout of its buffer."""
 
 from __future__ import annotations
 

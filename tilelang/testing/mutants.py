@@ -1,14 +1,15 @@
-"""What can be left out of a kernel: one barrier, guard, fill, wait or fence at a time.
+"""What can be removed from a kernel: one barrier, guard, fill, wait or fence at a time.
 
-A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a choice by position joins, one
-of the bounds that shorten a loop, the count of an access. A fill: the identity in a state, what stands where a point does not exist.
-A wait: it, one group of it, or the end of a group. A fence: one that publishes what was written to shared memory.
+A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a select by position combines, one
+of the bounds that shorten a loop, the count of an access. A fill: the identity in an accumulator, the value of a point that does not
+exist. A wait: it, one group of it, or the end of a group. A fence: one that publishes writes to shared memory.
 
-`misplaced` gives those that do the same elsewhere: one access, or a whole kernel, by another thread or block, at swapped or shifted
-indices, in another slot of a ring; a guard that lets one more through; a store less; two roles with each other's threads.
+`misplaced` gives mutants that do the same elsewhere: one access, or a whole kernel, by another thread or block, at swapped or shifted
+indices, in another slot of a circular buffer; a guard that lets one more element through; one store fewer; two roles with exchanged
+threads.
 
-Beside every change stands, where there is one, the program that does as the change does with garbage for all that the change newly
-stores or gives: where even that is not noticed, nobody sees what was held back.
+With each mutant comes, if there is one, the same program with garbage in everything that the mutant newly stores or returns: if even
+that is not noticed, no one reads what was held back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The mutation run: what notices that a kernel lacks one of the barriers, guards, fills or waits that the compiler put there.
+"""The mutation run: what notices that a kernel lacks one of the barriers, guards, fills or waits that the compiler inserted.
 
-A mutant that no check finds is either a gap in the checks or something the compiler need not have put there. Every kernel is mutated
-twice: as it is after `barriers` (`decided`), where everything stands once, and as it is emitted, where `vectorize` has made counts and
-masks of conditions, and `unroll` copies.
+A mutant that no check finds is either a gap in the checks or something that the compiler need not have inserted. Every kernel is
+mutated twice: after `barriers` (`decided`), when everything occurs once, and as it is emitted, after `vectorize` has turned conditions
+into counts and masks and `unroll` has made copies.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A second, naive reading of a schedule: which threads make, move, read and store which element.
+"""A second, naive interpretation of a schedule: which threads make, move, read and store which element.
 
-It knows steps, expressions and computations, and nothing of specs, tasks or the lowering. Every spec lists its points (see points.py);
-every `load` and `compute` lists the region that the points below it read (see reach.py), and divides it by its own steps. What comes
-out are claims: these threads may write, or read, these elements, there. Where the language leaves it open which thread of a unit does
-something, any of them may. What it does not know, it says (`NotRead`).
+It knows steps, expressions and computations, but neither specs nor tasks nor the lowering. Every spec lists its points (see points.py);
+every `load` and `compute` lists the region that the points below it read (see reach.py), and divides it by its own steps. The results
+are claims: these threads may write, or read, these elements, there. Where the language does not specify which thread of a unit does
+something, any of them may. What it cannot interpret, it reports (`NotRead`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Random computations of several stages, which read each other in any order: what no family of one operator draws.
+"""Random computations of several stages that read each other in any order, which no family of single operators draws.
 
-A stage is written as plain text and numbers, so that it prints and shrinks: which axes it has and reduces, what it reads and how.
+A stage is plain text and numbers, so that it prints and shrinks: its axes, what it reduces, what it reads and how.
 """
 
 from __future__ import annotations

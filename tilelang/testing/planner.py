@@ -1,8 +1,8 @@
 """Random schedules for any computation: most of them valid, the rest refused with a reason.
 
-`draw_schedule` refines the root spec from the kernel down, as a person does: blocks, where sums live, walks, what is resident, warps,
-threads, the vector. It knows the rules (which axes there are, what fills a warp, which walk needs a state) well enough that most
-results are accepted, and leaves the rest to the checks: a generator that never met a refusal would leave the borders untested.
+`draw_schedule` refines the root spec from the kernel down, as a person does: blocks, accumulators, loops, loads, warps, threads,
+vectors. It knows the rules (which axes there are, what fills a warp, which loop needs an accumulator) well enough that most results are
+accepted, and leaves the rest to the checks: a generator without refusals would leave the borders untested.
 """
 
 from __future__ import annotations

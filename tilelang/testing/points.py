@@ -1,9 +1,8 @@
 """The points of a spec, listed one by one, and how tiles and splits divide the list among blocks and threads.
 
-An axis that is cut into pieces of s1, s2, ... is numbered by digits: the piece of s1, the piece of s2 in it, and so on down to a single
-coordinate. A point is a choice of all digits; a step takes the next digit of its axes and says which unit has it. Nothing is
-simplified,
-and there are no bounds: a choice that lies beyond the end of a piece is listed too, and marked as a point that does not exist.
+An axis that is cut into tiles of s1, s2, ... is numbered by digits: the tile of s1, the tile of s2 in it, and so on down to a single
+coordinate. A point is a choice of all digits; a step takes the next digit of its axes and tells which unit has it. Nothing is
+simplified, and there are no bounds: a choice beyond the end of a tile is listed, too, and marked as a point that does not exist.
 """
 
 from __future__ import annotations

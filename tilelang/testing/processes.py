@@ -1,4 +1,4 @@
-"""Ending a process that tries something, with the compilers that it has started."""
+"""Ends a worker process together with the compilers that it has started."""
 
 from __future__ import annotations
 

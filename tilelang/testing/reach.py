@@ -1,8 +1,7 @@
-"""Which elements the points of a computation read, each with the unit that has the point: a second, naive reading.
+"""Which elements the points of a computation read, each with the unit that has the point: part of the naive interpretation.
 
-It knows expressions and definitions, and nothing of the lowering. Indices, conditions, padding and gathers are evaluated at every
-point;
-what an inlined definition reads is followed, element by element, to what is in memory: the inputs, and what was placed or made before.
+It knows expressions and definitions, but not the lowering. Indices, conditions, padding and gathers are evaluated at every point; reads
+of an inlined definition are followed, element by element, to what is in memory: the inputs, and what was placed or computed before.
 """
 
 from __future__ import annotations

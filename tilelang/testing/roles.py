@@ -1,5 +1,8 @@
-"""Random roles for random schedules: loads of shared memory that stand above what is given to units go to a role of their own; and
-random products whose operands are copied in boxes by one role and multiplied by warpgroups of another."""
+"""Random roles for random schedules.
+
+Loads into shared memory above the mapping to units get a role of their own; and random products are drawn whose operands one role
+copies as boxes while warpgroups of another role multiply.
+"""
 
 from __future__ import annotations
 

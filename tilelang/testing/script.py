@@ -1,4 +1,4 @@
-"""Schedules as the Python that builds them, so that a failing case can be pasted and run."""
+"""Prints schedules as the Python that builds them, so that a failing case can be pasted and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making a failing case small: fewer steps, smaller extents, plainer arguments, as long as it still fails the same way.
+"""Shrinks a failing case: fewer steps, smaller extents, plainer arguments, as long as it still fails in the same way.
 
 Hypothesis shrinks what its own tests find; this is for cases that were collected first and run together.
 """

@@ -1,7 +1,7 @@
-"""Inputs with special values: NaN, infinities, numbers below the least normal one, both zeros, the ends of every type.
+"""Inputs with special values: NaN, infinities, denormals, signed zeros, and the extremes of each type.
 
-An input is plain (zeros, small integers, random numbers) but for a few places, which hold a special value each; so a failing one
-shrinks to one special value in one place, or to none.
+An input is plain (zeros, small integers, random numbers) except in a few places, each with a special value; so a failing one shrinks to
+a single special value, or to none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: the generators of this package, drawn by Hypothesis; and refusals set aside in property tests.
+"""Hypothesis strategies: the generators of this package as strategies, and property tests that set refusals aside.
 
 Hypothesis is imported when a strategy is made, not with this module.
 """

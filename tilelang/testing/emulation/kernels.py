@@ -1,4 +1,4 @@
-"""Programs of ours on this processor: their own text, their own launches, compared with the reference."""
+"""Emulates programs on this CPU: their emitted text and launches, compared with the reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the CUDA or HIP text of kernels on NumPy arrays, in a process of its own."""
+"""Runs the CUDA or HIP text of kernels on NumPy arrays, in a separate process."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The text of a kernel source: the functions it defines, and which of them only the device understands.
+"""Parses a kernel's source: the functions that it defines, and which of them only the device understands.
 
-A function whose body is assembly, or calls a builtin of the device's compiler, is emulated: its definition is cut out of the source,
-and the function of the same name in wrappers/ takes its place. Everything else stays as it is.
+A function that contains assembly or calls a builtin of the device's compiler is emulated: its definition is cut out of the source, and
+the function of the same name in wrappers/ replaces it. Everything else stays as it is.
 """
 
 from __future__ import annotations

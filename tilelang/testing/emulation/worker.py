@@ -1,6 +1,6 @@
-"""The process in which an emulated kernel runs: `python worker.py FOLDER`, with the plan, the library and the data in that folder.
+"""The process in which an emulated kernel runs: `python worker.py FOLDER`, with the plan, the library and the data in the folder.
 
-Needs nothing but Python. It ends with status 13 and the fault on its standard error where the kernel does what a device would not.
+Needs only Python. If the kernel does something that a device would not, the process exits with status 13 and the fault on stderr.
 """
 
 import ctypes
