@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def model_of(profile: Profile, pruning: Pruning | None = None) -> DeviceModel:
     """The model of a profile's device. pruning: what drops candidates."""
-    # Either family takes some 30 ms to import, and a process mostly needs one of them.
+    # Either family takes tens of milliseconds to import, and a process mostly needs one of them.
     if profile.lockstep:
         from tilelang.autoschedule.gpu.device import Lanes
         from tilelang.autoschedule.gpu.device_model import GpuModel
