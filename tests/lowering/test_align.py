@@ -44,6 +44,8 @@ def test_an_array_may_begin_at_a_line_or_one_element_behind() -> None:
     (kernel,) = lower(plan.computation, plan.steps, PROFILE).kernels
     (before,) = [s.var for s in ir.statements(kernel.body) if isinstance(s, ir.Let)]
     assert (before.lower, before.upper) == (0, 15)
+    (first,) = [s.var for s in ir.statements(kernel.body) if isinstance(s, ir.For) and s.var.name == "first"]
+    assert (first.lower, first.upper) == (0, 14)
 
 
 @pytest.mark.parametrize("elements", [16, 17, 255, 256, N])

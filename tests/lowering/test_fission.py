@@ -14,7 +14,7 @@ from tests.lowering.small_kernels import array, program, shared
 from tests.test_examples import NAMES, SIZES, schedules_for
 from tilelang import testing
 from tilelang.core import dtype as dt
-from tilelang.core.expr import INDEX, Axis, Binary, Expr, Var, cast, const, index
+from tilelang.core.expr import INDEX, Axis, Binary, Const, Expr, Var, cast, const, index
 from tilelang.errors import Refusal
 from tilelang.instructions.instruction import instruction, updates
 from tilelang.instructions.operand import operand
@@ -102,7 +102,10 @@ def split(before: ir.Program, arrays: dict[str, Any] | None = None) -> ir.Kernel
     (kernel,) = after.kernels
     assert kernel.threads == 1
     assert not any(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body))
-    return run_threads_in_loops(before.kernels[0])
+    made = run_threads_in_loops(before.kernels[0])
+    loops = [s for s in ir.statements(made.body) if isinstance(s, ir.For)]
+    assert all((s.var.lower, s.var.upper) == (0, int(s.extent.value) - 1) for s in loops if isinstance(s.extent, Const))
+    return made
 
 
 def lines(kernel: ir.Kernel) -> list[str]:
