@@ -162,3 +162,12 @@ def test_a_state_too_large_for_registers_meets_in_loops() -> None:
     (kernel,) = lower(plan.computation, plan.steps, profile).kernels
     assert len(list(ir.statements(kernel.body))) < 100
     check(plan, profile)
+
+
+def test_parts_of_warps_are_combined_element_by_element() -> None:
+    """The other warps' parts of neighbouring elements are far apart in shared memory: a vector would have to be gathered."""
+    plan = tl.schedule(reduced(tl.sum, 16, 64)).tile(i=8).to(tl.block).accumulate(tl.register).tile(k=1).to(tl.thread)
+    (kernel,) = lower(plan.computation, plan.steps, AMPERE).kernels
+    taken = [s for s in ir.statements(kernel.body) if isinstance(s, ir.Store) and s.buffer.name == "Y_state"]
+    assert taken and all(ir.lanes(s.value) == 1 for s in taken)
+    check(plan, AMPERE)

@@ -66,6 +66,14 @@ def turned(y: tl.Tensor, rows: int) -> Schedule:
 # ---------------------------------------------------------------- from register to register
 
 
+def test_by_one_exchange_beside_a_warp_that_reads_nothing() -> None:
+    start = tl.schedule(double(4, 8)).units(block=tl.warps(2)).tile(i=4, j=8).to(tl.block)
+    held = start.load("X", tl.register, steps=by_threads(i=1, j=1)).load("X", tl.register)
+    plan = held.tile(j=1, i=1).to(tl.thread, order=COLUMNS)
+    assert used(plan, AMPERE) == (["shuffle_from_of_4_bytes"], 1, 0)
+    check(plan, AMPERE)
+
+
 @pytest.mark.parametrize("sizes", [(16, 16), (15, 13)], ids=str)
 @pytest.mark.parametrize("type", [tl.float32, tl.float16, tl.int8, tl.float64], ids=str)
 def test_within_a_warp_by_one_exchange(type: tl.DType, sizes: tuple[int, int]) -> None:

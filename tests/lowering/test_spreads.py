@@ -210,3 +210,13 @@ def test_a_move_that_spreads_nothing_gives_its_vectors_to_the_threads() -> None:
     assert not faults(made)
     (line,) = [x for x in printer.to_text(testing.lowered(made).kernels[0]).splitlines() if "A_shared[" in x.partition("=")[0]]
     assert line.strip().startswith("A_shared[m * 2 + thread // 2, thread % 2 * 4:4] = A[")
+
+
+@pytest.mark.parametrize("units, line", [("units block = 64 warp", 2), ("", 4)])
+def test_too_many_threads_are_refused_at_the_step_that_makes_them(units: str, line: int) -> None:
+    steps = f"{units}\ntile m=4096 -> block\ntile m=1 -> thread"
+    made = tl.parse(f"computation f {{ input X: float32[m: 4096] output Y[m] = X[m] + 1.0 }} schedule for f {{\n{steps}\n}}")
+    with pytest.raises(Refusal) as caught:
+        made.schedule().check(tl.load_profile("ampere"))
+    assert caught.value.code == "too-many-threads"
+    assert caught.value.span is not None and caught.value.span.line == line
