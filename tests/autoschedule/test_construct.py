@@ -30,7 +30,7 @@ from tilelang.autoschedule.models import estimate_loops
 from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.errors import Refusal
 from tilelang.schedules.schedule import Schedule
-from tilelang.schedules.steps import Fuse, Place, Split, Tile
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile
 from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
@@ -55,6 +55,16 @@ COMPUTATIONS = {
     "row sum": "computation Y(M = 33, N = 121) { input X: float32[i: M, j: N] output Y[i] = sum[j] X[i, j] }",
     "pointwise": "computation Y(M = 7, N = 311) { input X: float32[i: M, j: N] output Y[i, j] = max(X[i, j], 0.0) }",
 }
+
+
+@pytest.mark.parametrize("name", COMPUTATIONS)
+def test_who_asks_is_told_what_the_search_will_likely_end_with(name: str) -> None:
+    """Once, and it changes nothing."""
+    computation, told = tl.parse(COMPUTATIONS[name]).computation(), list[tuple[Step, ...]]()
+    found = [c.steps for c in itertools.islice(ranked(computation, POCL, likely=told.append), 16)]
+    assert found == [c.steps for c in itertools.islice(ranked(computation, POCL), 16)]
+    assert len(told) == 1 and Schedule(computation, told[0]).steps == told[0]
+    assert told[0] == found[0] or name in ("product", "transposed product", "depthwise")  # small ones
 
 
 @pytest.mark.parametrize("name", COMPUTATIONS)
