@@ -1,12 +1,13 @@
 // A thread pool that runs the blocks of one launch at a time; see host_pool.py for its use.
 //
-// The calling thread takes part. Each thread has a fixed share of the blocks, the same in every launch, and takes an eighth of the rest of
-// its share at a time. A thread that has finished its share steals blocks from others: immediately if the owner has not begun, otherwise
-// after `spare_cycles`, because the data of stolen blocks moves to another core. Every second launch traverses a share backwards: the data
-// used last in one launch is still in the core's cache, and the next launch needs it first if it uses the same data.
+// The calling thread takes part. Each thread has a fixed share of the blocks, the same in every launch, and takes an eighth of the rest
+// of its share at a time. A thread that has finished its share steals blocks from others: immediately if the owner has not begun,
+// otherwise after `spare_cycles`, because the data of stolen blocks moves to another core. Every second launch traverses a share
+// backwards: the data used last in one launch is still in the core's cache, and the next launch needs it first if it uses the same
+// data.
 //
-// No header is included and no symbol is left undefined. On Linux the pool makes system calls directly; on macOS and Windows the functions
-// to wait, wake and yield are passed by address in `System`.
+// No header is included and no symbol is left undefined. On Linux the pool makes system calls directly; on macOS and Windows the
+// functions to wait, wake and yield are passed by address in `System`.
 typedef long long int64;
 typedef unsigned long long uint64;
 typedef void (*Blocks)(void *const *arguments, char *scratch, int64 first, int64 last);
@@ -157,7 +158,8 @@ static int64 core_here(void) {
   __builtin_ia32_rdtscp(&core);
   return core & 0xfff;
 }
-// A thread that wakes on the caller's core would wait for the caller, so it is restricted to the caller's other cores, if there are any.
+// A thread that wakes on the caller's core would wait for the caller, so it is restricted to the caller's other cores, if there are
+// any.
 static void send_away(Seat *seat, int64 core) {
   uint64 cores[MOST_CORES / 64], any = 0;
   const int64 bytes = call(GET_AFFINITY, 0, sizeof cores, (int64)cores, 0);
@@ -173,8 +175,8 @@ static int64 core_here(void) { return -1; }
 static void send_away(Seat *seat, int64 core) {}
 #endif
 
-// Waits while a word has this value: spins for the pool's waiting time, then sleeps in the kernel. May return after a spurious wake-up, so
-// callers must check again.
+// Waits while a word has this value: spins for the pool's waiting time, then sleeps in the kernel. May return after a spurious wake-up,
+// so callers must check again.
 static void wait_while(Pool *pool, int *word, int value, int *sleepers) {
   const int64 start = cycles(), most = pool->wait_cycles;
   while (ACQUIRE(*word) == value) {
@@ -231,8 +233,8 @@ static void count_done(Pool *pool, int64 blocks) {
   if (__atomic_load_n(&pool->caller_waits, ORDERED)) wake(pool, &pool->done, 1);
 }
 
-// Runs blocks of a round until none are left; returns how many this thread ran. The data of a round is read after taking one of its blocks,
-// or validated by taking one: the next round is not written until that block is done.
+// Runs blocks of a round until none are left; returns how many this thread ran. The data of a round is read after taking one of its
+// blocks, or validated by taking one: the next round is not written until that block is done.
 static int64 take_part(Pool *pool, int64 me, int round) {
   const int64 shares = LOAD(pool->shares);
   char *scratch = 0;
@@ -364,8 +366,8 @@ EXPORT void host_pool_begin(Pool *pool, int64 threads, const int64 *times, const
 // The seat of a thread, to pass to host_pool_worker.
 EXPORT Seat *host_pool_seat(Pool *pool, int64 thread) { return &pool->seats[thread]; }
 
-// Replaces the threads' scratch memory (`stride` bytes apart) by a larger one when no launch runs. Returns the memory to free: the former
-// one, or the new one if it is not larger.
+// Replaces the threads' scratch memory (`stride` bytes apart) by a larger one when no launch runs. Returns the memory to free: the
+// former one, or the new one if it is not larger.
 EXPORT void *host_pool_scratch(Pool *pool, char *scratch, int64 stride, int64 bytes) {
   take_lock(pool);
   char *free = scratch;

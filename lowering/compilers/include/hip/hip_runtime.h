@@ -1,5 +1,5 @@
-// What HIP's own header gives to a kernel, written with clang's builtins: kernels compile without ROCm's headers and device libraries.
-// Only what the back end can compute itself is here: of the functions, those that need no device library.
+// A replacement for HIP's own header, written with clang's builtins: kernels compile without ROCm's headers and device libraries.
+// It contains only functions that the back end can expand without a device library.
 #pragma once
 
 #define __global__ __attribute__((global))
@@ -26,7 +26,7 @@ typedef __UINT32_TYPE__ uint32_t;
 typedef __UINT64_TYPE__ uint64_t;
 typedef __UINTPTR_TYPE__ uintptr_t;
 
-// The numbers of a thread and its block.
+// The indices of a thread and its block.
 #define __HIP_NUMBER(name, builtin)                                      \
   struct __hip_##name {                                                  \
     __declspec(property(get = __x)) unsigned x;                          \
@@ -82,7 +82,7 @@ __device__ __forceinline__ unsigned __float_as_uint(float x) { return __builtin_
 __device__ __forceinline__ long long __double_as_longlong(double x) { return __builtin_bit_cast(long long, x); }
 __device__ __forceinline__ double __longlong_as_double(long long x) { return __builtin_bit_cast(double, x); }
 
-// Moves between the lanes of a wave: what ds_bpermute brings from another lane.
+// Shuffles between the lanes of a wave, by ds_bpermute.
 __device__ __forceinline__ int __shfl(int value, int lane, int width = __builtin_amdgcn_wavefrontsize()) {
   int self = __lane_id();
   return __builtin_amdgcn_ds_bpermute(((lane & (width - 1)) + (self & ~(width - 1))) << 2, value);
