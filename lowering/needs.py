@@ -167,7 +167,7 @@ class Reading:
         found = [self._slack(a, c) for a, c in linear(e)[0] if self._mixes(a)]
         return sum(a for a, _ in found), sum(b for _, b in found)
 
-    # ------------------------------------------------------------ where it ends
+    # ------------------------------------------------------------ limits
 
     def ends(self, d: int, greatest: bool) -> list[Expr]:
         """Upper (`greatest`) or lower limits of the index in a dimension over points that exist, one for each choice of bounds.

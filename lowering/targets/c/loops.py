@@ -11,9 +11,8 @@ from tilelang.lowering import ir
 from tilelang.lowering.ir import Barrier, For, If, Seq
 from tilelang.lowering.targets.c.dialect import Dialect
 
-LONG_BODY = (
-    20  # statements: where a window's body had 18, a compiler that unrolled it by two gained 4 %; where it had 24, it lost 40 %
-)
+# statements: unrolling the body of a window operator by two gained 4 % with 18 statements and lost 40 % with 24
+LONG_BODY = 20
 SHORT_LOOP = 4  # iterations
 FOLDED_LOOP = 64  # iterations to leave to constant folding: NVRTC took 135 s for nine loops of 1,024 over constants alone
 

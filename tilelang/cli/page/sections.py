@@ -79,7 +79,7 @@ def _steps_of(c: Contents, row: loops.Row) -> dict[str, str | None]:
     return {"data_steps": " ".join(own) or None, "data_around": " ".join(around) or None}
 
 
-# ---------------------------------------------------------------- what stands out
+# ---------------------------------------------------------------- remarks
 
 
 def remarks(c: Contents) -> Html:
