@@ -46,7 +46,7 @@ def gpu(done: str = "measured") -> tl.Target | None:
             return local_target(dialect=name)
         print(
             f"{name}: {error.message if error is not None else 'no device'}"
-            + (f"; get {error.mend}" if error is not None else "")
+            + (f"; get {error.help}" if error is not None else "")
         )
     print(f"There is no GPU here: nothing was {done}.")
     return None

@@ -71,8 +71,8 @@ def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
     multiple = int(known[1]) if known else 1
     if known and (str(known[2]) != "==" or int(known[3]) != 0 or multiple == 0):
         told = " ".join(str(k) for k in known)
-        mend = f"write `{name} at launch % {multiple or 16} == 0`"
-        raise scope.fail(p, "launch-multiple", f"the only condition on a number at launch is a divisor, not `{told}`", mend)
+        help = f"write `{name} at launch % {multiple or 16} == 0`"
+        raise scope.fail(p, "launch-multiple", f"the only condition on a number at launch is a divisor, not `{told}`", help)
     value = given.get(name)
     if value is None:
         return symbol(name, multiple)
@@ -84,8 +84,8 @@ def _at_launch(scope: Scope, p: Any, given: Parameters) -> Any:
             f"give a size, as in --size {name}={multiple}",
         )
     if value % multiple:
-        mend = f"give a multiple, as in --size {name}={value + -value % multiple}"
-        raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is not a multiple of {multiple}", mend)
+        help = f"give a multiple, as in --size {name}={value + -value % multiple}"
+        raise scope.fail(p, "launch-value", f"`{name}` is {value}, which is not a multiple of {multiple}", help)
     return value
 
 
@@ -176,8 +176,8 @@ class _Definitions:
         layout = next((t for t in rest if t.data in ("layout", "plain_layout")), None)
         if layout is not None:
             message = "a layout of an input is valid, but not supported yet for this target"
-            mend = f"pack it: `load {name_of(name)} in global layout (...)` at the head of a schedule"
-            raise self.scope.fail(layout, "not-lowered-yet", message, mend)
+            help = f"pack it: `load {name_of(name)} in global layout (...)` at the head of a schedule"
+            raise self.scope.fail(layout, "not-lowered-yet", message, help)
         inner = Values(self.scope)
         bounds = None if told is None else tuple(inner.number(t, "a bound of the range", -(2**63)) for t in told.children)
         made = make_input(name_of(name), type_named(self.scope, type_name), *dims, range=bounds)  # type: ignore[arg-type]

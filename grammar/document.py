@@ -81,10 +81,10 @@ class Document:
         """Refuses two entries of the same name, or without one, under the same conditions."""
         if any(e.under == made.under for e in others):
             message = f"two {'schedules' if made.of else 'computations'} are named {made.name}"
-            mend = "give them different names, or separate them with `when`"
+            help = "give them different names, or separate them with `when`"
             if not made.name:
-                message, mend = f"two schedules for {made.of} have no name", f"name them, as in `schedule fast for {made.of}`"
-            raise ParseError("name-twice", message, span=self.place_of(made), mend=mend)
+                message, help = f"two schedules for {made.of} have no name", f"name them, as in `schedule fast for {made.of}`"
+            raise ParseError("name-twice", message, span=self.place_of(made), help=help)
 
     def _use(self, item: Any) -> None:
         from tilelang.instructions.instruction import use
@@ -254,8 +254,8 @@ class Document:
         if name is None and len(found) != 1:
             none = "the conditions around its computations do not hold" if self.computations else "there is no computation in it"
             wanted = "it has several computations" if found else none
-            mend = meant("", found, "write one")
-            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 0), mend=mend)
+            help = meant("", found, "write one")
+            raise ParseError("which-computation", f"{self.file}: {wanted}", span=Span(self.file, 0), help=help)
         if not found:
             raise self._unknown("computation", name or "", {n: of_one[0] for n, of_one in self.computations.items()})
         return next(iter(found.values()))
@@ -274,15 +274,15 @@ class Document:
         """The error for two entries of the same name whose conditions both hold."""
         message = f"the conditions of two {what} named {second.name} hold"
         return ParseError(
-            "name-twice", message, span=self.place_of(second), mend="use conditions of which only one holds, as with `else`"
+            "name-twice", message, span=self.place_of(second), help="use conditions of which only one holds, as with `else`"
         )
 
     def _computation_of(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> Entry:
         if entry.of in self.computations:
             return self.chosen(entry.of, sizes, profile) or self.computations[entry.of][0]
-        mend = meant(entry.of, self.computations, "write one")
+        help = meant(entry.of, self.computations, "write one")
         tree = [t for t in entry.tree.children if t.data == "name"][-1]
-        raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", mend)
+        raise self._scope.fail(tree, "unknown-computation", f"there is no computation `{entry.of}`", help)
 
     def _schedule(self, name: str | None, sizes: Parameters, profile: Profile | None) -> Entry | None:
         found = self.holding(sizes, profile, name)
@@ -290,8 +290,8 @@ class Document:
             raise self._unknown("schedule", name, {e.name: e for e in self.schedules if e.name})
         if len(found) > 1:
             names = [e.name for e in found if e.name]
-            mend = meant("", names) if len(names) == len(found) else "give all of them names, and select one"
-            raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 0), mend=mend)
+            help = meant("", names) if len(names) == len(found) else "give all of them names, and select one"
+            raise ParseError("which-schedule", f"{self.file} has several schedules", span=Span(self.file, 0), help=help)
         return found[0] if found else None
 
     def holds(self, entry: Entry, sizes: Parameters, profile: Profile | None) -> bool:
@@ -325,15 +325,15 @@ class Document:
 
     def _no_parameter(self, what: str, name: str, known: Iterable[str]) -> ParseError:
         message = f"{what} has no parameter `{name}`"
-        return ParseError("unknown-parameter", message, span=Span(self.file, 0), mend=meant(name, known, "leave it out"))
+        return ParseError("unknown-parameter", message, span=Span(self.file, 0), help=meant(name, known, "leave it out"))
 
     def _unknown(self, what: str, name: str, known: Mapping[str, Entry]) -> ParseError:
         if name in known:
             message = f"the conditions around the {what} `{name}` do not hold"
-            mend = "use other sizes, or another --profile"
-            return self._scope.fail(known[name].tree, f"unknown-{what}", message, mend)
-        message, mend = f"{self.file} has no {what} `{name}`", meant(name, known, "write one")
-        return ParseError(f"unknown-{what}", message, span=Span(self.file, 0), mend=mend)
+            help = "use other sizes, or another --profile"
+            return self._scope.fail(known[name].tree, f"unknown-{what}", message, help)
+        message, help = f"{self.file} has no {what} `{name}`", meant(name, known, "write one")
+        return ParseError(f"unknown-{what}", message, span=Span(self.file, 0), help=help)
 
 
 def _items(tree: Any, under: Any = ()) -> Iterator[tuple[Any, Any]]:
@@ -363,7 +363,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
     }
     """
     if not isinstance(text, str):
-        raise ParseError("not-text", f"{brief(text)} is not text", mend="pass a str, or read a file with tl.read(path)")
+        raise ParseError("not-text", f"{brief(text)} is not text", help="pass a str, or read a file with tl.read(path)")
     tree, faults, broken = parse_parts(text, file, limit_bytes)
     document = Document(tree, file, faults, broken)
     if document.faults and not faulty:
@@ -374,7 +374,7 @@ def parse(text: str, file: str = "<text>", *, limit_bytes: int = MOST_BYTES, fau
 def read(path: str | Path, *, limit_bytes: int = MOST_BYTES, faulty: bool = False) -> Document:
     """The computations and schedules of a file, as from `parse`. Raises ParseError if it cannot be read or is not valid."""
     if not is_path(path):  # `open` accepts numbers as file descriptors, and would close them
-        raise ParseError("file", f"{brief(path)} is not a path", mend="pass the path of a file")
+        raise ParseError("file", f"{brief(path)} is not a path", help="pass the path of a file")
     return parse(read_text(path, limit_bytes), str(path), limit_bytes=limit_bytes, faulty=faulty)
 
 
@@ -391,8 +391,8 @@ def read_text(path: str | Path, limit_bytes: int, stream: BinaryIO | None = None
         return raw.decode("utf-8-sig")
     except OSError as error:
         raise ParseError(
-            "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), mend="the path of a file"
+            "file", f"{name} cannot be read: {error.strerror}", span=Span(name, 0), help="the path of a file"
         ) from None
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise ParseError("not-text", f"{name} is not UTF-8 text", span=Span(name, line), mend="save it in UTF-8") from None
+        raise ParseError("not-text", f"{name} is not UTF-8 text", span=Span(name, line), help="save it in UTF-8") from None

@@ -192,16 +192,16 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
     slip = _slip(error, text, place)
     at = slip.span if slip is not None and slip.span is not None else span
     if word == "//" or "//" in text.split("\n")[at.line - 1][: at.column - 1]:
-        return ParseError("unknown-word", "this is not valid here", span=at, mend="`#` begins a comment; `//` divides")
+        return ParseError("unknown-word", "this is not valid here", span=at, help="`#` begins a comment; `//` divides")
     if slip is not None:
         return slip
     if word in _OF_OTHERS:
-        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, mend=_OF_OTHERS[word])
+        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, help=_OF_OTHERS[word])
     if word == "?" and _OPERATORS & _accepted(error):
-        return ParseError("unknown-word", "there is no operator `? :`", span=span, mend="where(condition, a, b)")
+        return ParseError("unknown-word", "there is no operator `? :`", span=span, help="where(condition, a, b)")
     keyword = _meant(error, word)
     if keyword is not None:
-        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, mend=f"did you mean `{keyword}`?")
+        return ParseError("unknown-word", f"`{word}` is not valid here", span=span, help=f"did you mean `{keyword}`?")
     verb = _misspelt_verb(error, span, text)
     if verb is not None:
         return verb
@@ -211,12 +211,12 @@ def explain(error: Any, word: str, span: Span, text: str, place: Callable[[Any],
     if known is None and _VALUES <= _accepted(error):
         known = next(k for k, (code, *_) in enumerate(MESSAGES) if code == "value-missing")
     if known is not None:
-        code, message, mend, _ = MESSAGES[known]
-        return ParseError(code, message, span=span, mend=mend)
+        code, message, help, _ = MESSAGES[known]
+        return ParseError(code, message, span=span, help=help)
     if getattr(getattr(error, "token", None), "type", "") in _VALUES and _OPERATORS & _accepted(error):
-        return ParseError("operator-missing", MISSING, span=span, mend=OPERATORS)
+        return ParseError("operator-missing", MISSING, span=span, help=OPERATORS)
     found = f"`{word}` is not valid here" if word else "the text ends too early"
-    return ParseError("unexpected", found, span=span, mend=f"expected {_expected(error)}")
+    return ParseError("unexpected", found, span=span, help=f"expected {_expected(error)}")
 
 
 def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | None:
@@ -231,9 +231,9 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
     first, name = stack[done + 1], str(stack[done + 1].children[0])
     if len(stack) == done + 2 and {"EQUAL", "LSQB", "COMMA"} <= _accepted(error):
         meant = nearest(name, {*first_words(COMPUTATION), "allow", "only"})  # these may follow a definition
-        mend = _OF_OTHERS.get(name) or meant and f"did you mean `{meant}`?"
-        if mend:
-            return ParseError("unknown-word", f"`{name}` is not valid here", span=place(first.first), mend=mend)
+        help = _OF_OTHERS.get(name) or meant and f"did you mean `{meant}`?"
+        if help:
+            return ParseError("unknown-word", f"`{name}` is not valid here", span=place(first.first), help=help)
     before = getattr(stack[done], "children", ())  # the children of a brace or of a lone semicolon: none
     last = before[-1] if before else None
     if (
@@ -246,7 +246,7 @@ def _slip(error: Any, text: str, place: Callable[[Any], Span]) -> ParseError | N
     if text[last.last.end_pos : first.first.start_pos].strip():
         return None
     value = last.children[-1].children[-1]
-    return ParseError("operator-missing", MISSING, span=place(first.first), mend=_instead(value, name))
+    return ParseError("operator-missing", MISSING, span=place(first.first), help=_instead(value, name))
 
 
 def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
@@ -263,7 +263,7 @@ def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
     meant = nearest(word, first_words(SCHEDULE) & {keywords().get(t) for t in before.accepts()})
     column = line.index(word) + 1
     at = dataclasses.replace(span, column=column, end_column=column + len(word))
-    return ParseError("unknown-word", f"`{word}` is not valid here", span=at, mend=f"did you mean `{meant}`?") if meant else None
+    return ParseError("unknown-word", f"`{word}` is not valid here", span=at, help=f"did you mean `{meant}`?") if meant else None
 
 
 def _instead(value: Any, name: str) -> str:

@@ -221,7 +221,7 @@ def _parsed(text: str, file: str) -> Syntax:
     except UnexpectedInput as error:
         raise _explained(error, text, file) from None
     except RecursionError:
-        raise ParseError("too-deep", "nested too deeply", span=Span(file, 1), mend="name the inner parts") from None
+        raise ParseError("too-deep", "nested too deeply", span=Span(file, 1), help="name the inner parts") from None
 
 
 # ---------------------------------------------------------------- errors

@@ -56,7 +56,7 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
                     "too-deep",
                     f"brackets are nested deeper than {DEEPEST}",
                     span=Span(file, line, column, column + 1),
-                    mend="name the inner parts by definitions of their own",
+                    help="name the inner parts by definitions of their own",
                 )
             open_brackets.append((word, line, column))
         elif word in _CLOSING:
@@ -68,14 +68,14 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
                 "stray-character",
                 "a carriage return alone does not end a line",
                 span=Span(file, line, column, column + 1),
-                mend="end lines with a line feed, or with both",
+                help="end lines with a line feed, or with both",
             )
         elif not word[0].isidentifier() and not word.startswith("#"):
             raise ParseError(
                 "stray-character",
                 f"{word!r} is not valid here",
                 span=Span(file, line, column, column + 1),
-                mend="names are letters, digits and _; `#` begins a comment",
+                help="names are letters, digits and _; `#` begins a comment",
             )
     if open_brackets:
         bracket, at, column = open_brackets[-1]
@@ -83,7 +83,7 @@ def scan(text: str, file: str, most_bytes: int = MOST_BYTES) -> list[Piece]:
             "bracket-not-closed",
             f"`{bracket}` is never closed",
             span=Span(file, at, column, column + 1),
-            mend=f"add the `{_OPENING[bracket]}` that ends it",
+            help=f"add the `{_OPENING[bracket]}` that ends it",
         )
     ends = [*(s.begin for s in starts[1:]), len(text)][: len(starts)]
     return [dataclasses.replace(s, end=end) for s, end in zip(starts, ends, strict=True)]
@@ -95,11 +95,11 @@ _OF_OTHERS = {"**": "write it as in pow(x, 2.0)", "&&": "`and`", "||": "`or`", "
 def _foreign(word: str, span: Span) -> ParseError:
     """The error for an operator or a number in another language's notation."""
     if word in _OF_OTHERS:
-        return ParseError("stray-character", f"`{word}` is not valid here", span=span, mend=_OF_OTHERS[word])
+        return ParseError("stray-character", f"`{word}` is not valid here", span=span, help=_OF_OTHERS[word])
     meant = (
         f"`{'0' + word if word[0] == '.' else word + '0'}`" if "." in word else "as 16, 2.5, 1e-3; a name begins with a letter"
     )
-    return ParseError("number-form", f"`{word}` is not a number", span=span, mend=meant)
+    return ParseError("number-form", f"`{word}` is not a number", span=span, help=meant)
 
 
 def check_size(size: int, file: str, most_bytes: int) -> None:
@@ -109,7 +109,7 @@ def check_size(size: int, file: str, most_bytes: int) -> None:
             "too-large",
             f"{file} has more than {most_bytes} bytes",
             span=Span(file, 1),
-            mend="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
+            help="split it into several files, or raise the limit: limit_bytes=, --limit-bytes",
         )
 
 
@@ -122,7 +122,7 @@ def _check_version(text: str, file: str) -> None:
             "unknown-version",
             f"this reads version {VERSION} of the language, not version {found[2]}",
             span=Span(file, line, column, column + len(found[2])),
-            mend=f"`tilelang {VERSION}`, or a newer tilelang",
+            help=f"`tilelang {VERSION}`, or a newer tilelang",
         )
 
 
@@ -135,12 +135,12 @@ def _begins_an_item(text: str, at: int, starts: list[Piece]) -> bool:
 def _close(bracket: str, open_brackets: list[tuple[str, int, int]], span: Span) -> None:
     if not open_brackets:
         message = f"`{bracket}` does not close anything"
-        raise ParseError("bracket-not-open", message, span=span, mend=f"remove it, or add the `{_CLOSING[bracket]}` before it")
+        raise ParseError("bracket-not-open", message, span=span, help=f"remove it, or add the `{_CLOSING[bracket]}` before it")
     wanted, line, column = open_brackets.pop()
     if _OPENING[wanted] != bracket:
         raise ParseError(
             "bracket-mismatch",
             f"`{bracket}` cannot close the `{wanted}` of line {line}, column {column}",
             span=span,
-            mend=f"`{_OPENING[wanted]}`",
+            help=f"`{_OPENING[wanted]}`",
         )

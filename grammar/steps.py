@@ -203,8 +203,8 @@ class Steps:
                 raise self.scope.fail(t, "modifier-twice", f"`{key}` appears twice", "remove one of them")
             fields[key] = value
         if fields.get("behind") and verb in ("load", "compute"):
-            mend = f"use `ahead` to {verb} earlier, or `behind` on via or accumulate"
-            raise self.scope.fail(tree, "behind-a-load", f"`{verb} ... behind`: only a store can be delayed", mend)
+            help = f"use `ahead` to {verb} earlier, or `behind` on via or accumulate"
+            raise self.scope.fail(tree, "behind-a-load", f"`{verb} ... behind`: only a store can be delayed", help)
         steps = self.steps(braces) if braces is not None else ()
         open = bool(steps) and isinstance(steps[-1], Open)
         if any(isinstance(s, Open) for s in steps[:-1]):

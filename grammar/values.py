@@ -70,9 +70,9 @@ class Scope:
         end = span.end_column if span.line == last.line else None
         return linecache.getline(self.file, span.line)[span.column - 1 : end and end - 1].rstrip()
 
-    def fail(self, tree: Any, code: str, message: str, mend: str) -> ParseError:
+    def fail(self, tree: Any, code: str, message: str, help: str) -> ParseError:
         """An error at a part of the text."""
-        return ParseError(code, message, span=self.span(tree), mend=mend)
+        return ParseError(code, message, span=self.span(tree), help=help)
 
 
 def name_of(tree: Any) -> str:
@@ -146,8 +146,8 @@ class Values:
         raise self._unknown(tree, name, "name", (*self.scope.values, *self.scope.tensors))
 
     def _unknown(self, tree: Any, name: str, what: str, known: Any) -> ParseError:
-        mend = meant(name, known, f"there is no {what}")
-        return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}`", mend)
+        help = meant(name, known, f"there is no {what}")
+        return self.scope.fail(tree, f"unknown-{what}", f"there is no {what} `{name}`", help)
 
     def _read(self, tree: Any) -> Any:
         name = name_of(tree.children[0])
@@ -239,8 +239,8 @@ class Values:
         if name == "can" and self.scope.can is not None:
             return self._can(tree, arguments)
         if name in REDUCERS and name not in FUNCTIONS:
-            mend = f"a reduction names its axes: `{name}[k] A[m, k]`"
-            raise self.scope.fail(function, "unknown-function", f"there is no function `{name}`", mend)
+            help = f"a reduction names its axes: `{name}[k] A[m, k]`"
+            raise self.scope.fail(function, "unknown-function", f"there is no function `{name}`", help)
         if name not in FUNCTIONS:
             raise self._unknown(function, name, "function", (*FUNCTIONS, "cast"))
         least, most = ARGUMENTS.get(name, (1, 1))
@@ -310,8 +310,8 @@ class Values:
     def _reduction(self, tree: Any) -> Any:
         found = self.reduced(tree)
         if isinstance(found, tuple):
-            mend = "define them together: a[i], b[i] = ...; or take one, as in (reduce w[j] (x, y))[0]"
-            raise self.scope.fail(tree, "reduce-members", f"this has {counted(len(found), 'value')} where one is needed", mend)
+            help = "define them together: a[i], b[i] = ...; or take one, as in (reduce w[j] (x, y))[0]"
+            raise self.scope.fail(tree, "reduce-members", f"this has {counted(len(found), 'value')} where one is needed", help)
         return found
 
     def _member_of(self, tree: Any) -> Any:

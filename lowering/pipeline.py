@@ -114,8 +114,8 @@ def lower(
     told: dict[str, None] | None = {} if options.debug == "guards" else None
     if options.debug and told is None and options.debug.removeprefix("pass:") not in names:
         near = difflib.get_close_matches(options.debug.removeprefix("pass:"), names, 1)
-        mend = f"did you mean pass:{near[0]}?" if near else "use one of " + ", ".join(names)
-        raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", mend=mend)
+        help = f"did you mean pass:{near[0]}?" if near else "use one of " + ", ".join(names)
+        raise TileLangError("option-value", f"debug={options.debug!r}: there is no such pass", help=help)
     program = watch.step("build", None, lambda _: build_program(computation, steps, profile, told))
     sys.stderr.writelines(f"{text}\n" for text in told or ())
     for name, run in after:
@@ -163,5 +163,5 @@ class _Watch:
             (folder / name).write_text(text)
         except OSError as error:
             raise TileLangError(
-                "dump", f"cannot write {folder / name}: {error.strerror}", mend="set TILELANG_DUMP to a directory"
+                "dump", f"cannot write {folder / name}: {error.strerror}", help="set TILELANG_DUMP to a directory"
             ) from None

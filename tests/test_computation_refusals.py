@@ -205,7 +205,7 @@ def _input_as_output() -> Any:
 def test_refusals(cause: Callable[[], Any], code: str, counterexample: str | None) -> None:
     with pytest.raises(ComputationError) as caught:
         cause()
-    assert caught.value.code == code and caught.value.mend
+    assert caught.value.code == code and caught.value.help
     if counterexample is not None:
         assert caught.value.counterexample is not None and counterexample in caught.value.counterexample
 

@@ -42,7 +42,7 @@ def test_python_names() -> None:
 def test_unknown_types_are_refused() -> None:
     with pytest.raises(ComputationError) as caught:
         dt.dtype("complex64")
-    assert caught.value.code == "unknown-type" and "float32" in (caught.value.mend or "")
+    assert caught.value.code == "unknown-type" and "float32" in (caught.value.help or "")
 
 
 @given(TYPES, TYPES)

@@ -16,7 +16,7 @@ def test_whole_rendering(tmp_path: Path) -> None:
         "`tile` needs a level",
         span=Span(str(source), 2, 3, 7),
         counterexample="m = 128 has no unit",
-        mend="write -> block",
+        help="write -> block",
         notes=("levels of this profile: block, thread",),
     )
     assert str(error) == (
@@ -44,12 +44,12 @@ def test_not_proven_is_said() -> None:
 def test_a_whole_line_is_shown_without_its_indent(tmp_path: Path) -> None:
     source = tmp_path / "gemm.py"
     source.write_text("if True:\n    s.tile(m=3)\n", encoding="utf-8")
-    assert "2 | s.tile(m=3)\n" in str(Refusal("code", "what", span=Span(str(source), 2), mend="x"))
+    assert "2 | s.tile(m=3)\n" in str(Refusal("code", "what", span=Span(str(source), 2), help="x"))
 
 
 @pytest.mark.parametrize("kind", [TileLangError, Refusal, ParseError, ComputationError, DeviceError])
 def test_errors_survive_a_pickle(kind: type[TileLangError]) -> None:
-    error = kind("code", "what", span=Span("a.py", 1, 2, 3), counterexample="c", mend="m", proven=False, notes=("n",))
+    error = kind("code", "what", span=Span("a.py", 1, 2, 3), counterexample="c", help="m", proven=False, notes=("n",))
     copy = pickle.loads(pickle.dumps(error))
     assert type(copy) is kind
     assert str(copy) == str(error)
@@ -66,3 +66,11 @@ def test_the_caller_is_outside_the_package() -> None:
     assert span is not None
     assert Path(span.file) == Path(__file__)
     assert (Path(__file__).read_text(encoding="utf-8").splitlines()[span.line - 1]).strip() == "span = caller_span()"
+
+
+def test_the_former_name_of_help_still_works() -> None:
+    with pytest.warns(DeprecationWarning, match="`mend` is now called `help`"):
+        error = TileLangError("a-code", "a message", mend="another way")
+    assert error.help == "another way"
+    with pytest.warns(DeprecationWarning, match="`mend` is now called `help`"):
+        assert error.mend == "another way"

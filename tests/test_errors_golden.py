@@ -63,7 +63,7 @@ def test_error_can_be_acted_on(theme: str, name: str) -> None:
     """Whatever is refused says what to do; a refused schedule also says where it was written."""
     with pytest.raises(TileLangError) as caught:
         CASES[theme, name]()
-    assert caught.value.mend
+    assert caught.value.help
     assert str(FOLDER) not in caught.value.message
 
 

@@ -29,7 +29,7 @@ def child():
         try:
             print(make()(np.ones(4, np.float32)))
         except tl.DeviceError as error:
-            print(error.code if "spawn" in error.mend else error)
+            print(error.code if "spawn" in error.help else error)
 forked = multiprocessing.get_context("fork").Process(target=child)
 forked.start()
 forked.join()

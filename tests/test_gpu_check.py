@@ -85,7 +85,7 @@ import pytest
 from tilelang.errors import DeviceError
 
 def test_first(): pass
-def test_fault(): raise DeviceError("launch-failed", "an illegal memory access", mend="none")
+def test_fault(): raise DeviceError("launch-failed", "an illegal memory access", help="none")
 def test_wrong(): assert 1 == 2
 @pytest.mark.skip(reason="not here")
 def test_not_here(): pass
@@ -148,10 +148,10 @@ def test_every_example_is_tried_after_one_that_fails(
     lost: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fault() -> tl.Schedule:
-        raise tl.DeviceError("launch-failed", "Stub: cuLaunchKernel failed: a reason", mend="none")
+        raise tl.DeviceError("launch-failed", "Stub: cuLaunchKernel failed: a reason", help="none")
 
     def unknown() -> tl.Schedule:
-        raise tl.DeviceError("kernel-failed", "lost", mend="none")
+        raise tl.DeviceError("kernel-failed", "lost", help="none")
 
     right = tl.schedule(matmul(2, 3, 4))
     monkeypatch.setattr(examples, "schedules", lambda: [("first", fault), ("second", lambda: right), ("third", fault)])

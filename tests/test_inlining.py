@@ -99,7 +99,7 @@ def test_a_given_schedule_of_a_long_chain_is_refused_with_the_depth_and_what_men
     made = tl.schedule(value)
     with pytest.raises(tl.Refusal, match="nested operations once .* at most 256") as refused:
         tl.compile(made, TARGET)
-    assert refused.value.code == "value-too-deep" and refused.value.mend == (
+    assert refused.value.code == "value-too-deep" and refused.value.help == (
         "compute one of these in memory, as in `compute A126 in global`"
     )
     for name in ("A70", "A140", "A210", "A280"):

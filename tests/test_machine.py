@@ -140,7 +140,7 @@ def test_unknown_level_and_memory() -> None:
     with pytest.raises(Refusal) as caught:
         xeon.level("wrap")
     assert caught.value.message == "the profile `sapphire_rapids` has no level `wrap`"
-    assert (caught.value.code, caught.value.mend) == ("unknown-level", "did you mean `warp`?")
+    assert (caught.value.code, caught.value.help) == ("unknown-level", "did you mean `warp`?")
     with pytest.raises(Refusal) as caught:
         xeon.memory(Memory("scratch"))
     assert caught.value.code == "unknown-memory"
@@ -189,7 +189,7 @@ def test_wrong_files_are_refused() -> None:
     assert str(refused(XEON.replace("compute_units =", "compute_unit ="))) == (
         "error[profile-key]: mine.toml: unknown key `compute_unit`\n  = help: did you mean `compute_units`?"
     )
-    assert refused(XEON.replace("transaction_bytes = 64", "transactionbytes = 64")).mend == "did you mean `transaction_bytes`?"
+    assert refused(XEON.replace("transaction_bytes = 64", "transactionbytes = 64")).help == "did you mean `transaction_bytes`?"
     assert str(refused(XEON.replace("schema = 1", "schema = 2"))) == (
         "error[profile-schema]: mine.toml has schema = 2; this version reads schema = 1\n  = help: schema = 1"
     )
@@ -200,7 +200,7 @@ def test_wrong_files_are_refused() -> None:
     )
     assert refused(XEON.replace("threads = 32", 'threads = "32"')).code == "profile-value"
     assert refused(XEON.replace("threads = 32", "threads = -32")).code == "profile-value"
-    assert refused(XEON.replace('owner = "block"', 'owner = "blok"')).mend == "did you mean `block`?"
+    assert refused(XEON.replace('owner = "block"', 'owner = "blok"')).help == "did you mean `block`?"
     assert "not in order" in refused(XEON.replace('"warp"', '"cluster"')).message
     assert "no level `block`" in refused(XEON.replace('name = "block"', 'name = "core"')).message
 
@@ -252,7 +252,7 @@ def test_of_one_architecture_the_device_s_name_decides() -> None:
 def test_missing_profiles() -> None:
     with pytest.raises(DeviceError) as caught:
         load_profile("hoper")
-    assert (caught.value.code, caught.value.mend) == ("profile-not-found", "did you mean `hopper`? Or pass a path.")
+    assert (caught.value.code, caught.value.help) == ("profile-not-found", "did you mean `hopper`? Or pass a path.")
     with pytest.raises(DeviceError) as caught:
         load_profile("/nowhere/mine.toml")
     assert "No such file" in caught.value.message

@@ -71,7 +71,7 @@ def test_without_a_compiler_nothing_is_known(dialect: str, profile: str, needed:
     for ask in (lambda: made.compiled, lambda: made.assembly):
         with pytest.raises(DeviceError, match=needed) as caught:
             ask()
-        assert caught.value.code == "no-compiler" and "pip install" in str(caught.value.mend)
+        assert caught.value.code == "no-compiler" and "pip install" in str(caught.value.help)
 
 
 def test_opencl_has_no_compiler_of_its_own() -> None:
@@ -86,7 +86,7 @@ def test_opencl_has_no_compiler_of_its_own() -> None:
 def test_a_profile_without_an_architecture() -> None:
     with pytest.raises(DeviceError, match="does not name an architecture") as caught:
         transpose("cuda", dataclasses.replace(tl.load_profile("ampere"), architecture=None)).compiled  # noqa: B018
-    assert "sm_80" in str(caught.value.mend)
+    assert "sm_80" in str(caught.value.help)
 
 
 def test_a_device_s_own_architecture_is_compiled_for() -> None:

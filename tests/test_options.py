@@ -25,7 +25,7 @@ def test_defaults_and_environment() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(TileLangError) as caught:
         Options.from_environment({"TILELANG_VERFY": "1"})
-    assert (caught.value.code, caught.value.mend) == ("unknown-option", "did you mean TILELANG_VERIFY?")
+    assert (caught.value.code, caught.value.help) == ("unknown-option", "did you mean TILELANG_VERIFY?")
     with pytest.raises(TileLangError) as caught:
         Options.from_environment({"TILELANG_VERIFY": "maybe"})
     assert caught.value.code == "option-value"

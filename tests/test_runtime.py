@@ -78,7 +78,7 @@ def test_what_would_be_simulated_for_minutes_is_refused() -> None:
     walk = tl.compile(tl.define("Y", tl.sum(tl.cast(i, tl.float32), over=i)), simulated)
     with pytest.raises(tl.ComputationError, match="too-much-to-simulate") as refused:
         tl.simulate(walk)
-    assert "limit_statements" in str(refused.value.mend)
+    assert "limit_statements" in str(refused.value.help)
     kernel = tl.compile(copy(4, 4), simulated)
     with pytest.raises(tl.ComputationError, match="statements would be simulated, .*at most 0 are allowed"):
         tl.simulate(kernel, limit_statements=0)
@@ -102,7 +102,7 @@ def test_devices_are_chosen_by_a_part_of_their_names() -> None:
     with pytest.raises(DeviceError) as caught:
         driver.choose(platform="no such platform")
     assert caught.value.code == "no-such-device"
-    assert str(device) in str(caught.value.mend)
+    assert str(device) in str(caught.value.help)
 
 
 def test_more_memory_than_there_is() -> None:
@@ -188,7 +188,7 @@ def test_parameters_with_defaults_are_constants_or_arrays() -> None:
     assert made == [2, 3, 5, 7, 3]
     with pytest.raises(ComputationError, match="scaled takes x, factor=2.0, bias=None, got 0 arrays and factor") as caught:
         scaled(factor=1.0)
-    assert caught.value.mend == "pass one array for each parameter without a default"
+    assert caught.value.help == "pass one array for each parameter without a default"
 
 
 def test_defaults_that_are_tuples_or_types_are_constants() -> None:

@@ -18,6 +18,7 @@ import operator
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FrameType
 from typing import Any, ParamSpec, TypeVar
@@ -125,11 +126,14 @@ def called_from_inside() -> bool:
     return name == "tilelang" or name.startswith("tilelang.")
 
 
+MEND = "tilelang errors: `mend` is now called `help`"
+
+
 class TileLangError(Exception):
     """An error that the user can fix.
 
     code: short and stable, `words-with-dashes`. span: the location of the cause, by default the caller's line. counterexample: the
-    smallest concrete case. mend: how to fix it. proven: True if the fault is certain, False if its absence could not be proven.
+    smallest concrete case. help: how to fix it. proven: True if the fault is certain, False if its absence could not be proven.
     """
 
     def __init__(
@@ -139,13 +143,23 @@ class TileLangError(Exception):
         *,
         span: Span | None = None,
         counterexample: str | None = None,
-        mend: str | None = None,
+        help: str | None = None,
         proven: bool = True,
         notes: tuple[str, ...] = (),
+        mend: str | None = None,
     ) -> None:
         super().__init__(code, message)
+        if mend is not None:
+            help = mend
+            warnings.warn(MEND, DeprecationWarning, stacklevel=2)
         self.code, self.message, self.span = code, message, span or caller_span()
-        self.counterexample, self.mend, self.proven, self.notes = counterexample, mend, proven, notes
+        self.counterexample, self.help, self.proven, self.notes = counterexample, help, proven, notes
+
+    @property
+    def mend(self) -> str | None:
+        """The former name of `help`."""
+        warnings.warn(MEND, DeprecationWarning, stacklevel=2)
+        return self.help
 
     def __str__(self) -> str:
         return self.render()
@@ -154,17 +168,17 @@ class TileLangError(Exception):
         return _rebuild, (type(self), self.__getstate__())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: getattr(self, k) for k in ("code", "message", "span", "counterexample", "mend", "proven", "notes")}
+        return {k: getattr(self, k) for k in ("code", "message", "span", "counterexample", "help", "proven", "notes")}
 
     def words(self) -> tuple[str, str | None]:
         """The message and the help; in the syntax of the text form if the error is in a file's text."""
         if self.span is None or not self.span.column:
-            return self.message, self.mend
-        return in_words_of_text(self.message), in_words_of_text(self.mend) if self.mend else self.mend
+            return self.message, self.help
+        return in_words_of_text(self.message), in_words_of_text(self.help) if self.help else self.help
 
     def render(self) -> str:
         """The error as text of several lines, without colour."""
-        message, mend = self.words()
+        message, help = self.words()
         lines = [f"error[{self.code}]: {message}"]
         if self.span is not None:
             lines.append(f"  --> {self.span}")
@@ -182,8 +196,8 @@ class TileLangError(Exception):
         if self.counterexample:
             head = f"  = {'counterexample' if self.proven else 'not proven'}:"
             lines.append(head + ("" if self.counterexample.startswith("\n") else " ") + self.counterexample)
-        if mend:
-            lines.append(f"  = help: {mend}")
+        if help:
+            lines.append(f"  = help: {help}")
         return "\n".join(lines)
 
 
@@ -229,11 +243,11 @@ def not_too_deep(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*arguments, **named)
         except RecursionError:
-            mend = (
+            help = (
                 "nest fewer operations: compute some of the definitions in global, so that they are not substituted; or nest fewer"
                 " steps"
             )
-            raise ComputationError("too-deep", "operations are nested too deeply", mend=mend) from None
+            raise ComputationError("too-deep", "operations are nested too deeply", help=help) from None
 
     return wrapped
 
@@ -282,13 +296,13 @@ class ParseError(TileLangError):
 
 
 class Findings(ParseError, Refusal):
-    """Several errors in one text, in order. errors: all of them; code, message, span and mend are the first one's."""
+    """Several errors in one text, in order. errors: all of them; code, message, span and help are the first one's."""
 
     def __init__(self, errors: Iterable[TileLangError]) -> None:
         self.errors = tuple(sorted(errors, key=_in_text))
         first = self.errors[0]
         super().__init__(
-            first.code, first.message, span=first.span, counterexample=first.counterexample, mend=first.mend, notes=first.notes
+            first.code, first.message, span=first.span, counterexample=first.counterexample, help=first.help, notes=first.notes
         )
 
     def render(self) -> str:

@@ -90,11 +90,11 @@ class Options:
             unknown = field.name == "check" and isinstance(value, str) and value not in CHECKS
             unheld = isinstance(value, str) and not is_path(value)
             if number or unknown or unheld or (not isinstance(value, kind) and value is not field.default):
-                raise TileLangError("option-value", f"{field.name}={value!r} is not a valid value", mend=f"use {words}")
+                raise TileLangError("option-value", f"{field.name}={value!r} is not a valid value", help=f"use {words}")
         if self.debug and self.debug != "guards" and not self.debug.startswith("pass:"):
             message = f"debug={self.debug!r} does not name a pass"
             raise TileLangError(
-                "option-value", message, mend='use debug="pass:unroll" or TILELANG_DEBUG=pass:unroll, or "guards"'
+                "option-value", message, help='use debug="pass:unroll" or TILELANG_DEBUG=pass:unroll, or "guards"'
             )
 
     @classmethod
@@ -114,14 +114,14 @@ class Options:
                 import difflib
 
                 near = difflib.get_close_matches(name, by_name, 1)
-                mend = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(sorted(by_name))
-                raise TileLangError("unknown-option", f"the environment sets {name}, which is not an option", mend=mend)
+                help = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(sorted(by_name))
+                raise TileLangError("unknown-option", f"the environment sets {name}, which is not an option", help=help)
             field = by_name[name]
             try:
                 found[field.name] = field.metadata["read"](source[name])
             except (KeyError, ValueError):
                 words = _VALUES[field.metadata["read"]][2]
-                raise TileLangError("option-value", f"{name}={source[name]!r} is not {words}", mend=f"{name}={words}") from None
+                raise TileLangError("option-value", f"{name}={source[name]!r} is not {words}", help=f"{name}={words}") from None
         return cls(**found)
 
     def replace(self, **changes: Any) -> Self:

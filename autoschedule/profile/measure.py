@@ -97,7 +97,7 @@ def known(asked: Collection[str], aspects: Mapping[str, Aspect] = ASPECTS) -> No
     """Raises DeviceError `unknown-aspect` where one that is asked for is not there."""
     for name in asked:
         if name not in aspects:
-            raise DeviceError("unknown-aspect", f"there is no aspect `{name}`", mend=near(name, aspects))
+            raise DeviceError("unknown-aspect", f"there is no aspect `{name}`", help=near(name, aspects))
 
 
 def _answer(aspect: Aspect, bench: Bench, found: Findings) -> list[Row] | str:
@@ -118,7 +118,7 @@ def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
     profile = read_profile(path)
     if profile.description != str(bench.device):
         message = f"{path} is the profile of {profile.description}, not of {bench.device}"
-        raise DeviceError("other-device", message, mend="use another path for --output")
+        raise DeviceError("other-device", message, help="use another path for --output")
     table = path.with_suffix(".csv")
     return profile, read_rows(table.read_text(encoding="utf-8", errors="replace")) if table.exists() else {}
 
@@ -194,7 +194,7 @@ def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
             finally:
                 beside.unlink(missing_ok=True)
     except OSError as error:
-        raise DeviceError("output-file", f"{path} cannot be written: {error.strerror or error}", mend="another path") from None
+        raise DeviceError("output-file", f"{path} cannot be written: {error.strerror or error}", help="another path") from None
 
 
 def rows_text(rows: Rows) -> str:

@@ -24,7 +24,7 @@ def drawing() -> None:
         import matplotlib
     except ImportError:
         message = "matplotlib is not installed, so that nothing can be drawn"
-        raise DeviceError("no-matplotlib", message, mend="pip install matplotlib") from None
+        raise DeviceError("no-matplotlib", message, help="pip install matplotlib") from None
     matplotlib.use("Agg")
 
 

@@ -51,7 +51,7 @@ def enough(run: Run, rounds: int = 1) -> int:
     while (seconds := run(rounds)) < LEAST_SECONDS:
         if rounds >= MOST_ROUNDS:
             message = f"{rounds} rounds of a probe take {seconds:.2g} s: the device's compiler took its work away"
-            raise DeviceError("probe-does-nothing", message, mend="exclude this aspect: --aspect names those that are measured")
+            raise DeviceError("probe-does-nothing", message, help="exclude this aspect: --aspect names those that are measured")
         factor = 1.25 * LEAST_SECONDS / seconds if seconds > 0 else 16.0
         rounds = min(MOST_ROUNDS, max(rounds + 1, math.ceil(rounds * min(factor, 16.0))))
     return rounds

@@ -119,7 +119,7 @@ def best(
     )
     if measured.best is None:
         why = "; ".join(f"{k + 1}: {t}" for k, t in enumerate(measured.trials[:most])) or "there is none"
-        raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", mend="use another schedule")
+        raise DeviceError("no-candidate", f"no candidate for {computation.name} is right: {why}", help="use another schedule")
     database = Database.of(options)
     if database is not None:
         database.record(_entries(key_of(computation, target, given), measured, trials))

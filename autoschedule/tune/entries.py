@@ -128,7 +128,7 @@ def now() -> str:
 
 def _no_entry(why: str) -> TileLangError:
     return TileLangError(
-        "database-entry", f"no entry of a database of schedules: {why}", mend="use a file that `tilelang db export` wrote"
+        "database-entry", f"no entry of a database of schedules: {why}", help="use a file that `tilelang db export` wrote"
     )
 
 

@@ -124,7 +124,7 @@ def measure(
     """
     if target.device is None:
         raise DeviceError(
-            "no-device", f"{target} is a profile without a device", mend="use the target of a device on this machine"
+            "no-device", f"{target} is a profile without a device", help="use the target of a device on this machine"
         )
     options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
     pruning = Pruning.without(options.without_rules)
@@ -144,7 +144,7 @@ def measure(
         raise DeviceError(
             "no-measurement",
             f"nothing can be measured: {error}",
-            mend="make room for files in TMPDIR, or use trials=0, which measures nothing",
+            help="make room for files in TMPDIR, or use trials=0, which measures nothing",
         ) from None
     return Measured(tuple(trials), bound_s, pruning)
 
@@ -318,7 +318,7 @@ class _Process:
         except _Fault as fault:
             self.end()
             message = f"the process that measures cannot use {setting.device}: {fault.why}"
-            raise DeviceError("no-measurement", message, mend="use trials=0, which measures nothing") from None
+            raise DeviceError("no-measurement", message, help="use trials=0, which measures nothing") from None
         except BaseException:  # as of Ctrl-C
             self.end()
             raise

@@ -46,8 +46,8 @@ class Pruning:
         off = frozenset(name.strip() for name in given) - {""}
         for name in sorted(off - RULES.keys()):
             near = difflib.get_close_matches(name, RULES, 1)
-            mend = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(RULES)
-            raise TileLangError("unknown-rule", f"no candidate is dropped by a rule {name!r}", mend=mend)
+            help = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(RULES)
+            raise TileLangError("unknown-rule", f"no candidate is dropped by a rule {name!r}", help=help)
         return cls(off)
 
     def drops(self, rule: str, broken: bool) -> bool:

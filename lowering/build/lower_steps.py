@@ -139,12 +139,12 @@ def _grid_numbers(build: Build, extents: list[int], step: Tile, empty: bool) -> 
     first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
     most = profile.most_blocks(build.threads)
     if first > most and not empty:
-        mend = (
+        help = (
             f"use larger tiles, or a fixed number of units that process several tiles each: `-> {level}"
             f" {profile.compute_units or 64}`"
         )
         message = f"`{step}` needs {first} blocks, but a grid of {profile.name} has at most {most}"
-        raise refuse(step, "too-many-blocks", message, mend)
+        raise refuse(step, "too-many-blocks", message, help)
     blocks = [
         Var(f"block_{'xyz'[d]}", INDEX, 0, count - 1) if count > 1 else index(0) for d, count in enumerate((first, *extents[1:]))
     ]

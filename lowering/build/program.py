@@ -266,13 +266,13 @@ class _Assembly:
             if isinstance(s, ir.Instruction) and (needed := s.semantics.registers) > most:
                 per, block = s.semantics.lanes, self.profile.max_block_threads
                 fewer = max((n for n in range(per, block + 1, per) if self.profile.most_registers(n) >= needed), default=0)
-                mend = "an instruction with a smaller accumulator"
-                mend = f"use blocks of at most {fewer} threads, or {mend}" if fewer else f"use {mend}"
+                help = "an instruction with a smaller accumulator"
+                help = f"use blocks of at most {fewer} threads, or {help}" if fewer else f"use {help}"
                 message = (
                     f"`do {s.semantics.name}` needs {needed} registers per thread, but in a block of {kernel.threads} threads"
                     f" each has at most {most}"
                 )
-                raise Refusal("registers-too-many", message, span=s.span, mend=mend)
+                raise Refusal("registers-too-many", message, span=s.span, help=help)
 
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
         """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""
@@ -363,7 +363,7 @@ def _check_types(computation: Computation) -> None:
     for t, what, dtype in held:
         if dtype.later:
             raise Refusal("not-lowered-yet", f"{what} {dtype}, which is valid, but not supported yet", span=t.span,
-                          mend="use a float type, an integer type of 8 bits or more, or bool")  # fmt: skip
+                          help="use a float type, an integer type of 8 bits or more, or bool")  # fmt: skip
 
 
 def _licensed(computation: Computation) -> tuple[str, ...]:

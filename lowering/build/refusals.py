@@ -23,9 +23,9 @@ def check_chain(build: Build, spec: Spec, steps: tuple[Step, ...], task: Task, p
         raise
 
 
-def refuse(step: Step | None, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+def refuse(step: Step | None, code: str, message: str, help: str, counterexample: str | None = None) -> Refusal:
     """A Refusal at a step."""
-    return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
+    return Refusal(code, message, span=getattr(step, "span", None), help=help, counterexample=counterexample)
 
 
 def laid_out(step: Place, dims: Mapping[str, int], element_bytes: int) -> Placement:
@@ -33,4 +33,4 @@ def laid_out(step: Place, dims: Mapping[str, int], element_bytes: int) -> Placem
     try:
         return (step.layout or Layout()).place(dims, element_bytes)
     except Refusal as error:
-        raise refuse(step, error.code, f"`{step}`: {error.message}", error.mend or "", error.counterexample) from None
+        raise refuse(step, error.code, f"`{step}`: {error.message}", error.help or "", error.counterexample) from None

@@ -44,8 +44,8 @@ def version() -> str:
 def _run(arguments: Sequence[str], folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     path = program()
     if path is None:
-        mend = wheels.CLANG
-        raise DeviceError("no-compiler", "HIP kernels need clang with AMD's back end, which is not installed", mend=mend)
+        help = wheels.CLANG
+        raise DeviceError("no-compiler", "HIP kernels need clang with AMD's back end, which is not installed", help=help)
     return subprocess.run([str(path), *arguments], capture_output=True, text=True, check=False, cwd=folder)
 
 

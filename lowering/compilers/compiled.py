@@ -73,7 +73,7 @@ def compile_failed(compiler: str, architecture: str, log: str) -> DeviceError:
     return DeviceError(
         "compile-failed",
         message,
-        mend="use an instruction that the architecture has; otherwise report it, since the source is generated",
+        help="use an instruction that the architecture has; otherwise report it, since the source is generated",
     )
 
 

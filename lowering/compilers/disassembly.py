@@ -22,7 +22,7 @@ def disassemble(compiled: Compiled) -> str:
         return compiled.assembly
     if not disassemblers():
         message = f"the text of machine code for {compiled.architecture} needs NVIDIA's disassembler, which is not installed"
-        raise DeviceError("no-disassembler", message, mend=f"{wheels.INSTALL}, or nvidia-cuda-nvdisasm")
+        raise DeviceError("no-disassembler", message, help=f"{wheels.INSTALL}, or nvidia-cuda-nvdisasm")
     said = []
     with tempfile.TemporaryDirectory(prefix="tilelang-sass-") as folder:
         (Path(folder) / "kernel.cubin").write_bytes(compiled.code)
@@ -33,5 +33,5 @@ def disassemble(compiled: Compiled) -> str:
                 return done.stdout
             said.append(f"{path}: {done.stderr.strip()}")
     message = f"no installed disassembler accepts the machine code for {compiled.architecture}\n" + "\n".join(said)
-    mend = "add the bin folder of a CUDA toolkit that supports the architecture to the search path: 13.0 or earlier for sm_70"
-    raise DeviceError("no-assembly", message, mend=mend)
+    help = "add the bin folder of a CUDA toolkit that supports the architecture to the search path: 13.0 or earlier for sm_70"
+    raise DeviceError("no-assembly", message, help=help)

@@ -65,7 +65,7 @@ def load(dialect: str) -> Compiler:
         raise DeviceError(
             "no-compiler",
             message,
-            mend="read kernel.source, or use a target that has a compiler: " + ", ".join(sorted(COMPILERS)),
+            help="read kernel.source, or use a target that has a compiler: " + ", ".join(sorted(COMPILERS)),
         )
     return cast(Compiler, importlib.import_module(f"tilelang.lowering.compilers.{COMPILERS[dialect]}"))
 

@@ -100,8 +100,8 @@ def system_of(architecture: str) -> System:
         return System(cpu, *_this_system())
     machine, _, name = system.partition("-")
     if machine not in ("x86_64", "aarch64") or name not in ("linux", "macos", "windows") or not re.fullmatch(r"[\w.+-]+", cpu):
-        mend = "use a CPU, or one with its system: neoverse-v2@aarch64-linux, apple-m1@aarch64-macos, x86-64-v3@x86_64-windows"
-        raise DeviceError("unknown-architecture", f"`{architecture}` does not name a CPU and a system", mend=mend)
+        help = "use a CPU, or one with its system: neoverse-v2@aarch64-linux, apple-m1@aarch64-macos, x86-64-v3@x86_64-windows"
+        raise DeviceError("unknown-architecture", f"`{architecture}` does not name a CPU and a system", help=help)
     return System(cpu, machine, name)
 
 
@@ -120,7 +120,7 @@ def toolchain() -> Toolchain:
     for name in ("clang", *(f"clang-{n}" for n in range(30, OLDEST_CLANG - 1, -1))):
         if (path := shutil.which(name)) is not None and _major(_version((path,))) >= OLDEST_CLANG:
             return _system_clang(path)
-    raise DeviceError("no-compiler", "CPU kernels need clang, which is not installed", mend=_INSTALL)
+    raise DeviceError("no-compiler", "CPU kernels need clang, which is not installed", help=_INSTALL)
 
 
 @functools.cache
@@ -133,11 +133,11 @@ def program() -> Path | None:
 def _system_clang(named: str) -> Toolchain:
     path = shutil.which(named)
     if path is None:
-        raise DeviceError("no-compiler", f"TILELANG_CLANG={named} is not a program that can be run", mend=_INSTALL)
+        raise DeviceError("no-compiler", f"TILELANG_CLANG={named} is not a program that can be run", help=_INSTALL)
     version = _version((path,))
     if _major(version) < OLDEST_CLANG:
         message = f"{path} is {version}; kernels need version {OLDEST_CLANG} or newer"
-        raise DeviceError("no-compiler", message, mend=_INSTALL)
+        raise DeviceError("no-compiler", message, help=_INSTALL)
     return Toolchain((path,), (path,), version, False)
 
 
@@ -146,7 +146,7 @@ def _version(clang: tuple[str, ...]) -> str:
     found = re.search(r"clang version ([\w.+~-]+)", words)
     if found is None:
         message = f"{' '.join(clang)} does not tell its version: {words.strip()[:200] or 'it printed nothing'}"
-        raise DeviceError("no-compiler", message, mend=_INSTALL)
+        raise DeviceError("no-compiler", message, help=_INSTALL)
     return f"clang {found[1]}"
 
 
@@ -194,7 +194,7 @@ def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] =
     try:
         return _Process(list(command), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **inherited)
     except OSError as error:
-        raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", mend=_INSTALL) from None
+        raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", help=_INSTALL) from None
 
 
 def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
@@ -208,7 +208,7 @@ def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subp
             said = "\n".join(text.decode(errors="replace").strip() for text in reversed(process.communicate()) if text).strip()
             message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
             raise DeviceError(
-                "compile-timeout", message, mend="use smaller tiles, or another compiler (TILELANG_CLANG)"
+                "compile-timeout", message, help="use smaller tiles, or another compiler (TILELANG_CLANG)"
             ) from None
         except BaseException:
             process.kill()
@@ -252,7 +252,7 @@ def resolved(architecture: str) -> tuple[str, ...]:
 
 def _unknown(architecture: str, words: str) -> DeviceError:
     said = next((line for line in words.splitlines() if "error" in line), words.strip())
-    return DeviceError("unknown-architecture", f"{version()} has no `{architecture}`: {said}", mend="use a CPU that LLVM names")
+    return DeviceError("unknown-architecture", f"{version()} has no `{architecture}`: {said}", help="use a CPU that LLVM names")
 
 
 def processor(architecture: str) -> str:
@@ -470,7 +470,7 @@ def _probe_linker(system: System) -> None:
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip()[:200]
         message = f"{' '.join(probe)} ends with exit status {done.returncode}: {words or 'it printed nothing'}"
-        raise DeviceError("no-compiler", message, mend=_INSTALL)
+        raise DeviceError("no-compiler", message, help=_INSTALL)
 
 
 def _linked(code: bytes, system: System) -> bytes:
@@ -495,7 +495,7 @@ def working_folder() -> tempfile.TemporaryDirectory[str]:
         return tempfile.TemporaryDirectory(prefix="tilelang-")
     except OSError as error:
         message = f"a kernel is linked in a temporary folder, and none can be made: {error.strerror}"
-        raise DeviceError("no-room", message, mend="set TMPDIR to a folder that can be written") from None
+        raise DeviceError("no-room", message, help="set TMPDIR to a folder that can be written") from None
 
 
 def linker_command(system: System) -> tuple[str, ...]:
@@ -520,7 +520,7 @@ def _system_linker(system: System, found: Toolchain) -> tuple[str, ...]:
     if system.name == "windows":
         lld = beside("lld-link")
         if lld is None:
-            raise DeviceError("no-compiler", f"{found.version} has no lld-link beside it, to link for Windows", mend=wheels.CLANG)
+            raise DeviceError("no-compiler", f"{found.version} has no lld-link beside it, to link for Windows", help=wheels.CLANG)
         return (lld, "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
     lld = beside("ld.lld")
     chosen = (f"-fuse-ld={lld}",) if lld is not None else ()

@@ -80,7 +80,7 @@ def version() -> str:
 
 def _installed() -> tuple[Library, ...]:
     if not libraries():
-        raise DeviceError("no-compiler", "CUDA kernels need NVRTC and CUDA's headers, which are not installed", mend=_INSTALL)
+        raise DeviceError("no-compiler", "CUDA kernels need NVRTC and CUDA's headers, which are not installed", help=_INSTALL)
     return libraries()
 
 
@@ -91,8 +91,8 @@ def library_for(architecture: str) -> Library:
             return library
     known = " ".join(f"sm_{n}" for n in sorted({n for one in libraries() for n in one.architectures}))
     names = " and ".join(map(str, libraries()))
-    mend = f"use one of {known}; {wheels.INSTALL} installs NVRTC 12, which knows sm_50 to sm_121"
-    raise DeviceError("unknown-architecture", f"{names} has no `{architecture}`", mend=mend)
+    help = f"use one of {known}; {wheels.INSTALL} installs NVRTC 12, which knows sm_50 to sm_121"
+    raise DeviceError("unknown-architecture", f"{names} has no `{architecture}`", help=help)
 
 
 def compile_source(source: str, architecture: str, options: Sequence[str] = (), cache: BinaryCache | None = None) -> Compiled:

@@ -43,12 +43,12 @@ def _cuda() -> Any:
     try:
         import cuda.bindings.driver as driver
     except ImportError as error:
-        raise DeviceError("no-driver", f"cuda-bindings cannot be imported: {error}", mend=GET) from None
+        raise DeviceError("no-driver", f"cuda-bindings cannot be imported: {error}", help=GET) from None
     try:
         driver.cuDriverGetVersion()  # opens the driver's library
     except RuntimeError as error:
         said = (str(error) or type(error).__name__).splitlines()[0]
-        raise DeviceError("no-driver", f"cuda-bindings finds no CUDA driver: {said}", mend=GET) from None
+        raise DeviceError("no-driver", f"cuda-bindings finds no CUDA driver: {said}", help=GET) from None
     return driver
 
 
@@ -119,7 +119,7 @@ def _version(number: int) -> str:
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
     """The best CUDA device whose name contains `device`. Raises DeviceError if there is none."""
-    return fitting(devices(), "CUDA device", platform, device, mend=GET)
+    return fitting(devices(), "CUDA device", platform, device, help=GET)
 
 
 @functools.cache

@@ -162,6 +162,6 @@ def empty(shape: tuple[int, ...], dtype: Any, like: Any) -> Any:
                 return sys.modules["jax"].numpy.empty(shape, dtype, device=like.device)
     except (AttributeError, TypeError, ValueError) as error:
         raise DeviceError(
-            "no-array", f"{name} cannot allocate an array of {dtype} for the result: {error}", mend="pass out="
+            "no-array", f"{name} cannot allocate an array of {dtype} for the result: {error}", help="pass out="
         ) from None
-    raise DeviceError("no-array", f"{name} cannot allocate an array for the result", mend="pass out=")
+    raise DeviceError("no-array", f"{name} cannot allocate an array for the result", help="pass out=")

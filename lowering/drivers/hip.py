@@ -31,9 +31,9 @@ def _hip() -> Any:
     try:
         import pyhip.hip
     except ModuleNotFoundError as error:
-        raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", mend=GET) from None
+        raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", help=GET) from None
     except Exception as error:  # the import opens the library and asks for its version
-        raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_said(error)}", mend=GET) from None
+        raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_said(error)}", help=GET) from None
     return pyhip.hip
 
 
@@ -80,7 +80,7 @@ def _describe(hip: Any, number: int) -> Device:
 
 def choose(platform: str | None = None, device: str | None = None) -> Device:
     """The best HIP device whose name contains `device`. Raises DeviceError if there is none."""
-    return fitting(devices(), "HIP device", platform, device, mend=GET)
+    return fitting(devices(), "HIP device", platform, device, help=GET)
 
 
 @functools.cache
@@ -124,7 +124,7 @@ class Connection(streams.Connection):
         self.hip.hipModuleLaunchKernel(kernel, *grid, threads, 1, 1, shared_bytes, queue, laid)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "HIP has no TMA copies", mend="use loads without TMA")
+        raise DeviceError("tensor-map", "HIP has no TMA copies", help="use loads without TMA")
 
     def fresh(self, size_bytes: int) -> Any:
         try:

@@ -47,7 +47,7 @@ def devices() -> tuple[Device, ...]:
     found = processor()
     if found.machine not in (X86_64, ARM64):
         message = f"kernels run on x86-64 and arm64 processors, this one is {found.machine or 'unknown'}"
-        raise DeviceError("no-device", message, mend="use another device, or only a profile: tl.target(profile=...)")
+        raise DeviceError("no-device", message, help="use another device, or only a profile: tl.target(profile=...)")
     return (describe_processor(found, Options.from_environment().threads or usable_cores()),)
 
 
@@ -135,7 +135,7 @@ class Connection:
         return aligned_memory(size_bytes)
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "a CPU has no TMA copies", mend="use loads without TMA")
+        raise DeviceError("tensor-map", "a CPU has no TMA copies", help="use loads without TMA")
 
     def upload(self, array: Any) -> Memory:
         """New memory with a copy of a contiguous NumPy array."""
@@ -231,8 +231,8 @@ class Function:
         except (struct.error, TypeError):
             given = next((b for b in buffers if not isinstance(b, int)), None)
             error = "an address does not fit 64 bits" if given is None else f"got {type(given).__name__}, not an address"
-            mend = "pass addresses: host_array(...).buffer, or the results of upload and allocate"
-            raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", mend=mend) from None
+            help = "pass addresses: host_array(...).buffer, or the results of upload and allocate"
+            raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", help=help) from None
 
     def timed(self, buffers: Sequence[int], queue: Any = None) -> Ran | None:
         """Launches and returns the time taken; None for an empty grid."""
@@ -302,4 +302,4 @@ def describe(value: Any) -> tuple[tuple[int, ...], Any]:
 def as_queue(queue: Any) -> None:
     """Raises DeviceError: the CPU has no queues."""
     message = f"queue={brief(queue)}: a CPU has no queues; a call has finished when it returns"
-    raise DeviceError("bad-queue", message, mend="remove queue=")
+    raise DeviceError("bad-queue", message, help="remove queue=")

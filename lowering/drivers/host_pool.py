@@ -51,7 +51,7 @@ def aligned_memory(size_bytes: int) -> Memory:
     try:
         held = _map(size_bytes + (HUGE_BYTES if huge else 0))
     except (OSError, OverflowError, ValueError) as error:
-        raise DeviceError("out-of-memory", f"{size_bytes} bytes of memory: {error}", mend="use smaller tensors") from None
+        raise DeviceError("out-of-memory", f"{size_bytes} bytes of memory: {error}", help="use smaller tensors") from None
     made = Memory(_up(_address(held), HUGE_BYTES) if huge else _address(held))
     made._held, made.size_bytes = held, size_bytes
     return made

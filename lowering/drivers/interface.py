@@ -201,7 +201,7 @@ def of_array(value: Any) -> str | None:
     return next((name for name in DRIVERS if load(name).is_device_array(value)), None)
 
 
-def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None, mend: str = "") -> Device:
+def fitting(found: Sequence[Device], what: str, platform: str | None, device: str | None, help: str = "") -> Device:
     """The first device whose platform and name contain the given parts, ignoring case.
 
     Raises DeviceError if there is none: with the names of the others, or with what to install if there are no devices.
@@ -210,9 +210,9 @@ def fitting(found: Sequence[Device], what: str, platform: str | None, device: st
         if (platform or "").casefold() in one.platform.casefold() and (device or "").casefold() in one.name.casefold():
             return one
     if not found:
-        raise DeviceError("no-device", f"no {what} was found", mend=mend)
+        raise DeviceError("no-device", f"no {what} was found", help=help)
     asked = " and ".join(f"{kind} {part!r}" for kind, part in (("platform", platform), ("device", device)) if part)
-    raise DeviceError("no-such-device", f"no {what} fits {asked}", mend="use one of " + "; ".join(map(str, found)))
+    raise DeviceError("no-such-device", f"no {what} fits {asked}", help="use one of " + "; ".join(map(str, found)))
 
 
 def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, shared_bytes: int) -> None:
@@ -223,19 +223,19 @@ def check_limits(device: Device, name: str, grid: Sequence[int], threads: int, s
         raise DeviceError(
             "too-many-blocks",
             f"{name} needs {of} blocks, but {device} allows at most {most}",
-            mend="use larger tiles, or limit the number of blocks",
+            help="use larger tiles, or limit the number of blocks",
         )
     if threads > device.max_threads:
         raise DeviceError(
             "too-many-threads",
             f"{name} needs {threads} threads per block, but {device} allows at most {device.max_threads}",
-            mend="use larger tiles for each thread, or smaller blocks",
+            help="use larger tiles for each thread, or smaller blocks",
         )
     if shared_bytes > device.shared_bytes:
         raise DeviceError(
             "shared-memory",
             f"{name} needs {shared_bytes} bytes of shared memory per block, but {device} has {device.shared_bytes}",
-            mend="use smaller tiles, or a smaller `ahead`",
+            help="use smaller tiles, or a smaller `ahead`",
         )
 
 
@@ -256,7 +256,7 @@ class OpenedBy:
             raise DeviceError(
                 "forked",
                 f"{parent}, whose {self.name} driver does not work in a forked process: its threads do not exist there",
-                mend='use multiprocessing.get_context("spawn"), or fork before using a device',
+                help='use multiprocessing.get_context("spawn"), or fork before using a device',
             )
 
 

@@ -37,7 +37,7 @@ class Library:
             found = None
         if not found:
             raise DeviceError(
-                "no-such-kernel", f"the library {self.name} exports no {symbol}", mend="use one of its kernels' names"
+                "no-such-kernel", f"the library {self.name} exports no {symbol}", help="use one of its kernels' names"
             )
         return found
 
@@ -70,7 +70,7 @@ def load_library(code: bytes, name: str = "kernel") -> Library:
         if found is not None:
             return found
     message = f"the compiled library {name} cannot be loaded from " + "; from ".join(reasons)
-    raise DeviceError("cannot-load", message, mend="set TMPDIR to a directory on a file system that is not mounted noexec")
+    raise DeviceError("cannot-load", message, help="set TMPDIR to a directory on a file system that is not mounted noexec")
 
 
 def _from_memory(code: bytes, name: str) -> Library | None:

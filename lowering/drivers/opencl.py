@@ -41,7 +41,7 @@ def _cl() -> Any:
     try:
         import pyopencl
     except ImportError as error:
-        raise DeviceError("no-driver", f"pyopencl cannot be imported: {error}", mend="pip install 'pyopencl[pocl]'") from None
+        raise DeviceError("no-driver", f"pyopencl cannot be imported: {error}", help="pip install 'pyopencl[pocl]'") from None
     return pyopencl
 
 
@@ -133,7 +133,7 @@ def _first_lines(text: str, count: int = 3, most: int = 300) -> str:
 def _cannot_compile(unusable: Sequence[tuple[Device, str]]) -> DeviceError:
     said = "; ".join(f"{device} cannot compile an empty kernel: {why}" for device, why in unusable)
     return DeviceError(
-        "no-device", f"no OpenCL device can be used: {said}", mend="use another OpenCL driver for the device, or a newer one"
+        "no-device", f"no OpenCL device can be used: {said}", help="use another OpenCL driver for the device, or a newer one"
     )
 
 
@@ -144,7 +144,7 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     """
     found = devices()
     try:
-        return fitting(found, "OpenCL device", platform, device, mend=GET)
+        return fitting(found, "OpenCL device", platform, device, help=GET)
     except DeviceError:
         asked = [(d, why) for d, why in unusable_devices() if _fits(d, platform, device)] if found else []
         if asked:
@@ -175,7 +175,7 @@ def compile_program(context: Any, handle: Any, source: str, options: Sequence[st
     if names or "__kernel" not in source:
         return program
     message = f"{handle.name.strip()} returns a program without kernels, as PoCL does for a file in its cache that it cannot read"
-    raise DeviceError("build-failed", message, mend="set POCL_KERNEL_CACHE=0, or POCL_CACHE_DIR to an empty directory")
+    raise DeviceError("build-failed", message, help="set POCL_KERNEL_CACHE=0, or POCL_CACHE_DIR to an empty directory")
 
 
 def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
@@ -188,13 +188,13 @@ def _not_built(program: Any, handle: Any, error: Any) -> DeviceError:
             said = program.get_build_info(handle, cl.program_build_info.LOG).strip() or said
     if of_text:
         return DeviceError(
-            "compile-failed", f"{device} does not compile the kernel\n{said}", mend="report it, since the source is generated"
+            "compile-failed", f"{device} does not compile the kernel\n{said}", help="report it, since the source is generated"
         )
     if error.code == code.INVALID_BUILD_OPTIONS:
-        mend = "check PYOPENCL_BUILD_OPTIONS and the driver's own environment variables"
-        return DeviceError("build-options", f"{device} refuses an option of the build\n{said}", mend=mend)
+        help = "check PYOPENCL_BUILD_OPTIONS and the driver's own environment variables"
+        return DeviceError("build-options", f"{device} refuses an option of the build\n{said}", help=help)
     return DeviceError(
-        "build-failed", f"{device} cannot build the kernel\n{said}", mend="free memory, or use another OpenCL driver"
+        "build-failed", f"{device} cannot build the kernel\n{said}", help="free memory, or use another OpenCL driver"
     )
 
 
@@ -247,7 +247,7 @@ class Connection:
         return program
 
     def tensor_map(self, map: TensorMap, buffer: Any) -> bytes:
-        raise DeviceError("tensor-map", "OpenCL has no TMA copies", mend="use loads without TMA")
+        raise DeviceError("tensor-map", "OpenCL has no TMA copies", help="use loads without TMA")
 
     def allocate(self, size_bytes: int) -> Any:
         """Device memory, for workspace. Raises DeviceError if there is not enough."""
@@ -307,7 +307,7 @@ class Connection:
 
 
 def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceError:
-    return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", mend="use smaller tensors")
+    return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", help="use smaller tensors")
 
 
 @functools.cache
@@ -357,8 +357,8 @@ class Function:
             return cl.enqueue_nd_range_kernel(queue or self.queue, kernel, self.global_size, self.local_size)
         except (cl.Error, TypeError) as error:
             said = str(error).splitlines()[0].split(" - ")[0]
-            mend = "pass device buffers and a queue of kernel.queue's context"
-            raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", mend=mend) from None
+            help = "pass device buffers and a queue of kernel.queue's context"
+            raise DeviceError("launch-failed", f"{self.name} could not be launched: {said}", help=help) from None
         finally:
             self._spare.append(kernel)
 
@@ -401,6 +401,6 @@ def as_queue(queue: Any) -> Any:
         raise DeviceError(
             "bad-queue",
             f"queue={brief(queue)} is not a queue",
-            mend="pass kernel.queue, or a pyopencl.CommandQueue of its context",
+            help="pass kernel.queue, or a pyopencl.CommandQueue of its context",
         )
     return queue

@@ -32,7 +32,7 @@ def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: in
         raise DeviceError(
             "other-context",
             "the array is in another OpenCL context than the kernel",
-            mend="make it with kernel.queue, as in pyopencl.array.to_device(kernel.queue, x)",
+            help="make it with kernel.queue, as in pyopencl.array.to_device(kernel.queue, x)",
         )
     if not offset:
         return base
@@ -44,13 +44,13 @@ def device_buffer(connection: Connection, base: Any, offset: int, size_bytes: in
         raise DeviceError(
             "unaligned-array",
             f"the array begins {offset} bytes into its buffer",
-            mend=f"copy it, or begin at a multiple of {align} bytes",
+            help=f"copy it, or begin at a multiple of {align} bytes",
         ) from None
 
 
 def failed(error: Exception) -> DeviceError:
     """The error for a kernel that failed, for example by exhausting the device's resources, as reported by a wait."""
-    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", mend="use smaller blocks, or another schedule")
+    return DeviceError("kernel-failed", f"a kernel ended with an error: {error}", help="use smaller blocks, or another schedule")
 
 
 class HostArray:

@@ -153,7 +153,7 @@ class Connection(abc.ABC):
         """Device memory, freed with the object. Raises DeviceError if there is not enough."""
         found = self._pool.take(size_bytes)
         if found is None:
-            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", mend="use smaller tensors")
+            raise DeviceError("out-of-memory", f"{size_bytes} bytes on {self.device}", help="use smaller tensors")
         return found
 
     def upload(self, array: Any, queue: Any = None) -> pool.Memory:
@@ -174,14 +174,14 @@ class Connection(abc.ABC):
         """
         found = device_arrays.find(name, array, self.dlpack_stream(queue))
         if found.ordinal is not None and found.ordinal != self.device.handle:
-            mend = f"move it to device {self.device.handle}"
-            raise DeviceError("other-context", f"the array for {name} is on another device than {self.device}", mend=mend)
+            help = f"move it to device {self.device.handle}"
+            raise DeviceError("other-context", f"the array for {name} is on another device than {self.device}", help=help)
         if found.stream is not None and (found.stream or 1) != (self.handle(queue) or 1):  # 0 and 1 are the default stream
             self.finish()  # another library's stream, for which no other wait exists
         size = math.prod(found.shape) * found.dtype.itemsize
         if size and found.address % ARGUMENT_ALIGNMENT:
             message = f"the array for {name} begins at {found.address:#x}, which is not a multiple of {ARGUMENT_ALIGNMENT}"
-            raise ComputationError("argument", message, mend="pass a copy, or a view that begins at a multiple of 16 bytes")
+            raise ComputationError("argument", message, help="pass a copy, or a view that begins at a multiple of 16 bytes")
         base, begin = self.device.handle, found.address
         return DeviceArray(found.shape, found.dtype, found.contiguous, found.writeable, begin, base, begin, size)
 
@@ -235,8 +235,8 @@ class Current:
 
     def _refused(self, error: BaseException) -> DeviceError:
         reason = (str(error) or type(error).__name__).splitlines()[0]
-        mend = "run `make gpu-check`, which uses the device's checkers; report the result with the schedule"
-        return DeviceError(self.what, f"{self.connection.device}: {reason}", mend=mend)
+        help = "run `make gpu-check`, which uses the device's checkers; report the result with the schedule"
+        return DeviceError(self.what, f"{self.connection.device}: {reason}", help=help)
 
 
 class Module:
@@ -297,8 +297,8 @@ def stream_handle(queue: Any, kind: type | tuple[type, ...] = ()) -> int | None:
         queue = next((getattr(queue, name) for name in _HANDLES if hasattr(queue, name)), queue)
         queue = getattr(queue, "value", queue)  # a ctypes pointer
     if type(queue) is not int or queue < 0:
-        mend = "pass a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
-        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", mend=mend)
+        help = "pass a stream of PyTorch, CuPy or another library with `__cuda_stream__`, or its handle, a number"
+        raise DeviceError("bad-queue", f"queue={brief(queue)} is not a stream", help=help)
     return queue or None
 
 

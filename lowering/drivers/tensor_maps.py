@@ -34,7 +34,7 @@ class TensorMap:
     def __post_init__(self) -> None:
         fault = self._fault()
         if fault is not None:
-            raise DeviceError("tensor-map", f"no tensor map: {fault}", mend="use another tile, layout or padding, or plain loads")
+            raise DeviceError("tensor-map", f"no tensor map: {fault}", help="use another tile, layout or padding, or plain loads")
 
     def of_one_element(self) -> TensorMap:
         """The same boxes of a tensor of one element. If that element is zero, they read like those of an empty tensor.
@@ -76,7 +76,7 @@ def encode(driver: Any, map: TensorMap, address: int) -> bytes:
     The context of the tensor's device must be current.
     """
     if address % 16:
-        raise DeviceError("tensor-map", f"the array begins at {address:#x}, which is not a multiple of 16", mend="copy it")
+        raise DeviceError("tensor-map", f"the array begins at {address:#x}, which is not a multiple of 16", help="copy it")
     rank = len(map.shape)
     status, made = driver.cuTensorMapEncodeTiled(
         getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TYPES[map.dtype.name]}"),
@@ -92,7 +92,7 @@ def encode(driver: Any, map: TensorMap, address: int) -> bytes:
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )
     if int(status):
-        raise DeviceError("tensor-map", f"cuTensorMapEncodeTiled refuses {map}: {status}", mend="report it with the schedule")
+        raise DeviceError("tensor-map", f"cuTensorMapEncodeTiled refuses {map}: {status}", help="report it with the schedule")
     import ctypes
 
     return ctypes.string_at(made.getPtr(), MAP_BYTES)

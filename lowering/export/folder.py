@@ -34,7 +34,7 @@ def export(
     `export-toolchain`, and compilation errors.
     """
     if not is_path(folder):
-        raise DeviceError("export-folder", f"{brief(folder)} is not a folder", mend="pass the path of a folder")
+        raise DeviceError("export-folder", f"{brief(folder)} is not a folder", help="pass the path of a folder")
     made, place = signature(computation, program, name), Path(folder)
     system = native.system_of(architecture)
     processor = native.processor(architecture)
@@ -66,7 +66,7 @@ def _check(folder: Path, files: Mapping[str, bytes] | list[str]) -> None:
             raise _unwritable(folder, error) from None
         if found != known.get(file):
             message = f"{folder / file} exists, but was not written by an export, or has changed since"
-            raise DeviceError("export-exists", message, mend="use another folder, or remove the file")
+            raise DeviceError("export-exists", message, help="use another folder, or remove the file")
 
 
 def _known(folder: Path) -> dict[str, str]:
@@ -95,7 +95,7 @@ def _write(folder: Path, files: Mapping[str, bytes]) -> None:
 
 def _unwritable(folder: Path, error: OSError) -> DeviceError:
     return DeviceError(
-        "export-folder", f"{folder} cannot be written: {error.strerror or error}", mend="use a folder that can be written"
+        "export-folder", f"{folder} cannot be written: {error.strerror or error}", help="use a folder that can be written"
     )
 
 

@@ -44,7 +44,7 @@ def libraries(made: Signature, source: str, header: str, launcher: str, architec
     system = native.system_of(architecture)
     if not native.toolchain().zig and not system.here:
         message = f"libraries for {system.name} on {system.machine} need headers that {native.version()} does not bring along"
-        raise DeviceError("export-toolchain", message, mend="pip install ziglang, or remove the target")
+        raise DeviceError("export-toolchain", message, help="pip install ziglang, or remove the target")
     kernels = native.object_code(source, system, definitions(made))
     with native.working_folder() as place:
         folder = Path(place)
@@ -76,7 +76,7 @@ def _archive(folder: Path, name: str, objects: list[Path], system: System) -> Pa
         path = shutil.which("llvm-ar") or shutil.which("ar")
         if path is None:
             raise DeviceError(
-                "export-toolchain", "a static library needs `ar`, which is not installed", mend="pip install ziglang"
+                "export-toolchain", "a static library needs `ar`, which is not installed", help="pip install ziglang"
             )
         archiver = (path,)
     made = folder / f"lib{name}.a"

@@ -92,8 +92,8 @@ class Signature:
 def signature(computation: Computation, program: ir.Program, name: str) -> Signature:
     """The C function of a program. Raises DeviceError `export-name` if the name is not a valid prefix of C functions."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
-        mend = 'use another name: kernel.export(folder, name="product"), or --name product'
-        raise DeviceError("export-name", f"`{name}` cannot name files and functions in C", mend=mend)
+        help = 'use another name: kernel.export(folder, name="product"), or --name product'
+        raise DeviceError("export-name", f"`{name}` cannot name files and functions in C", help=help)
     names = Names(dataclasses.replace(DIALECT, reserved=DIALECT.reserved | {*_TAKEN}))
     tensors = [(t, False) for t in computation.inputs] + [(t, True) for t in computation.outputs]
     arguments = tuple(Argument(names.fresh(t.name), t, written) for t, written in tensors)

@@ -222,7 +222,7 @@ def over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacit
         f"the kernel `{kernel.name}` needs {used} bytes of shared memory for a block, but the device has {capacity_bytes}",
         span=_first_use(kernel.body, largest),
         counterexample="\n    " + "\n    ".join(row.rstrip() for row in aligned),
-        mend=f"make the tile that fills `{largest.name}` smaller" + (", or its `ahead`" if largest.ring > 1 else ""),
+        help=f"make the tile that fills `{largest.name}` smaller" + (", or its `ahead`" if largest.ring > 1 else ""),
     )
 
 

@@ -54,5 +54,5 @@ def _check(stmt: ir.Stmt, needs: Needs, names: Names, where: str) -> None:
             "barrier-in-divergent-control",
             f"threads would have to synchronize inside {where}, which not all of them reach together",
             span=getattr(stmt, "span", None),
-            mend="move the steps that write and read shared memory above the step that depends on the thread",
+            help="move the steps that write and read shared memory above the step that depends on the thread",
         )

@@ -94,15 +94,15 @@ def _refuse(kernel: ir.Kernel) -> None:
     """Raises a Refusal for what threads do not do one after another."""
     whole = "threads that run at the same time, but on a CPU one core runs all threads of a block one after another"
     if kernel.roles:
-        mend = "write a schedule in which all threads do the same"
-        raise Refusal("roles-on-cpu", f"roles need {whole}", span=kernel.roles[0].span, mend=mend)
+        help = "write a schedule in which all threads do the same"
+        raise Refusal("roles-on-cpu", f"roles need {whole}", span=kernel.roles[0].span, help=help)
     if kernel.cluster > 1:
-        mend = "remove the level `cluster` from the schedule"
-        raise Refusal("clusters-on-cpu", f"the blocks of a cluster need {whole}", mend=mend)
+        help = "remove the level `cluster` from the schedule"
+        raise Refusal("clusters-on-cpu", f"the blocks of a cluster need {whole}", help=help)
     for s in ir.statements(kernel.body):
         if isinstance(s, ir.Instruction) and (s.width > 1 or s.semantics.completes != AT_ONCE):
-            name, mend = getattr(s.semantics, "name", s.semantics), "use an instruction that each thread issues by itself"
-            raise Refusal("instruction-on-cpu", f"`{name}` is issued by {s.width} {whole}", span=s.span, mend=mend)
+            name, help = getattr(s.semantics, "name", s.semantics), "use an instruction that each thread issues by itself"
+            raise Refusal("instruction-on-cpu", f"`{name}` is issued by {s.width} {whole}", span=s.span, help=help)
 
 
 def _all_placed(kernel: ir.Kernel) -> ir.Kernel:

@@ -196,7 +196,7 @@ def _too_long(loop: ir.For) -> Refusal:
         f"the loop over {loop.var.name}{why} is unrolled {copies} times, with the loops inside it that are unrolled, too: more than"
         f" {MOST_STATEMENTS:,} statements",
         span=loop.span,
-        mend=f"{fewer}; or use smaller tiles, so that fewer iterations are unrolled",
+        help=f"{fewer}; or use smaller tiles, so that fewer iterations are unrolled",
     )
 
 
@@ -205,7 +205,7 @@ def _too_long_in_all(loop: ir.For, limit: str) -> Refusal:
         "unrolled-too-long",
         f"unrolling makes this kernel longer than {limit}; the limit was reached in the loop over {loop.var.name}",
         span=loop.span,
-        mend="keep fewer values in registers (loops that index registers are always unrolled), or remove `unroll` or `peel`",
+        help="keep fewer values in registers (loops that index registers are always unrolled), or remove `unroll` or `peel`",
     )
 
 
@@ -217,5 +217,5 @@ def _too_many(stmt: ir.For, elements: int, limit: int) -> Refusal:
         f"the loop over {stmt.var.name} indexes registers, so it must be unrolled: {elements} times, but the limit is {limit}",
         span=stmt.span,
         counterexample="each thread holds " + " and ".join(f"{b.name}: {' x '.join(map(str, b.shape))} elements" for b in held),
-        mend="map more of the tile to units, or keep the tensor in shared",
+        help="map more of the tile to units, or keep the tensor in shared",
     )

@@ -76,7 +76,7 @@ def run(
     """
     if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
         raise ComputationError(
-            "order", f"order={order!r} is not a valid order of copies", mend='use order="early", "late", or a seed'
+            "order", f"order={order!r} is not a valid order of copies", help='use order="early", "late", or a seed'
         )
     device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
     recorder = Recorder(watch, costs)
@@ -126,24 +126,24 @@ def _executed(stmt: ir.Stmt, watched: int | None) -> int:
 
 
 def check_work(
-    program: ir.Program, limit: float | None = None, watched: int | None = None, mend: str = "smaller sizes: --size NAME=VALUE"
+    program: ir.Program, limit: float | None = None, watched: int | None = None, help: str = "smaller sizes: --size NAME=VALUE"
 ) -> None:
     """Raises an error before running if `run` would execute more statements than the limit. watched: as for `executions`."""
     count, most = executions(program, watched), MOST_EXECUTIONS if limit is None else limit
     if count > most:
         message = f"{count:,} statements would be simulated, each for some thousand threads, but at most {most:,} are allowed"
-        raise ComputationError("too-much-to-simulate", message, mend=mend)
+        raise ComputationError("too-much-to-simulate", message, help=help)
 
 
 def _global_data(buffer: ir.Buffer, arrays: Mapping[str, Array]) -> Array:
     if buffer.role != "input":
         return poison(buffer.elements, buffer.dtype.numpy)
     if buffer.name not in arrays:
-        raise ComputationError("arguments", f"there is no array for {buffer.name}", mend=f"pass {buffer.name}=")
+        raise ComputationError("arguments", f"there is no array for {buffer.name}", help=f"pass {buffer.name}=")
     array = np.atleast_1d(arrays[buffer.name])  # a tensor of rank 0 is a buffer of one element
     if array.shape != buffer.shape:
         raise ComputationError(
-            "argument", f"{buffer.name} has shape {array.shape}", mend=f"pass an array of shape {buffer.shape}"
+            "argument", f"{buffer.name} has shape {array.shape}", help=f"pass an array of shape {buffer.shape}"
         )
     return array.astype(buffer.dtype.numpy).reshape(-1)  # a copy: a faulty kernel may write to its inputs
 

@@ -68,11 +68,11 @@ def test_an_unknown_rule_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     computation = parsed(COMPUTATIONS["pointwise"])
     with pytest.raises(TileLangError, match="no candidate is dropped by a rule 'sharde'") as caught:
         tl.compile(computation, options=tl.Options(without_rules="registers, sharde"))
-    assert caught.value.code == "unknown-rule" and caught.value.mend == "did you mean shared?"
+    assert caught.value.code == "unknown-rule" and caught.value.help == "did you mean shared?"
     monkeypatch.setenv("TILELANG_WITHOUT_RULES", "x")
     with pytest.raises(TileLangError) as caught:
         tl.compile(computation)
-    assert caught.value.mend == "use one of " + ", ".join(RULES)
+    assert caught.value.help == "use one of " + ", ".join(RULES)
 
 
 def test_what_other_rules_found_is_neither_recalled_nor_kept(tmp_path: Path) -> None:

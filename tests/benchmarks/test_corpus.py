@@ -119,7 +119,7 @@ def test_programs_that_do_not_fill_a_batch_run_at_the_end(empty: steer.Campaign)
 
 def test_texts_after_which_a_device_does_nothing_more_are_told(empty: steer.Campaign, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(items: object) -> None:
-        raise tl.DeviceError("kernel-failed", "illegal address", mend="none")
+        raise tl.DeviceError("kernel-failed", "illegal address", help="none")
 
     monkeypatch.setattr(tl.testing, "check_device", fails)
     report = empty.report(0, None)

@@ -122,7 +122,7 @@ def test_rows_of_a_case_are_its_computation_on_fewer() -> None:
 
 
 def test_without_a_gpu_it_says_so(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpu, "devices_of", lambda name: ((), tl.DeviceError("no-driver", f"no {name}", mend="install it")))
+    monkeypatch.setattr(gpu, "devices_of", lambda name: ((), tl.DeviceError("no-driver", f"no {name}", help="install it")))
     assert gpu.main(["memory", "--worker"]) == gpu.NO_DEVICE
     assert "There is no GPU here: nothing was measured." in capsys.readouterr().out
 

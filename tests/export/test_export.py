@@ -183,7 +183,7 @@ def test_the_header_tells_shapes_types_and_ranges(tmp_path: Path) -> None:
 def refused(code: str, kernel: tl.Kernel, folder: Path, name: str | None = None, architecture: str | None = None) -> str:
     with pytest.raises(DeviceError) as caught:
         kernel.export(folder, name, architecture)
-    assert caught.value.code == code and caught.value.mend
+    assert caught.value.code == code and caught.value.help
     return caught.value.message
 
 

@@ -51,7 +51,7 @@ def _or_skip(what: Callable[[], T]) -> T:
         return what()
     except DeviceError as error:
         if error.code in _ABSENT:
-            pytest.skip(f"{error.message}: {error.mend}")
+            pytest.skip(f"{error.message}: {error.help}")
         raise
 
 

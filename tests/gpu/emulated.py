@@ -52,7 +52,7 @@ class Driver:
         raise NotImplementedError
 
     def as_queue(self, queue: Any) -> None:
-        raise DeviceError("bad-queue", "an emulated device has no queues", mend="no queue=")
+        raise DeviceError("bad-queue", "an emulated device has no queues", help="no queue=")
 
     def seconds(self, event: float) -> float:
         return event

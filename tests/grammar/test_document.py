@@ -170,7 +170,7 @@ def lowered(text: str) -> str:
     return body(text) + "schedule for f { }"
 
 
-# text, code, the column in line 4 (of bodies) or 7 (of steps) that is shown, a part of the mend
+# text, code, the column in line 4 (of bodies) or 7 (of steps) that is shown, a part of the help
 MEANING = [
     (body("output Y[i] = Z[i, j]"), "unknown-tensor", 17, "one of X, ids"),
     (body("output Y[i] = sum[j] x[i, j]"), "unknown-tensor", 24, "did you mean `X`?"),
@@ -269,8 +269,8 @@ MEANING = [
 ]
 
 
-@pytest.mark.parametrize("text, code, column, mend", MEANING)
-def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) -> None:
+@pytest.mark.parametrize("text, code, column, help", MEANING)
+def test_errors_of_meaning(text: str, code: str, column: int | None, help: str) -> None:
     with pytest.raises(TileLangError) as found:
         document = parse(text, "f.tile")
         document.schedule().check() if document.schedules else document.computation()
@@ -278,7 +278,7 @@ def test_errors_of_meaning(text: str, code: str, column: int | None, mend: str) 
     assert error.code == code, error
     assert error.span is not None and error.span.file == "f.tile" and error.span.line == (7 if "schedule s" in text else 4)
     assert column is None or error.span.column == column, error
-    assert mend in (error.mend or "") and "tl." not in str(error)
+    assert help in (error.help or "") and "tl." not in str(error)
 
 
 # text, what its error says, in the text's words
@@ -370,7 +370,7 @@ def test_errors_of_files(text: str, code: str, asked: dict[str, object]) -> None
             document.computation(asked["computation"], **sizes)  # type: ignore[arg-type]
         else:
             document.schedule(asked.get("schedule"), **sizes)  # type: ignore[arg-type]
-    assert found.value.code == code and found.value.mend
+    assert found.value.code == code and found.value.help
     assert found.value.span is not None and found.value.span.file == "f.tile"
 
 
@@ -409,7 +409,7 @@ def test_a_value_at_launch_is_a_multiple_of_its_divisor() -> None:
     assert [document.computation(N=n).inputs[0].shape for n in (0, 8, 24)] == [(0,), (8,), (24,)]
     with pytest.raises(ParseError, match="`N` is 12, which is not a multiple of 8") as found:
         document.computation(N=12)
-    assert found.value.mend == "give a multiple, as in --size N=16"
+    assert found.value.help == "give a multiple, as in --size N=16"
 
 
 def test_independent_faults_of_a_computation_are_told_together() -> None:

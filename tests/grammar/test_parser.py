@@ -17,8 +17,8 @@ CASES = [(code, text) for code, _, _, texts in MESSAGES for text in texts]
 def test_an_example_of_a_message_gets_that_message(code: str, text: str) -> None:
     with pytest.raises(ParseError) as found:
         parse_tree(text)
-    message, mend = next((m, h) for c, m, h, _ in MESSAGES if c == code)
-    assert (found.value.code, found.value.message, found.value.mend) == (code, message, mend)
+    message, help = next((m, h) for c, m, h, _ in MESSAGES if c == code)
+    assert (found.value.code, found.value.message, found.value.help) == (code, message, help)
     assert found.value.span is not None and found.value.span.file == "<text>"
 
 
@@ -59,7 +59,7 @@ def test_a_misspelt_verb_after_a_step_that_could_go_on(before: str, line: str, m
     with pytest.raises(ParseError) as found:
         parse_tree(f"schedule s for f {{\n  {before}\n  {line}\n}}" + "}" * before.count("{"))
     error = found.value
-    assert error.code == "unknown-word" and error.mend == f"did you mean `{meant}`?"
+    assert error.code == "unknown-word" and error.help == f"did you mean `{meant}`?"
     assert error.span is not None and (error.span.line, error.span.column) == (3 + before.count("\n"), 3)
 
 
@@ -69,11 +69,11 @@ def test_a_misspelt_verb_after_a_step_that_could_go_on(before: str, line: str, m
 def test_a_name_inside_a_step_is_not_a_misspelt_verb(line: str) -> None:
     with pytest.raises(ParseError) as found:
         parse_tree(f"schedule s for f {{\n  {line}\n}}")
-    assert "did you mean" not in (found.value.mend or "")
+    assert "did you mean" not in (found.value.help or "")
 
 
 @pytest.mark.parametrize(
-    "text, code, column, mend",
+    "text, code, column, help",
     [
         ("outpt Y[i] = A[i]", "unknown-word", 3, "did you mean `output`?"), ("inptu B: float32[i]", "unknown-word", 3, "`input`?"),
         ("Y[i] = A[i] alow tf32", "unknown-word", 15, "did you mean `allow`?"),
@@ -83,15 +83,15 @@ def test_a_name_inside_a_step_is_not_a_misspelt_verb(line: str) -> None:
         ("output Y[i] A[i]", "expected-equals", 15, ""), ("output Y[i] = A[i] ; Z[i] A[i]", "expected-equals", 29, ""),
     ],
 )  # fmt: skip
-def test_a_slip_is_shown_where_it_is(text: str, code: str, column: int, mend: str) -> None:
+def test_a_slip_is_shown_where_it_is(text: str, code: str, column: int, help: str) -> None:
     with pytest.raises(ParseError) as found:
         parse_tree(f"computation f {{\n  input A: float32[i: 4]\n  {text}\n}}")
     error = found.value
     assert error.code == code and error.span is not None and (error.span.line, error.span.column) == (3, column), error
-    assert mend in (error.mend or "")
+    assert help in (error.help or "")
 
 
-# a declaration, the code and the column of its fault, and its mend
+# a declaration, the code and the column of its fault, and its help
 FOREIGN = [
     ("output Y[i] = 0x10 * A[i]", "number-form", 17, "as 16, 2.5"), ("output Y[i] = .5 * A[i]", "number-form", 17, "`0.5`"),
     ("output Y[i] = 5. * A[i]", "number-form", 17, "`5.0`"), ("output Y[i] = !A[i]", "stray-character", 17, "`not`"),
@@ -102,13 +102,13 @@ FOREIGN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text, code, column, mend", FOREIGN)
-def test_what_other_languages_write_has_a_mend(text: str, code: str, column: int, mend: str) -> None:
+@pytest.mark.parametrize("text, code, column, help", FOREIGN)
+def test_what_other_languages_write_has_a_mend(text: str, code: str, column: int, help: str) -> None:
     with pytest.raises(ParseError) as found:
         parse_tree(f"computation f {{\n  input A: float32[i: 4]\n  {text}\n}}")
     error = found.value
     assert error.code == code and error.span is not None and (error.span.line, error.span.column) == (3, column), error
-    assert mend in (error.mend or "")
+    assert help in (error.help or "")
 
 
 def test_numbers_keep_their_forms() -> None:

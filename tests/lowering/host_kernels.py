@@ -76,7 +76,7 @@ def _compiled(source: str, options: tuple[str, ...]) -> Compiled:
         ):
             done = subprocess.run([str(clang.program()), *arguments], capture_output=True, text=True, cwd=path)
             if done.returncode:
-                raise DeviceError("compile-failed", done.stderr, mend="another text")
+                raise DeviceError("compile-failed", done.stderr, help="another text")
         return Compiled("native", clang.version(), (path / "kernel.so").read_bytes(), (), "")
 
 

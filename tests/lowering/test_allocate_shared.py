@@ -81,13 +81,13 @@ def test_small_buffers_fill_gaps_at_aligned_places() -> None:
     assert placed(put(a), put(b), put(c), get(a), get(b), get(c), buffers=(a, b, c)) == {"a": 0, "b": 768, "c": 448}
 
 
-@pytest.mark.parametrize(("ring", "mend"), [(0, "smaller"), (1, "smaller"), (2, "smaller, or its `ahead`")])
-def test_over_capacity_names_what_can_shrink(ring: int, mend: str) -> None:
+@pytest.mark.parametrize(("ring", "help"), [(0, "smaller"), (1, "smaller"), (2, "smaller, or its `ahead`")])
+def test_over_capacity_names_what_can_shrink(ring: int, help: str) -> None:
     large = ir.Buffer("a", dt.float32, (max(ring, 1), 64), "shared", ring=ring)
     store = ir.Store(large, (index(0), T), ZERO, span=Span("s.py", 4))
     with pytest.raises(Refusal) as caught:
         placed(store, buffers=(large,), capacity_bytes=128)
-    assert caught.value.mend == f"make the tile that fills `a` {mend}"
+    assert caught.value.help == f"make the tile that fills `a` {help}"
 
 
 def test_over_capacity_shows_the_table() -> None:

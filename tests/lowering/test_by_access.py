@@ -155,7 +155,7 @@ def test_a_layout_of_dimensions_does_not_fit_a_gather() -> None:
     plan = tl.schedule(tl.define("Y", table[ids[r], e], r, e)).tile(r=5).to(tl.block)
     with pytest.raises(tl.Refusal) as caught:
         plan.load("table", tl.shared, layout=tl.layout("w", "v")).check("simulated")
-    assert caught.value.code == "layout-dimension" and caught.value.mend == "name the axes of the read: layout (r, e)"
+    assert caught.value.code == "layout-dimension" and caught.value.help == "name the axes of the read: layout (r, e)"
     plan.load("table", tl.shared, layout=tl.layout("r", "e")).check("simulated")
 
 

@@ -77,7 +77,7 @@ def test_refused_with_the_step(code: str, profile: str) -> None:
         tl.compile(
             tl.parse(f"computation f {{ {computation} }}\nschedule for f {{ {steps} }}").schedule(), tl.target(profile=profile)
         )
-    assert caught.value.code == code and caught.value.span is not None and caught.value.mend
+    assert caught.value.code == code and caught.value.span is not None and caught.value.help
 
 
 def test_a_computation_that_is_given_no_schedule() -> None:

@@ -93,7 +93,7 @@ def test_a_long_log_is_cut() -> None:
 def test_an_architecture_that_is_not_known() -> None:
     with pytest.raises(DeviceError, match="NVRTC .* has no `sm_999`") as caught:
         nvrtc.compile_source(TWICE, "sm_999")
-    assert caught.value.code == "unknown-architecture" and "sm_80" in str(caught.value.mend)
+    assert caught.value.code == "unknown-architecture" and "sm_80" in str(caught.value.help)
 
 
 @needs_clang
@@ -152,14 +152,14 @@ def test_absent_compilers_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -
     for module, architecture in BOTH:
         with pytest.raises(DeviceError) as caught:
             module.compile_source(TWICE, architecture)
-        assert caught.value.code == "no-compiler" and "pip install" in str(caught.value.mend)
+        assert caught.value.code == "no-compiler" and "pip install" in str(caught.value.help)
 
 
 def test_an_absent_disassembler_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disassembly, "disassemblers", list)
     with pytest.raises(DeviceError, match="sm_80") as caught:
         disassembly.disassemble(Compiled("sm_80", "NVRTC 12.9", b"", ()))
-    assert caught.value.code == "no-disassembler" and "[compilers]" in str(caught.value.mend)
+    assert caught.value.code == "no-disassembler" and "[compilers]" in str(caught.value.help)
     assert disassembly.disassemble(Compiled("gfx90a", "clang 22", b"", (), "s_endpgm")) == "s_endpgm"
 
 
@@ -260,7 +260,7 @@ def test_the_search_path_has_what_the_wheel_does_not_know(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(DeviceError, match="no SM70") as caught:
         disassembly.disassemble(Compiled("sm_70", "NVRTC 12.9", b"", ()))
-    assert caught.value.code == "no-assembly" and "toolkit" in str(caught.value.mend)
+    assert caught.value.code == "no-assembly" and "toolkit" in str(caught.value.help)
 
 
 def test_the_library_of_nvrtc_s_builtins_is_opened_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -72,7 +72,7 @@ def said(make: Callable[[], Schedule], device: Device) -> list[str]:
         schedule, target = make(), corpus.target_of(device)
         program = lower(schedule.computation, schedule.steps, target.profile, needs=target.needs)
     except tl.TileLangError as error:
-        return [f"{error.code}: {error.message}", f"help: {error.mend}"]
+        return [f"{error.code}: {error.message}", f"help: {error.help}"]
     return [line for kernel in program.kernels for line in (costs(kernel), *kernel.notes)]
 
 

@@ -134,6 +134,6 @@ def test_new_arrays_are_of_the_library_of_the_given_ones(monkeypatch: pytest.Mon
     assert isinstance(made, TorchTensor) and made.array.shape == (2, 3)
     with pytest.raises(DeviceError, match="torch cannot allocate an array of complex64") as caught:
         device_arrays.empty((2, 3), np.dtype(np.complex64), TorchTensor(np.zeros(3)))
-    assert caught.value.code == "no-array" and caught.value.mend == "pass out="
+    assert caught.value.code == "no-array" and caught.value.help == "pass out="
     with pytest.raises(DeviceError, match="pass out="):
         device_arrays.empty((2, 3), np.dtype(np.float32), Interfaced(np.zeros(3)))

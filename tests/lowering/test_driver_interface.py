@@ -33,7 +33,7 @@ def test_devices_are_chosen_by_a_part_of_their_names() -> None:
     found = (a_device("First"), a_device("Second"))
     assert fitting(found, "any device", None, None) is found[0] and fitting(found, "any device", "plat", "SEC") is found[1]
     with pytest.raises(DeviceError, match=r"no any device was found[\s\S]*install it") as caught:
-        fitting((), "any device", "nonesuch", None, mend="install it")
+        fitting((), "any device", "nonesuch", None, help="install it")
     assert caught.value.code == "no-device"
     with pytest.raises(DeviceError, match="no any device fits platform 'plat' and device 'third'") as caught:
         fitting(found, "any device", "plat", "third")
@@ -62,7 +62,7 @@ class Few:
 
     def devices(self) -> tuple[Device, ...]:
         if not self.found:
-            raise DeviceError("no-driver", "its library is missing", mend="install it")
+            raise DeviceError("no-driver", "its library is missing", help="install it")
         return self.found
 
 
@@ -133,4 +133,4 @@ def test_a_driver_with_threads_of_its_own_is_refused_in_a_forked_child(monkeypat
     monkeypatch.setattr("os.getpid", lambda: -1)
     with pytest.raises(DeviceError, match="CUDA") as refused:
         opened.check()
-    assert refused.value.code == "forked" and "spawn" in (refused.value.mend or "")
+    assert refused.value.code == "forked" and "spawn" in (refused.value.help or "")

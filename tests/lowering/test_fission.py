@@ -434,7 +434,7 @@ def test_what_needs_threads_at_one_time_is_refused_by_name() -> None:
         with pytest.raises(Refusal) as refused:
             run_threads_in_loops(kernel)
         assert refused.value.code == code
-        assert refused.value.mend
+        assert refused.value.help
     with pytest.raises(Refusal, match="cluster") as refused:
         run_threads_in_loops(program(put(OUT, T, value=ONE), OUT, threads=N, grid=(2, 1, 1)).kernels[0].replace(cluster=2))
     assert refused.value.code == "clusters-on-cpu"
@@ -454,7 +454,7 @@ def test_what_threads_keep_across_barriers_fits_in_a_block() -> None:
         with pytest.raises(Refusal) as refused:
             run_threads_in_loops(kernel)
         assert refused.value.code == "memory-over-capacity"
-        assert refused.value.mend == "make the tile that fills `r_by_thread` smaller"
+        assert refused.value.help == "make the tile that fills `r_by_thread` smaller"
         assert (refused.value.counterexample or "").split()[5:] == [
             "r_by_thread",
             "8",

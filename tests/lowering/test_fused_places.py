@@ -53,7 +53,7 @@ def test_axes_that_a_step_below_changes_are_refused() -> None:
     made = images(bias=False).tile(f=4).to("block").accumulate("shared").unfuse(npq={"x": 6, "y": 5})
     with pytest.raises(tl.Refusal) as refused:
         made.check()
-    assert refused.value.code == "not-lowered-yet" and "unfuse" in (refused.value.mend or "")
+    assert refused.value.code == "not-lowered-yet" and "unfuse" in (refused.value.help or "")
 
 
 @pytest.mark.parametrize("accumulate", ["none", "register", "shared"])

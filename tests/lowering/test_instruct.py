@@ -54,7 +54,7 @@ def issued(plan: Schedule, profile: Profile) -> list[ir.Instruction]:
 def refused(plan: Callable[[], Schedule], profile: Profile = SIMULATED) -> Refusal:
     with pytest.raises(Refusal) as caught:
         plan().check(profile)
-    assert caught.value.mend and caught.value.span is not None
+    assert caught.value.help and caught.value.span is not None
     return caught.value
 
 
@@ -412,7 +412,7 @@ def test_another_meaning() -> None:
 def test_a_store_wider_than_a_lane_s_run() -> None:
     error = refused(lambda: operands(start(matmul(32, 32, 16)).accumulate(tl.register, steps=tl.move().vectorize(n=4)).split(k=8)
                                      .tile(m=16, n=16).to(tl.warp)))  # fmt: skip
-    assert error.code == "store-width" and error.mend == "vectorize n=2"
+    assert error.code == "store-width" and error.help == "vectorize n=2"
 
 
 @pytest.mark.parametrize("n", [1, 4])

@@ -364,7 +364,7 @@ def test_several_elements_in_a_memory_need_a_fragment(kind: str) -> None:
             check(plan(written, read), SIMULATED)  # registers need none
             continue
         error = refused(lambda written=written, read=read: plan(written, read), SIMULATED)  # type: ignore[misc]
-        assert error.code == "instruction-definition" and error.mend == f"add fragment= to tl.operand({name!r}, ...)"
+        assert error.code == "instruction-definition" and error.help == f"add fragment= to tl.operand({name!r}, ...)"
     check(plan(run, run), SIMULATED)
 
 

@@ -65,7 +65,7 @@ def check(plan: Schedule, *profiles: Profile) -> None:
 def refused(plan: Callable[[], Schedule], profile: Profile = SIMULATED) -> Refusal:
     with pytest.raises(Refusal) as caught:
         plan().check(profile)
-    assert caught.value.mend and caught.value.span is not None
+    assert caught.value.help and caught.value.span is not None
     return caught.value
 
 

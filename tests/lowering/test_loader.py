@@ -92,7 +92,7 @@ def test_neither_is_told_with_both_reasons(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(ctypes, "CDLL", noexec)
     with pytest.raises(DeviceError, match="a temporary file: .*failed to map segment") as caught:
         load_library(b"", "a-name")
-    assert caught.value.code == "cannot-load" and "TMPDIR" in str(caught.value.mend) and "a-name" in caught.value.message
+    assert caught.value.code == "cannot-load" and "TMPDIR" in str(caught.value.help) and "a-name" in caught.value.message
     assert list(tmp_path.iterdir()) == []
 
 

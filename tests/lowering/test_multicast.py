@@ -187,7 +187,7 @@ def test_what_is_shared_out_comes_to_all_and_by_an_instruction_that_can() -> Non
     made = linear(512, 64, 192)
     error = refused(small(made, b=brought(n=32)))
     assert error.code == "multicast" and "all blocks of the cluster read all of B" in error.message
-    assert error.mend == "do tma_load_2d_multicast"
+    assert error.help == "do tma_load_2d_multicast"
     assert "the same number of whole parts" in refused(small(made, b=brought("tma_load_2d_multicast", n=64))).message
     assert "no tile says which part each" in refused(small(made, b=tl.move().do("tma_load_2d_multicast"))).message
     assert "only some blocks" in refused(small(made, a=brought("tma_load_2d_multicast", m=128))).message

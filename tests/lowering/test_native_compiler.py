@@ -92,7 +92,7 @@ def test_other_machines(architecture: str, magic: bytes) -> None:
 def test_architectures_that_are_not_known(architecture: str) -> None:
     with pytest.raises(DeviceError) as raised:
         native.compile_source(TWICE, architecture)
-    assert raised.value.code == "unknown-architecture" and raised.value.mend
+    assert raised.value.code == "unknown-architecture" and raised.value.help
 
 
 def test_a_text_that_does_not_compile_gives_the_compilers_words() -> None:
@@ -304,7 +304,7 @@ def test_a_compiler_that_cannot_be_used(use: Callable[[str], None], script: str,
     use(script)
     with pytest.raises(DeviceError) as raised:
         native.version()
-    assert raised.value.code == "no-compiler" and words in raised.value.message and "ziglang" in (raised.value.mend or "")
+    assert raised.value.code == "no-compiler" and words in raised.value.message and "ziglang" in (raised.value.help or "")
 
 
 def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> None:
@@ -317,7 +317,7 @@ def test_a_compiler_that_is_not_there(monkeypatch: pytest.MonkeyPatch, use: Call
     monkeypatch.setattr(shutil, "which", lambda *_: None)
     with pytest.raises(DeviceError, match="not installed") as raised:
         native.version()
-    assert raised.value.code == "no-compiler" and "ziglang" in (raised.value.mend or "")
+    assert raised.value.code == "no-compiler" and "ziglang" in (raised.value.help or "")
 
 
 KNOWN = 'case "$*" in *--version*) echo "clang version 19.1.0"; exit;; *-###*) echo \'"-target-cpu" "some"\' >&2; exit;; esac; '
@@ -375,14 +375,14 @@ def test_a_linker_that_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     with pytest.raises(DeviceError) as raised:
         native.compile_source(TWICE, "x86-64-v2@x86_64-linux")
     assert raised.value.code == "no-compiler" and "ld.lld --version ends with exit status 127" in raised.value.message
-    assert "cannot load a library" in raised.value.message and "ziglang" in (raised.value.mend or "")
+    assert "cannot load a library" in raised.value.message and "ziglang" in (raised.value.help or "")
 
 
 def test_where_nothing_can_be_linked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", "/nowhere")
     with pytest.raises(DeviceError) as raised:
         native.compile_source(TWICE, "x86-64-v3@x86_64-windows")
-    assert raised.value.code == "no-room" and "TMPDIR" in (raised.value.mend or "")
+    assert raised.value.code == "no-room" and "TMPDIR" in (raised.value.help or "")
 
 
 @posix

@@ -210,7 +210,7 @@ from tilelang.lowering.drivers import cuda
 try:
     cuda.devices()
 except DeviceError as error:
-    print(json.dumps([error.code, error.message.splitlines()[0], error.mend]))
+    print(json.dumps([error.code, error.message.splitlines()[0], error.help]))
 """
-    code, said, mend = native_stubs.run(code, native_stubs.build("libamdhip64", "libamdhip64.so", tmp_path, []))
-    assert code == "no-driver" and said.startswith("cuda-bindings finds no CUDA driver: ") and mend == GET
+    code, said, help = native_stubs.run(code, native_stubs.build("libamdhip64", "libamdhip64.so", tmp_path, []))
+    assert code == "no-driver" and said.startswith("cuda-bindings finds no CUDA driver: ") and help == GET

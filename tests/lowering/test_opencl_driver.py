@@ -112,7 +112,7 @@ def test_where_no_device_compiles_that_is_the_reason_for_having_none(monkeypatch
     for ask in (driver.devices, driver.choose):
         with pytest.raises(DeviceError, match="unknown target CPU 'generic'.*; Device 1 .*: it crashed") as caught:
             ask()
-        assert caught.value.code == "no-device" and caught.value.mend
+        assert caught.value.code == "no-device" and caught.value.help
 
 
 def test_a_long_reason_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,4 +470,4 @@ def test_a_kernel_that_fails_is_an_error_of_ours_wherever_it_is_waited_for(conne
     for waiting in (lambda: driver.seconds(Failed()), lambda: connection.finish(Failed())):
         with pytest.raises(DeviceError, match="OUT_OF_RESOURCES") as caught:
             waiting()
-        assert caught.value.code == "kernel-failed" and caught.value.mend
+        assert caught.value.code == "kernel-failed" and caught.value.help

@@ -40,7 +40,7 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
 
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
-        raise DeviceError("no-device", no_device().message, mend="use --on simulator")
+        raise DeviceError("no-device", no_device().message, help="use --on simulator")
     chosen = target(profile=asked.profile or PROFILES["cpu"]) if where == "simulator" else local_target(asked.profile)
     computation, steps = asked.steps(chosen.profile)
     check_memory(computation)

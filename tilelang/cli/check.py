@@ -139,8 +139,8 @@ def annotation(error: TileLangError) -> str:
     place = f"file={_escaped(span.file)},line={max(1, span.line)}" if span is not None else ""
     if span is not None and span.column:
         place += f",col={span.column},endColumn={span.end_column or span.column}"
-    message, mend = error.words()
-    text = message + (f"\n{error.counterexample}" if error.counterexample else "") + (f"\nhelp: {mend}" if mend else "")
+    message, help = error.words()
+    text = message + (f"\n{error.counterexample}" if error.counterexample else "") + (f"\nhelp: {help}" if help else "")
     return f"::error {place},title={_escaped(error.code)}::" + text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 

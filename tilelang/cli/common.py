@@ -177,7 +177,7 @@ def reporting(command: Command) -> Command:
         except TileLangError as error:
             fail(error)
         except MemoryError:
-            fail(ComputationError("too-large-to-run", "there is not enough memory", mend="use smaller sizes: --size NAME=VALUE"))
+            fail(ComputationError("too-large-to-run", "there is not enough memory", help="use smaller sizes: --size NAME=VALUE"))
         except BrokenPipeError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(WRONG)
@@ -205,7 +205,7 @@ def errors_of(error: TileLangError) -> list[dict[str, Any]]:
         {
             "code": e.code, "message": e.words()[0], "file": e.span.file if e.span else None, "line": e.span.line if e.span else None,
             "column": e.span.column if e.span else None, "end_column": e.span.end_column if e.span else None,
-            "counterexample": e.counterexample, "mend": e.words()[1], "proven": e.proven, "notes": list(e.notes),
+            "counterexample": e.counterexample, "help": e.words()[1], "mend": e.words()[1], "proven": e.proven, "notes": list(e.notes),
         }
         for e in each(error)
     ]  # fmt: skip

@@ -200,7 +200,7 @@ def _entries(text: str, file: str) -> list[Any]:
     if isinstance(found, dict) and found.get("schema") == 1 and isinstance(found.get("entries"), list):
         return list(found["entries"])
     why = found if isinstance(found, str) else 'it has no "entries" of schema 1'
-    raise ComputationError("database-file", f"{file} is not an export: {why}", mend="use a file that `tilelang db export` wrote")
+    raise ComputationError("database-file", f"{file} is not an export: {why}", help="use a file that `tilelang db export` wrote")
 
 
 @command.command("prune")

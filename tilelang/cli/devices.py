@@ -122,7 +122,7 @@ def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) ->
         "module": _is_installed(module),
         "driver": shutil.which(program) is not None,
         "why": error.message if error is not None else "no device was found",
-        "get": (error.mend if error is not None else None) or _get(dialect),
+        "get": (error.help if error is not None else None) or _get(dialect),
     }
 
 

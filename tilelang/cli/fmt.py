@@ -52,7 +52,7 @@ def _formatted(name: str, only_check: bool, limit_bytes: int) -> tuple[str, str]
     elif made != text and not only_check:
         if not Path(name).is_file():
             raise ParseError(
-                "file", f"{name} is a pipe or a device", span=Span(name, 0), mend="`-` reads standard input, and prints"
+                "file", f"{name} is a pipe or a device", span=Span(name, 0), help="`-` reads standard input, and prints"
             )
         write_whole(name, lambda file: file.write(made.encode()))
     return text, made

@@ -48,7 +48,7 @@ def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
         _written(Path(os.path.realpath(path)), write)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror or error}"
-        raise ComputationError("output-file", message, mend="use another path") from None
+        raise ComputationError("output-file", message, help="use another path") from None
 
 
 def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:

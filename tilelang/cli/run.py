@@ -132,7 +132,7 @@ def check_memory(computation: Any) -> None:
     size, free = tensor_bytes(computation), _free_bytes()
     if size > free * _ROOM:
         message = f"the tensors of {computation.name} take {size:,} bytes, {free:,} are free"
-        raise ComputationError("too-large-to-run", message, mend="use smaller sizes: --size NAME=VALUE")
+        raise ComputationError("too-large-to-run", message, help="use smaller sizes: --size NAME=VALUE")
 
 
 def tensor_bytes(computation: Any) -> int:

@@ -81,7 +81,7 @@ def check_memory(computation: Computation, evaluated_bytes: int = 0) -> None:
 
 
 def _no_memory(message: str) -> ComputationError:
-    return ComputationError("too-large-to-run", message, mend="use smaller sizes")
+    return ComputationError("too-large-to-run", message, help="use smaller sizes")
 
 
 def share_memory(a: Any, b: Any) -> bool:
@@ -99,9 +99,9 @@ def first(out: Any) -> Any:
     return out[0] if isinstance(out, (tuple, list)) and out else out
 
 
-def wrong(name: str, what: str, mend: str, counterexample: str | None = None) -> ComputationError:
+def wrong(name: str, what: str, help: str, counterexample: str | None = None) -> ComputationError:
     """The error for an array that does not fit."""
-    return ComputationError("argument", f"the array for {name} {what}", mend=mend, counterexample=counterexample)
+    return ComputationError("argument", f"the array for {name} {what}", help=help, counterexample=counterexample)
 
 
 def inputs(computation: Computation, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[Tensor, Any]:
@@ -175,7 +175,7 @@ def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, An
     if len(arrays) > len(names):
         takes = f"the computation {computation.name} takes {counted(len(names), 'input')} ({', '.join(names)})"
         raise ComputationError(
-            "arguments", f"{takes}, got {len(arrays)}", mend="pass one array for each input; the output goes to out="
+            "arguments", f"{takes}, got {len(arrays)}", help="pass one array for each input; the output goes to out="
         )
     found = dict(zip(names, arrays, strict=False))
     for name, value in named.items():
@@ -183,17 +183,17 @@ def bind(computation: Computation, arrays: Sequence[Any], named: Mapping[str, An
             raise ComputationError(
                 "arguments",
                 f"the computation {computation.name} has no input {name}",
-                mend="use one of its inputs " + ", ".join(names),
+                help="use one of its inputs " + ", ".join(names),
             )
         if name in found:
-            raise ComputationError("arguments", f"{name} was given twice", mend="pass it by position or by name, not both")
+            raise ComputationError("arguments", f"{name} was given twice", help="pass it by position or by name, not both")
         found[name] = value
     missing = [n for n in names if n not in found]
     if missing:
         raise ComputationError(
             "arguments",
             f"the computation {computation.name} needs {', '.join(missing)} too",
-            mend="pass an array for each input",
+            help="pass an array for each input",
         )
     return [found[n] for n in names]
 
@@ -223,5 +223,5 @@ def check_array(tensor: Tensor, type: Any, array: Any, role: str) -> None:
             tensor.name, f"has shape {tuple(array.shape)}, but the {role} has {tensor.shape}", "pass an array of that shape"
         )
     if array.dtype != type:
-        mend = f"convert it: .astype({type.name!r})" if role == "input" else "pass an array of that type"
-        raise wrong(tensor.name, f"has type {array.dtype}, but the {role} has {tensor.dtype}", mend)
+        help = f"convert it: .astype({type.name!r})" if role == "input" else "pass an array of that type"
+        raise wrong(tensor.name, f"has type {array.dtype}, but the {role} has {tensor.dtype}", help)

@@ -147,21 +147,21 @@ def _check_read(owner: str, read: Read, scope: tuple[Axis, ...], guards: tuple[E
         for inner in _index_tensors(index):
             if inner.tensor.range is None:
                 message = f"`{read}` in {owner} is indexed by `{inner.tensor.name}`, whose values are not bounded"
-                mend = f"clamp it, as in tl.minimum(tl.maximum({inner}, 0), {dim.extent - 1})"
+                help = f"clamp it, as in tl.minimum(tl.maximum({inner}, 0), {dim.extent - 1})"
                 if inner.tensor.definition is None:
-                    mend = f'declare their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent})); or {mend}'
-                raise ComputationError("index-range-unknown", message, span=span, mend=mend)
+                    help = f'declare their range: tl.input("{inner.tensor.name}", ..., range=(0, {dim.extent})); or {help}'
+                raise ComputationError("index-range-unknown", message, span=span, help=help)
         proven, point = _point_outside(index, dim.extent, _bounding(index, guards))
         if proven and point is None:
             continue
         message = f"`{read}` in {owner} reads outside {read.tensor!r}"
-        mend = "use tl.pad(..., value) for the value outside, or put the read under tl.where, or choose other extents"
+        help = "use tl.pad(..., value) for the value outside, or put the read under tl.where, or choose other extents"
         if proven:
             where = f"at {point}, " if point else ""
             example = f"{where}`{index}` must lie in 0 .. {dim.extent - 1} for dimension `{dim.name}`"
         else:
             example = f"`{index}` stays within 0 .. {dim.extent - 1} of dimension `{dim.name}`"
-        raise ComputationError("read-outside", message, span=span, counterexample=example, mend=mend, proven=proven)
+        raise ComputationError("read-outside", message, span=span, counterexample=example, help=help, proven=proven)
 
 
 def _outermost(e: Expr) -> Iterator[Read | Pad]:

@@ -86,7 +86,7 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
         raise ComputationError(
             "combiner-reads",
             message,
-            mend="combine only the two states: move everything that depends on the point into the values",
+            help="combine only the two states: move everything that depends on the point into the values",
         )
 
     generator = np.random.default_rng(0)
@@ -139,7 +139,7 @@ def _check_laws(
                     "combiner-refuted",
                     f"{fault} in `{combiner.name}`",
                     counterexample=f"{given}{': ' if given else ''}{left_text} = {_show(left, at)}, {right_text} = {_show(right, at)}",
-                    mend="use an associative, commutative combiner and its identity: parallel reductions combine partial states in any"
+                    help="use an associative, commutative combiner and its identity: parallel reductions combine partial states in any"
                     " order",
                 )
 

@@ -85,7 +85,7 @@ class Tensor(Unchanging):
                 "rank",
                 f"{self!r} has {counted(len(self.dims), 'dimension')} and is read with {counted(len(given), 'index', 'indices')}",
                 span=caller_span(),
-                mend=f"{self.name}[{', '.join(d.name for d in self.dims) or '()'}]",
+                help=f"{self.name}[{', '.join(d.name for d in self.dims) or '()'}]",
             )
         return Read(self, tuple(self._index(i, d) for i, d in zip(given, self.dims, strict=True)))
 
@@ -102,12 +102,12 @@ class Tensor(Unchanging):
             "index-type",
             f"dimension `{dim.name}` of {self!r} is indexed by {fault}",
             span=caller_span(),
-            mend="index with axes and whole-number arithmetic on them; // divides whole numbers",
+            help="index with axes and whole-number arithmetic on them; // divides whole numbers",
         )
 
     def __setitem__(self, indices: Any, value: Any) -> NoReturn:
         raise ComputationError(
-            "tensor-assigned", f"{self!r} cannot be assigned to", mend="use tl.define to make a tensor from an expression"
+            "tensor-assigned", f"{self!r} cannot be assigned to", help="use tl.define to make a tensor from an expression"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -120,12 +120,12 @@ class Tensor(Unchanging):
 
     def _whole(self, *_: Any, **__: Any) -> Any:
         """Raises the error for a tensor used where an element is meant."""
-        mend = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
-        raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, but an expression reads one element", mend=mend)
+        help = f"read one element: {self.name}[{', '.join(d.name for d in self.dims) or '()'}]"
+        raise ComputationError("whole-tensor", f"{self!r} is a whole tensor, but an expression reads one element", help=help)
 
     def __len__(self) -> NoReturn:
-        mend = f"use {self.name}.shape, or an axis's extent, as in i.extent"
-        raise ComputationError("whole-tensor", f"{self!r} has no len()", mend=mend)
+        help = f"use {self.name}.shape, or an axis's extent, as in i.extent"
+        raise ComputationError("whole-tensor", f"{self!r} has no len()", help=help)
 
     __iter__ = __array__ = __array_ufunc__ = __array_function__ = __bool__ = __float__ = __int__ = __round__ = _whole
     __abs__ = __neg__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __xor__ = __rxor__ = __lshift__ = __rshift__ = _whole
@@ -180,7 +180,7 @@ def symbol(name: str, multiple_of: int = 1) -> Symbol:
     check_name(name)
     if not isinstance(multiple_of, int) or isinstance(multiple_of, bool) or multiple_of < 1:
         message = f"`{name}` cannot be a multiple of {brief(multiple_of)}"
-        raise ComputationError("symbol", message, span=caller_span(), mend="use a whole number, 1 or more")
+        raise ComputationError("symbol", message, span=caller_span(), help="use a whole number, 1 or more")
     return Symbol(name, multiple_of)
 
 
@@ -191,25 +191,25 @@ def _axis(name: str, extent: Any, made: int = 0) -> Axis:
     check_name(name)
     if isinstance(extent, Symbol):
         message = f"the extent of `{name}` is the symbol `{extent.name}`, which is valid, but not supported yet for this target"
-        raise ComputationError("not-lowered-yet", message, span=caller_span(), mend="use a number")
+        raise ComputationError("not-lowered-yet", message, span=caller_span(), help="use a number")
     whole = whole_number(extent)
     if whole is None or not 0 <= whole <= INDEX.highest:
         message = f"{brief(extent)} is not a valid extent of `{name}`"
-        raise ComputationError("extent", message, span=caller_span(), mend="use a whole number from 0 to 2**63 - 1")
+        raise ComputationError("extent", message, span=caller_span(), help="use a whole number from 0 to 2**63 - 1")
     return Axis(name, whole, made)
 
 
 def check_name(name: Any) -> None:
     """Refuses invalid names of tensors or axes, in Python or in a text, whose names have no combining marks."""
-    mend = None
+    help = None
     if not isinstance(name, str) or not name.isidentifier() or not re.fullmatch(r"\w+", name):
-        mend = "use a letter, then letters, digits and _"
+        help = "use a letter, then letters, digits and _"
     elif keyword.iskeyword(name):
-        mend = "use another name: it is a keyword of Python"
+        help = "use another name: it is a keyword of Python"
     elif (normal := normalize("NFKC", name)) != name:  # Python identifies names that are equal after NFKC normalisation
-        mend = f"`{normal}`, its normal form, which Python takes for the same name"
-    if mend is not None:
-        raise ComputationError("name", f"{name!r} cannot name a tensor or an axis", span=caller_span(), mend=mend)
+        help = f"`{normal}`, its normal form, which Python takes for the same name"
+    if help is not None:
+        raise ComputationError("name", f"{name!r} cannot name a tensor or an axis", span=caller_span(), help=help)
 
 
 def axes(**extents: SupportsIndex | Symbol) -> Any:
@@ -238,7 +238,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     for a in made:
         if not isinstance(a, Axis):
             raise ComputationError(
-                "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), mend="use an axis, as in tl.axes(m=16)"
+                "not-an-axis", f"{a!r} is not a dimension for {name}", span=caller_span(), help="use an axis, as in tl.axes(m=16)"
             )
     made = tuple(map(by_names, made))
     check_distinct(name, made)
@@ -248,7 +248,7 @@ def input(name: str, dtype: Any, *axes: Axis, range: tuple[int, int] | None = No
     if range is not None and not held:
         message = f"{name} cannot have the range {brief(range)}"
         raise ComputationError(
-            "range", message, span=caller_span(), mend="write range=(low, high) with low <= value < high, within an integer type"
+            "range", message, span=caller_span(), help="write range=(low, high) with low <= value < high, within an integer type"
         )
     check_bytes(name, element, made, caller_span())
     return Tensor(name, element, made, None if low is None or high is None else (low, high), span=caller_span())
@@ -259,13 +259,13 @@ def check_distinct(name: str, dims: tuple[Axis, ...]) -> None:
     twice = next((n for n in names if names.count(n) > 1), None)
     if twice is not None:
         message = f"{name} has two dimensions named `{twice}`"
-        raise ComputationError("dimension-twice", message, span=caller_span(), mend="give them different names, as in i=16, j=16")
+        raise ComputationError("dimension-twice", message, span=caller_span(), help="give them different names, as in i=16, j=16")
 
 
 def check_rank(dims: tuple[Axis, ...], said: str, span: Span | None) -> None:
     """Refuses more axes than a NumPy array can have, because results are compared with NumPy's."""
     if len(dims) > MOST_AXES:
-        raise ComputationError("too-many-axes", said, span=span, mend=f"use at most {MOST_AXES} axes: combine several into one")
+        raise ComputationError("too-many-axes", said, span=span, help=f"use at most {MOST_AXES} axes: combine several into one")
 
 
 def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | None) -> None:
@@ -273,7 +273,7 @@ def check_bytes(name: str, dtype: DType, dims: tuple[Axis, ...], span: Span | No
     size = math.prod(d.extent for d in dims) * dtype.bytes
     if size > INDEX.highest:
         message = f"{name} has {size:.2g} bytes" if size < 10**300 else f"{name} has more bytes than there are numbers for"
-        raise ComputationError("too-many-bytes", message, span=span, mend=f"use smaller extents: at most {INDEX.highest:,} bytes")
+        raise ComputationError("too-many-bytes", message, span=span, help=f"use smaller extents: at most {INDEX.highest:,} bytes")
 
 
 # ---------------------------------------------------------------- the DAG
@@ -297,9 +297,9 @@ class Computation(Unchanging):
         for t in outputs:
             if not isinstance(t, Tensor) or t.definition is None:
                 message = f"{brief(t)} is not a defined tensor, so it cannot be an output of {name}"
-                raise ComputationError("output", message, mend="pass tensors that tl.define returned")
+                raise ComputationError("output", message, help="pass tensors that tl.define returned")
         if not outputs or len(set(outputs)) != len(outputs):
-            raise ComputationError("output", f"{name} needs at least one output, and each of them once", mend="outputs=(C, D)")
+            raise ComputationError("output", f"{name} needs at least one output, and each of them once", help="outputs=(C, D)")
         found: dict[Tensor, None] = {}
         stack = list(outputs)
         while stack:
@@ -321,14 +321,14 @@ class Computation(Unchanging):
         for t in tensors:
             if t.name in names:
                 message = f"two tensors of {self.name} are named {t.name}: {names[t.name]!r} and {t!r}"
-                raise ComputationError("name-twice", message, span=span, mend="give one of them another name")
+                raise ComputationError("name-twice", message, span=span, help="give one of them another name")
             names[t.name] = t
         extents: dict[str, int] = {}
         for a in self.axes:
             if extents.setdefault(a.name, a.extent) != a.extent:
                 message = f"two axes of {self.name} are named `{a.name}`, of extents {extents[a.name]} and {a.extent}"
                 raise ComputationError(
-                    "axis-twice", message, span=span, mend="give one of them another name: schedules go by names"
+                    "axis-twice", message, span=span, help="give one of them another name: schedules go by names"
                 )
 
     def __repr__(self) -> str:
@@ -395,7 +395,7 @@ def as_computation(value: Any) -> Computation:
     raise ComputationError(
         "not-a-computation",
         f"{brief(value)} is neither a computation nor a tensor",
-        mend="pass the result of tl.define or tl.computation",
+        help="pass the result of tl.define or tl.computation",
     )
 
 

@@ -44,11 +44,11 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
         check_name(n)
     if not names or len(names) != len(given):
         message = f"{counted(len(names), 'name')} for {counted(len(given), 'expression')}"
-        raise ComputationError("define-members", message, span=span, mend="pass one name for each expression")
+        raise ComputationError("define-members", message, span=span, help="pass one name for each expression")
     for licence in several_of(allow):
         if not isinstance(licence, str) or licence not in LICENCES:
             message = f"there is no licence {brief(licence)}"
-            raise ComputationError("licence", message, span=span, mend="use one of " + ", ".join(LICENCES))
+            raise ComputationError("licence", message, span=span, help="use one of " + ", ".join(LICENCES))
     licences = tuple(sorted(set(several_of(allow))))
     part = functools.partial(define, allow=licences)
     written = tuple(with_named_parts(n, as_expr(e), axes, part) for n, e in zip(names, given, strict=True))
@@ -63,7 +63,7 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
 def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
     for a in axes:
         if not isinstance(a, Axis):
-            raise ComputationError("not-an-axis", f"{a!r} is not an axis for {name}", span=caller_span(), mend="tl.axes(m=16)")
+            raise ComputationError("not-an-axis", f"{a!r} is not an axis for {name}", span=caller_span(), help="tl.axes(m=16)")
     check_distinct(name, axes)
     for a in sorted(free_axes(expression), key=lambda a: a.name):
         if a not in axes:
@@ -75,7 +75,7 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
             )
             message = f"the value of {name} depends on `{a.name}` {detail} of {name}"
             raise ComputationError(
-                "unknown-axis", message, span=caller_span(), mend=f"list {a.name} among its axes, or reduce over it"
+                "unknown-axis", message, span=caller_span(), help=f"list {a.name} among its axes, or reduce over it"
             )
 
 
@@ -92,8 +92,8 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
             known = scope.get(e.name, e)
             if known is not e and known.extent == e.extent:
                 message = f"{name} uses two axes named `{e.name}`, from two calls of tl.axes"
-                mend = f"give them different names, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one for both"
-                raise ComputationError("axes-of-one-name", message, span=caller_span(), mend=mend)
+                help = f"give them different names, as in tl.axes({e.name}={e.extent}, {e.name}2={e.extent}), or use one for both"
+                raise ComputationError("axes-of-one-name", message, span=caller_span(), help=help)
             return
         own = e.axes if isinstance(e, Reduce) else ()
         inside = {**scope, **{a.name: a for a in own}}
@@ -116,9 +116,9 @@ def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -
     for e in inner:
         for a in axes:
             if a not in used and a.extent > 1 and a.name in {b.name for b in e.axes}:
-                mend = "use different axes around the reduction and inside it"
+                help = "use different axes around the reduction and inside it"
                 message = f"`{e}` reduces over {where.format(a.name)}"
-                raise ComputationError("axis-hidden", message, span=caller_span(), mend=mend)
+                raise ComputationError("axis-hidden", message, span=caller_span(), help=help)
 
 
 class _Builder:

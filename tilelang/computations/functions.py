@@ -118,7 +118,7 @@ def reduce(
     neutral = (identity,) if single else tuple(identity)
     if len(neutral) != len(items):
         message = f"the identity has {counted(len(neutral), 'member')}, but the values have {len(items)}"
-        raise ComputationError("reduce-members", message, mend="give one identity per value")
+        raise ComputationError("reduce-members", message, help="give one identity per value")
     types = [state_type(v.dtype) for v in items]
     left = tuple(Var(f"left{i}" if len(items) > 1 else "left", t) for i, t in enumerate(types))
     right = tuple(Var(f"right{i}" if len(items) > 1 else "right", t) for i, t in enumerate(types))
@@ -126,7 +126,7 @@ def reduce(
     results = (found,) if single else tuple(found)
     if len(results) != len(items):
         message = f"the combiner returns {counted(len(results), 'member')}, but the state has {len(items)}"
-        raise ComputationError("reduce-members", message, mend="give one expression per member of the state")
+        raise ComputationError("reduce-members", message, help="give one expression per member of the state")
     results = tuple(_cast(as_expr(r, t), t) for r, t in zip(results, types, strict=True))
     constants = tuple(_constant(v, t, "the identity of a reduction") for v, t in zip(neutral, types, strict=True))
     called = name or getattr(combiner, "__name__", "reduce").strip("<>")
@@ -141,15 +141,15 @@ def reduce(
 
 def _call_combiner(combiner: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
     """The result of a user's combiner for two accumulators. Raises ComputationError if it cannot be called with two."""
-    mend = "pass a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
+    help = "pass a function of two states, as in tl.reduce(lambda a, b: a + b, 0.0, values, over=k)"
     if not callable(combiner):
         named = f"write tl.{combiner}(values, over=k), or " if isinstance(combiner, str) and combiner in SHIPPED else ""
-        raise ComputationError("reduce-combiner", f"the combiner {brief(combiner)} is not a function", mend=named + mend)
+        raise ComputationError("reduce-combiner", f"the combiner {brief(combiner)} is not a function", help=named + help)
     try:
         inspect.signature(combiner).bind(left, right)
     except TypeError:
         name = getattr(combiner, "__name__", "combiner")
-        raise ComputationError("reduce-combiner", f"the combiner {name} does not take two arguments", mend=mend) from None
+        raise ComputationError("reduce-combiner", f"the combiner {name} does not take two arguments", help=help) from None
     except ValueError:  # a built-in function without an inspectable signature
         pass
     return combiner(left, right)
@@ -200,10 +200,10 @@ def _over(over: Axis | Iterable[Axis]) -> tuple[Axis, ...]:
     axes = several_of(over)
     for a in axes:
         if not isinstance(a, Axis):
-            raise ComputationError("not-an-axis", f"a reduction runs over axes, not over {a!r}", mend="over=k, or over=(k, l)")
+            raise ComputationError("not-an-axis", f"a reduction runs over axes, not over {a!r}", help="over=k, or over=(k, l)")
     if not axes or len(set(axes)) != len(axes):
         raise ComputationError(
-            "reduction-axes", "a reduction needs at least one axis, and each of them once", mend="over=k, or over=(k, l)"
+            "reduction-axes", "a reduction needs at least one axis, and each of them once", help="over=k, or over=(k, l)"
         )
     return axes
 
@@ -211,7 +211,7 @@ def _over(over: Axis | Iterable[Axis]) -> tuple[Axis, ...]:
 def _condition(value: Any) -> Expr:
     found = as_expr(value)
     if found.dtype.kind != "bool":
-        raise ComputationError("not-a-condition", f"`{found}` is {found.dtype}, not a condition", mend="compare it, as in x > 0")
+        raise ComputationError("not-a-condition", f"`{found}` is {found.dtype}, not a condition", help="compare it, as in x > 0")
     return found
 
 
@@ -232,7 +232,7 @@ def where(condition: Any, then: Any, otherwise: Any) -> Expr:
 def pad(read: Any, value: Any = 0) -> Expr:
     """The element that is read, or the constant `value` if its indices are out of bounds."""
     if not isinstance(read, Read):
-        raise ComputationError("pad-of-what", f"tl.pad takes one read of a tensor, not `{read}`", mend="tl.pad(X[i - 1], 0)")
+        raise ComputationError("pad-of-what", f"tl.pad takes one read of a tensor, not `{read}`", help="tl.pad(X[i - 1], 0)")
     return Pad(read, _constant(value, read.dtype, "the padding value"))
 
 
@@ -241,7 +241,7 @@ def _constant(value: Any, type: DType, role: str) -> Const:
     found = as_expr(value, type)
     if not isinstance(found, Const):
         raise ComputationError(
-            "not-a-constant", f"`{found}` cannot be {role}", mend="use a number, or tl.where for a value that varies"
+            "not-a-constant", f"`{found}` cannot be {role}", help="use a number, or tl.where for a value that varies"
         )
     return expr.literal(found.value, type)
 

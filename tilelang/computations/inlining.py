@@ -33,20 +33,20 @@ def check_written_out(computation: Computation, kept: Collection[str]) -> None:
             inlined = "once the definitions that it reads are substituted"
             if alone.size > MOST_OPERATIONS:
                 message = f"a value of {tensor.name} has {alone.size:,} operations, but at most {MOST_OPERATIONS:,} are allowed"
-                mend = "use tl.define to name the parts that it uses several times"
-                raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
+                help = "use tl.define to name the parts that it uses several times"
+                raise Refusal("value-too-large", message, span=tensor.span, help=help)
             if found.size > MOST_OPERATIONS:
                 message = (
                     f"a value of {tensor.name} has {found.size:,} operations {inlined}; at most {MOST_OPERATIONS:,} are allowed"
                 )
-                mend = f"compute a definition that is read several times, as in `compute {_dearest(definition, known).name} in global`"
-                raise Refusal("value-too-large", message, span=tensor.span, mend=mend)
+                help = f"compute a definition that is read several times, as in `compute {_dearest(definition, known).name} in global`"
+                raise Refusal("value-too-large", message, span=tensor.span, help=help)
             if found.depth > max(DEEPEST, alone.depth):
                 message = (
                     f"a value of {tensor.name} has {found.depth:,} nested operations {inlined}, but at most {DEEPEST} are allowed"
                 )
-                mend = f"compute one of these in memory, as in `compute {_deepest(definition, known).name} in global`"
-                raise Refusal("value-too-deep", message, span=tensor.span, mend=mend)
+                help = f"compute one of these in memory, as in `compute {_deepest(definition, known).name} in global`"
+                raise Refusal("value-too-deep", message, span=tensor.span, help=help)
             if tensor.name not in kept and definition.reduction is None:
                 known[tensor] = found
 

@@ -132,7 +132,7 @@ def dtype(value: Any) -> DType:
     name = value if isinstance(value, str) else getattr(value, "name", getattr(value, "__name__", str(value)))
     name = {"float8_e4m3fn": "float8_e4m3", "bool_": "bool", "float": "float64", "int": "int64"}.get(name, name)
     if name not in ALL:
-        raise ComputationError("unknown-type", f"there is no element type {name!r}", mend="use one of " + ", ".join(ALL))
+        raise ComputationError("unknown-type", f"there is no element type {name!r}", help="use one of " + ", ".join(ALL))
     return ALL[name]
 
 

@@ -261,8 +261,8 @@ def as_expr(value: Any, like: DType | None = None) -> Expr:
 def _number(value: Any, like: DType | None, held_in: DType | None) -> Const:
     if getattr(value, "ndim", 0):
         message = f"an array of shape {tuple(value.shape)} cannot be used in an expression"
-        mend = 'declare A = tl.input("A", ...), read A[i, j], and pass the array to the kernel'
-        raise ComputationError("not-an-expression", message, mend=mend)
+        help = 'declare A = tl.input("A", ...), read A[i, j], and pass the array to the kernel'
+        raise ComputationError("not-an-expression", message, help=help)
     if getattr(value, "shape", None) == () and hasattr(value, "item"):
         value = value.item()
     if isinstance(value, bool):
@@ -272,7 +272,7 @@ def _number(value: Any, like: DType | None, held_in: DType | None) -> Const:
     if isinstance(value, float):
         return literal(value, like if like is not None and like.is_float else dt.float32, held_in)
     raise ComputationError(
-        "not-an-expression", f"{brief(value)} cannot be used in an expression", mend="use a number, an axis, or A[i, j]"
+        "not-an-expression", f"{brief(value)} cannot be used in an expression", help="use a number, an axis, or A[i, j]"
     )
 
 
@@ -299,8 +299,8 @@ def literal(value: bool | int | float, type: DType, held_in: DType | None = None
     wider = [t for t in dt.ALL.values() if t.kind == type.kind or type.kind == "uint" and t.kind == "int"]
     wider = [t for t in wider if dt.promote(type, t) is t and t.holds(value)]
     cast_it = "cast the other operand, as in tl.cast(x, tl.{}): a number takes the type of that operand"
-    mend = cast_it.format(wider[0]) if wider else f"use a number that {holder} can hold"
-    raise ComputationError("number-out-of-range", message, mend=mend)
+    help = cast_it.format(wider[0]) if wider else f"use a number that {holder} can hold"
+    raise ComputationError("number-out-of-range", message, help=help)
 
 
 def const(value: bool | int | float, type: DType) -> Const:
@@ -338,19 +338,19 @@ def binary(op: str, left: Any, right: Any) -> Expr:
         op = _OF_CONDITIONS.get(op, op)
     if op in LOGICAL and a.kind != "bool":
         raise ComputationError(
-            "operand-type", f"`{op}` needs conditions, got {a}", mend="compare first, as in tl.where(x > 0, ...)"
+            "operand-type", f"`{op}` needs conditions, got {a}", help="compare first, as in tl.where(x > 0, ...)"
         )
     if op in BITWISE and a.is_float:
-        raise ComputationError("operand-type", f"`{op}` needs integers, got {a}", mend="cast to an integer type")
+        raise ComputationError("operand-type", f"`{op}` needs integers, got {a}", help="cast to an integer type")
     if op == "/" and not a.is_float:
-        raise ComputationError("operand-type", f"`/` does not apply to {a}", mend="use // for whole numbers, or cast to a float")
+        raise ComputationError("operand-type", f"`/` does not apply to {a}", help="use // for whole numbers, or cast to a float")
     if a.kind == "bool" and op in ("+", "-", "*", "//", "%", "pow", "<<", ">>"):
-        raise ComputationError("operand-type", f"`{op}` does not apply to conditions", mend="cast to a number first")
+        raise ComputationError("operand-type", f"`{op}` does not apply to conditions", help="cast to a number first")
     if op in ("<<", ">>") and isinstance(right, Const) and not 0 <= right.value < max(32, a.bits):
         message = f"`{left} {op} {right}`: {a} can only be shifted by 0 to {max(32, a.bits) - 1} bits"
-        raise ComputationError("number-out-of-range", message, mend="cast to a wider type first")
+        raise ComputationError("number-out-of-range", message, help="cast to a wider type first")
     if op in ("//", "%") and isinstance(right, Const) and right.value == 0 and not a.is_float:
-        raise ComputationError("division-by-zero", f"`{left} {op} 0`", mend="divide by a constant that is not zero")
+        raise ComputationError("division-by-zero", f"`{left} {op} 0`", help="divide by a constant that is not zero")
     return Binary(op, left, right)
 
 
@@ -379,8 +379,8 @@ def unary(op: str, operand: Any) -> Expr:
         op = "not"
     kinds = {"-": ("float", "int", "uint"), "~": ("int", "uint"), "not": ("bool",)}[op]
     if value.dtype.kind not in kinds:
-        mend = "compare first, as in x > 0" if op == "not" else "cast to an integer type"
-        raise ComputationError("operand-type", f"`{op}` does not apply to `{value}`, which is {value.dtype}", mend=mend)
+        help = "compare first, as in x > 0" if op == "not" else "cast to an integer type"
+        raise ComputationError("operand-type", f"`{op}` does not apply to `{value}`, which is {value.dtype}", help=help)
     return Unary(op, value)
 
 
@@ -394,7 +394,7 @@ def call(name: str, argument: Any) -> Expr:
     if name in ("floor", "ceil", "round", "abs") and value.dtype.is_integer:
         return value
     message = f"tl.{name} does not apply to `{value}`, which is {value.dtype}"
-    raise ComputationError("operand-type", message, mend=f"cast it first, as in tl.{name}(tl.cast(..., tl.float32))")
+    raise ComputationError("operand-type", message, help=f"cast it first, as in tl.{name}(tl.cast(..., tl.float32))")
 
 
 def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:

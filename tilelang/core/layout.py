@@ -47,14 +47,14 @@ class Layout(Node):
         """The same order with the innermost dimension enlarged by `elements`."""
         if not isinstance(elements, int) or isinstance(elements, bool) or elements < 0:
             message = f"`pad {elements}` is not a valid number of elements to add"
-            raise Refusal("negative-padding", message, span=caller_span(), mend="use a whole number of elements, 0 or more")
+            raise Refusal("negative-padding", message, span=caller_span(), help="use a whole number of elements, 0 or more")
         return self.replace(padding=elements)
 
     def swizzle(self, width_bytes: int) -> Layout:
         """The same order with the 32-, 64- or 128-byte swizzle."""
         if whole_number(width_bytes) not in (32, 64, 128):
             raise Refusal(
-                "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), mend="use 32, 64 or 128 bytes"
+                "unknown-swizzle", f"there is no `swizzle {width_bytes}`", span=caller_span(), help="use 32, 64 or 128 bytes"
             )
         return self.replace(swizzle_bytes=width_bytes)
 
@@ -81,7 +81,7 @@ class Layout(Node):
                 raise Refusal(
                     "layout-dimension",
                     f"the layout names `{name}`, but the region has {', '.join(extents)}",
-                    mend="use the region's own dimensions",
+                    help="use the region's own dimensions",
                 )
         bound = [simplify(substitute(t, {Var(name, INDEX): v for name, v in variables.items()})) for t in terms]
         if self.swizzle_bytes:
@@ -93,7 +93,7 @@ class Layout(Node):
                 raise Refusal(
                     "layout-unbounded",
                     f"`{written}` in a layout has no known bound",
-                    mend="use only sums, products, quotients, remainders, min and max of dimensions",
+                    help="use only sums, products, quotients, remainders, min and max of dimensions",
                 )
             shape.append(high + 1)
         shape[-1] += self.padding
@@ -132,7 +132,7 @@ class Placement(Node):
                     "layout-negative",
                     f"`{to_text(term)}` in a layout is negative for some element",
                     counterexample=f"({', '.join(self.dims)}) = {tuple(int(p[below[0]]) for p in points.parts)}",
-                    mend="use terms that begin at 0",
+                    help="use terms that begin at 0",
                 )
         same = points.shared()
         if same is not None:
@@ -140,7 +140,7 @@ class Placement(Node):
                 "layout-not-injective",
                 f"the layout ({', '.join(to_text(t) for t in self.terms)}) puts two elements in the same place",
                 counterexample=f"({', '.join(self.dims)}) = {same[0]} and {same[1]}",
-                mend="use every dimension completely: as itself, or as both its quotient and its remainder",
+                help="use every dimension completely: as itself, or as both its quotient and its remainder",
             )
 
 
@@ -227,7 +227,7 @@ def _swizzled(terms: list[Expr], width_bytes: int, element_bytes: int) -> list[E
         raise Refusal(
             "swizzle-run",
             f"`swizzle {width_bytes}` needs innermost runs of {run} elements, but the region has {(high or 0) + 1}",
-            mend=f"make the innermost extent a multiple of {run}, or use a smaller swizzle",
+            help=f"make the innermost extent a multiple of {run}, or use a smaller swizzle",
         )
     outer = terms[:-1]
     line = outer[-1] if outer else index(0)
@@ -251,11 +251,11 @@ def layout(*terms: Any) -> Layout:
         try:
             names = list(inspect.signature(terms[0]).parameters)
         except ValueError:  # functions written in C may not expose their parameters
-            message, mend = (
+            message, help = (
                 f"{brief(terms[0])} does not say what its parameters are",
                 "pass a function, as in lambda m, k: (k, m)",
             )
-            raise Refusal("layout-term", message, span=caller_span(), mend=mend) from None
+            raise Refusal("layout-term", message, span=caller_span(), help=help) from None
         made = terms[0](*[Var(n, INDEX) for n in names])
         return Layout(tuple(map(_term, made if isinstance(made, (tuple, list)) else (made,))))
     for term in terms:
@@ -264,7 +264,7 @@ def layout(*terms: Any) -> Layout:
                 "layout-term",
                 f"{term!r} is not the name of a dimension",
                 span=caller_span(),
-                mend='pass names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
+                help='pass names, as in tl.layout("k", "m"), or one function, as in tl.layout(lambda m, k: (m, k // 8, k % 8))',
             )
     return Layout(tuple(Var(t, INDEX) for t in terms))
 
@@ -285,7 +285,7 @@ def _term(value: Any) -> Expr:
             "layout-term",
             f"a layout's terms must be whole numbers computed from the function's parameters: {fault}",
             span=caller_span(),
-            mend=f"use {' '.join(_ARITHMETIC)} of the parameters and whole numbers, as in lambda m, k: (m, k // 8, k % 8)",
+            help=f"use {' '.join(_ARITHMETIC)} of the parameters and whole numbers, as in lambda m, k: (m, k // 8, k % 8)",
         )
     return as_expr(value)
 

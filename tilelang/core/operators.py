@@ -49,7 +49,7 @@ def _refusal(asked: str) -> Callable[[Any], Any]:
         raise ComputationError(
             "expression-as-number",
             f"`{self}` is not known until the kernel runs: {asked}",
-            mend="use the functions of tl, as in tl.exp(x), and tl.cast(x, tl.int32) for conversions; only numbers and extents, as in"
+            help="use the functions of tl, as in tl.exp(x), and tl.cast(x, tl.int32) for conversions; only numbers and extents, as in"
             " axis.extent, are known now",
         )
 
@@ -60,7 +60,7 @@ def _numpy_refusal(name: str) -> ComputationError:
     return ComputationError(
         "numpy-function",
         f"np.{name} computes immediately, but an expression is not known until the kernel runs",
-        mend="use the functions of tl, as in tl.where(c, a, b) and tl.sum(x, over=k), and declare an existing array as an input",
+        help="use the functions of tl, as in tl.where(c, a, b) and tl.sum(x, over=k), and declare an existing array as an input",
     )
 
 
@@ -81,7 +81,7 @@ class Operators(Node):
         raise ComputationError(
             "expression-as-bool",
             f"`{self}` is not known until the kernel runs",
-            mend="choose with tl.where(condition, a, b), tl.maximum or tl.minimum, and combine conditions with & | ~; to compare"
+            help="choose with tl.where(condition, a, b), tl.maximum or tl.minimum, and combine conditions with & | ~; to compare"
             " expressions themselves, use `a is b` or a set",
         )
 
@@ -123,7 +123,7 @@ class Operators(Node):
         raise ComputationError(
             "operand-type",
             f"`round({self}, {digits})`: only rounding to whole numbers is supported",
-            mend=f"write round(x * {power}) / {power}" if digits > 0 else f"write round(x / {power}) * {power}",
+            help=f"write round(x * {power}) / {power}" if digits > 0 else f"write round(x / {power}) * {power}",
         )
 
     def __divmod__(self, other: Any) -> tuple[Expr, Expr]:
@@ -136,7 +136,7 @@ class Operators(Node):
         raise ComputationError(
             "operand-type",
             f"`@` does not apply to `{self}`, which is one element",
-            mend="write tl.sum(A[m, k] * B[k, n], over=k)",
+            help="write tl.sum(A[m, k] * B[k, n], over=k)",
         )
 
     __rmatmul__ = __matmul__

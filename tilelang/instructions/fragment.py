@@ -87,7 +87,7 @@ class Fragment(Node):
             raise ComputationError(
                 "fragment-rank",
                 f"the fragment of `{name}` has {found}, but the operand has {counted(len(extents), 'dimension')}",
-                mend="give one expression for each dimension of the operand",
+                help="give one expression for each dimension of the operand",
             )
         outside = np.argwhere(((table < 0) | (table >= np.array(extents, dtype=np.int64))).any(axis=-1))
         if outside.size:
@@ -95,7 +95,7 @@ class Fragment(Node):
                 "fragment-outside",
                 f"the fragment of `{name}` leaves the operand of {_times(extents)}",
                 counterexample=f"{_place(*outside[0])} holds {_tuple(table[tuple(outside[0])])}",
-                mend="correct the map, or the operand's dimensions",
+                help="correct the map, or the operand's dimensions",
             )
         missing = np.argwhere(self.gather(np.ones(table.shape[:2]), extents) == 0)
         if missing.size:
@@ -103,7 +103,7 @@ class Fragment(Node):
                 "fragment-uncovered",
                 f"the fragment of `{name}` does not cover it",
                 counterexample=f"no lane holds {_tuple(missing[0])}",
-                mend="correct the map, or give each lane more slots",
+                help="correct the map, or give each lane more slots",
             )
         points = self.distribution.table()
         twice = points.shared() if written and points is not None else None
@@ -112,7 +112,7 @@ class Fragment(Node):
                 "fragment-written-twice",
                 f"`{name}` is written, and its fragment holds one coordinate in two places",
                 counterexample=f"{_tuple(table[twice[0]])} is {_place(*twice[0])} and {_place(*twice[1])}",
-                mend="hold each coordinate once: only operands that are read may be replicated",
+                help="hold each coordinate once: only operands that are read may be replicated",
             )
 
     def __str__(self) -> str:

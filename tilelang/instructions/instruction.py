@@ -203,7 +203,7 @@ class Instruction(Node):
                 raise Refusal(
                     "instruction-extent",
                     f"`{self.name}` does not support {name} = {extent}",
-                    mend=f"use {name} = {self.shape.get(name)}" if name not in limits else f"use {name} from 1 to {limits[name]}",
+                    help=f"use {name} = {self.shape.get(name)}" if name not in limits else f"use {name} from 1 to {limits[name]}",
                 )
         axes = {a: Axis(a.name, extents.get(a.name, a.extent)) for a in self.means.axes}
         new = {o: dataclasses.replace(o, dims=tuple(axes.get(d, d) for d in o.dims)) for o in self.operands}
@@ -402,8 +402,8 @@ def _check_operand(made: Instruction, found: Operand) -> None:
     held.check(found.name, found.shape, written=found.name == made.writes)
 
 
-def _fault(made: Instruction, message: str, mend: str) -> ComputationError:
-    return ComputationError("instruction-definition", f"`{made.name}`: {message}", mend=mend)
+def _fault(made: Instruction, message: str, help: str) -> ComputationError:
+    return ComputationError("instruction-definition", f"`{made.name}`: {message}", help=help)
 
 
 # ---------------------------------------------------------------- names
@@ -418,7 +418,7 @@ def _register(made: Instruction, replace: bool) -> None:
             "instruction-name-taken",
             f"there is already an instruction `{made.name}`: {old}",
             span=made.span,
-            mend="use another name, or pass replace=True",
+            help="use another name, or pass replace=True",
             notes=(f"defined at {old.span}" if old.span else "it comes with the package",),
         )
     _KNOWN[made.name] = made
@@ -440,7 +440,7 @@ def use(name: str) -> Instruction:
         raise Refusal(
             "unknown-instruction",
             f"there is no instruction `{name if isinstance(name, str) else brief(name)}`",
-            mend=f"did you mean {' or '.join(near)}?" if near else "define it with tl.instruction",
+            help=f"did you mean {' or '.join(near)}?" if near else "define it with tl.instruction",
         )
     return found
 

@@ -106,7 +106,7 @@ def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | Non
                 "instruction-binding",
                 f"`{mine}={theirs}`: {instruction.name} has the axes {', '.join(instruction.shape)}, and this step has"
                 f" {', '.join(extents)}",
-                mend="write the instruction's axis on the left and the step's axis on the right",
+                help="write the instruction's axis on the left and the step's axis on the right",
             )
     tried: list[Match] = []
     for pairing in itertools.islice(_pairings(instruction.means, leaf.means, binding), 64):
@@ -137,7 +137,7 @@ def refuse(step: str, matches: list[Match], **where: Any) -> Refusal:
         f"`{step}` does not match the innermost body",
         counterexample=str(first.mismatches[0]) if first.mismatches else None,
         notes=tuple(str(m) for m in matches),
-        mend="change the steps above until the innermost body matches the instruction, or use the nearest one that fits",
+        help="change the steps above until the innermost body matches the instruction, or use the nearest one that fits",
         **where,
     )
 

@@ -65,12 +65,12 @@ def operand(
     dtypes = tuple(dt.dtype(t) for t in (dtype if isinstance(dtype, (tuple, list)) else (dtype,)))
     if len({t.bits for t in dtypes}) != 1:
         raise ComputationError(
-            "operand-types", f"`{name}`: {dtypes} are not types of the same size", mend="define one instruction for each size"
+            "operand-types", f"`{name}`: {dtypes} are not types of the same size", help="define one instruction for each size"
         )
     for d in dims:
         if not isinstance(d, Axis):
             raise ComputationError(
-                "not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", mend="use an axis, as in tl.axes(m=16)"
+                "not-an-axis", f"{brief(d)} is not a dimension for {brief(name)}", help="use an axis, as in tl.axes(m=16)"
             )
     dims = tuple(map(by_names, dims))
     return Operand(name, dtypes, name_of(memory), dims, fragment, tuple(layouts), alignment_bytes, neighbours)
@@ -108,6 +108,6 @@ def name_of(value: Any) -> str:
     name = getattr(value, "name", value)
     if not isinstance(name, str):
         raise ComputationError(
-            "not-a-memory", f"{brief(value)} is not a memory or level", mend="use tl.register, tl.thread, or such a name"
+            "not-a-memory", f"{brief(value)} is not a memory or level", help="use tl.register, tl.thread, or such a name"
         )
     return name

@@ -63,10 +63,10 @@ class Means(Node):
 def _target(target: Any) -> Read:
     if not isinstance(target, Read) or len(set(target.indices)) != len(target.indices):
         raise ComputationError(
-            "means-target", f"`{target}` cannot be assigned to", mend="assign to an operand at distinct axes: C[m, n]"
+            "means-target", f"`{target}` cannot be assigned to", help="assign to an operand at distinct axes: C[m, n]"
         )
     if not all(isinstance(i, Axis) for i in target.indices):
-        raise ComputationError("means-target", f"`{target}` is not read at plain axes", mend="write C[m, n] with m, n axes")
+        raise ComputationError("means-target", f"`{target}` is not read at plain axes", help="write C[m, n] with m, n axes")
     named: Read = by_names(target)
     return named
 
@@ -75,7 +75,7 @@ def moves(target: Any, source: Any) -> Means:
     """The meaning of a move: every element of `target` is that of `source`, both operands at axes: `moves(D[m, k], S[m, k])`."""
     target = _target(target)
     if not isinstance(source, (Read, Pad)):
-        raise ComputationError("means-move", f"a move copies; `{source}` computes", mend="use computes(target, value)")
+        raise ComputationError("means-move", f"a move copies; `{source}` computes", help="use computes(target, value)")
     found = Means(MOVE, target, by_names(source))
     _no_reduction(found)
     return found
@@ -100,22 +100,22 @@ def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
     if isinstance(value, Reduce):
         if len(value.values) != 1 or value.condition is not None:
             raise ComputationError(
-                "means-update", "an update reduces one value without a condition", mend="use a plain sum, prod, max or min"
+                "means-update", "an update reduces one value without a condition", help="use a plain sum, prod, max or min"
             )
         found = Means(UPDATE, target, value.values[0], value.combiner.name)
         if set(found.reduced) != set(value.axes):
             names = ", ".join(a.name for a in found.reduced)
             raise ComputationError(
-                "means-update", "the reduction's axes differ from the axes that the target lacks", mend=f"reduce over ({names})"
+                "means-update", "the reduction's axes differ from the axes that the target lacks", help=f"reduce over ({names})"
             )
     else:
         found = Means(UPDATE, target, value, combiner)
     if found.combiner not in COMBINERS:
         raise ComputationError(
-            "means-combiner", f"there is no update with `{found.combiner}`", mend="use one of " + ", ".join(COMBINERS)
+            "means-combiner", f"there is no update with `{found.combiner}`", help="use one of " + ", ".join(COMBINERS)
         )
     if any(isinstance(e, Reduce) for e in found.value.walk()):
-        raise ComputationError("means-update", "a reduction inside a reduction", mend="use one reduction in each update")
+        raise ComputationError("means-update", "a reduction inside a reduction", help="use one reduction in each update")
     return found
 
 
@@ -123,7 +123,7 @@ def _no_reduction(means: Means) -> None:
     if means.reduced or any(isinstance(e, Reduce) for e in means.value.walk()):
         names = ", ".join(a.name for a in means.reduced)
         raise ComputationError(
-            "means-free-axis", f"`{means}` has axes that its target lacks: {names}", mend="use updates(...) for a reduction"
+            "means-free-axis", f"`{means}` has axes that its target lacks: {names}", help="use updates(...) for a reduction"
         )
 
 
@@ -142,7 +142,7 @@ def check_bounds(means: Means) -> None:
             raise ComputationError(
                 "means-rank",
                 f"`{to_text(read)}`: {read.tensor.name} has {counted(len(dims), 'dimension')}",
-                mend="give one index for each dimension",
+                help="give one index for each dimension",
             )
         if read in guarded:
             continue
@@ -158,7 +158,7 @@ def check_bounds(means: Means) -> None:
                     "means-outside",
                     f"`{to_text(read)}` reads outside {read.tensor.name}, of extent {dim.extent} along {dim.name}",
                     counterexample=f"at {at} the index is {places[tuple(wrong[0])]}",
-                    mend="make the operand as large as the shape needs",
+                    help="make the operand as large as the shape needs",
                 )
 
 

@@ -92,7 +92,7 @@ def _fills_words(operand: Operand, held: Fragment | None) -> bool:
 def fault_of_template(
     made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """What is wrong with an instruction's template, and the mend; None where nothing is. others: the placeholders besides operands,
+    """What is wrong with an instruction's template, and the help; None where nothing is. others: the placeholders besides operands,
     each with the field that the instruction lacks for it, or ""."""
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]

@@ -67,7 +67,7 @@ def _load(name: str) -> Profile:
         return read_profile(name)
     if name not in shipped_profiles():
         raise DeviceError(
-            "profile-not-found", f"there is no profile `{name}`", mend=near(name, shipped_profiles()) + " Or pass a path."
+            "profile-not-found", f"there is no profile `{name}`", help=near(name, shipped_profiles()) + " Or pass a path."
         )
     text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
     return parse_profile(text, f"profiles/{name}.toml")
@@ -76,16 +76,16 @@ def _load(name: str) -> Profile:
 def read_profile(path: str | Path) -> Profile:
     """A profile from the current contents of a file. Raises as `load_profile`."""
     if not is_path(path):
-        raise DeviceError("profile-not-found", f"{brief(path)} is not a path", mend="check the path")
+        raise DeviceError("profile-not-found", f"{brief(path)} is not a path", help="check the path")
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read(MOST_CHARACTERS + 1)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", "it is not text")
-        raise DeviceError("profile-not-found", f"cannot read the profile {path}: {reason}", mend="check the path") from None
+        raise DeviceError("profile-not-found", f"cannot read the profile {path}: {reason}", help="check the path") from None
     if len(text) > MOST_CHARACTERS:
         message = f"{path} has more than {MOST_CHARACTERS:,} characters"
-        raise DeviceError("profile-syntax", message, mend="pass the path of a profile")
+        raise DeviceError("profile-syntax", message, help="pass the path of a profile")
     return parse_profile(text, str(path))
 
 
@@ -111,7 +111,7 @@ def profile_for(architecture: str, device: str = "") -> Profile:
     described = ", ".join(sorted(known))
     message = f"no shipped profile describes {architecture}; there are {described}"
     raise DeviceError(
-        "profile-not-found", message, mend='use tl.target("...", profile="my.toml", device=...) with a profile of your own'
+        "profile-not-found", message, help='use tl.target("...", profile="my.toml", device=...) with a profile of your own'
     )
 
 
@@ -122,15 +122,15 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", mend="correct the line that it names") from None
+        raise DeviceError("profile-syntax", f"{origin} is not TOML: {error}", help="correct the line that it names") from None
     except RecursionError:
         raise DeviceError(
-            "profile-syntax", f"{origin} is nested too deeply", mend="use lists and tables as in a shipped profile"
+            "profile-syntax", f"{origin} is nested too deeply", help="use lists and tables as in a shipped profile"
         ) from None
     if raw.get("schema") != SCHEMA:
         said = f"schema = {raw['schema']!r}" if "schema" in raw else "no `schema`"
         raise DeviceError(
-            "profile-schema", f"{origin} has {said}; this version reads schema = {SCHEMA}", mend=f"schema = {SCHEMA}"
+            "profile-schema", f"{origin} has {said}; this version reads schema = {SCHEMA}", help=f"schema = {SCHEMA}"
         )
     del raw["schema"]
     sources: dict[str, str] = {}
@@ -140,7 +140,7 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
     facts["rates"] = _rates(facts.get("rates", {}), origin)
     facts["curves"] = _curves(facts.get("curves", ()), origin)
     if "sources" in facts:
-        raise DeviceError("profile-key", f"{origin}: `sources`", mend='write { value = ..., source = "..." } beside the number')
+        raise DeviceError("profile-key", f"{origin}: `sources`", help='write { value = ..., source = "..." } beside the number')
     profile: Profile = record(Profile, {**facts, "sources": tuple(sorted(sources.items()))}, origin)
     _validate(profile, origin)
     return profile
@@ -148,12 +148,12 @@ def parse_profile(text: str, origin: str = "profile") -> Profile:
 
 def _rates(raw: Any, origin: str) -> tuple[tuple[str, float], ...]:
     """The table of measured numbers, by name."""
-    mend = "write a table of numbers with the unit in each name; speeds and the resources of a core are above 0"
+    help = "write a table of numbers with the unit in each name; speeds and the resources of a core are above 0"
     if not isinstance(raw, Mapping):
-        raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", mend=mend)
+        raise DeviceError("profile-value", f"{origin}: [rates] is {raw!r}", help=help)
     for name, value in raw.items():
         if not _is_measured(value, name):
-            raise DeviceError("profile-value", f"{origin}: the rate `{name}` is {value!r}", mend=mend)
+            raise DeviceError("profile-value", f"{origin}: the rate `{name}` is {value!r}", help=help)
     return tuple(sorted((str(k), float(v)) for k, v in raw.items()))
 
 
@@ -178,17 +178,17 @@ def _curves(raw: Any, origin: str) -> tuple[Curve, ...]:
         xs = [p[0] for p in curve.points] if pairs else []
         if not xs or not 0 < xs[0] or any(a >= b for a, b in zip(xs, xs[1:], strict=False)):
             message = f"{origin}: the points of the curve `{curve.name}` are not pairs of x, above 0 and ascending, and y"
-            raise DeviceError("profile-value", message, mend="points = [[1024, 95.5], [2048, 90]]")
+            raise DeviceError("profile-value", message, help="points = [[1024, 95.5], [2048, 90]]")
     if len({curve.name for curve in curves}) != len(curves):
-        raise DeviceError("profile-value", f"{origin}: two curves have the same name", mend="give them different names")
+        raise DeviceError("profile-value", f"{origin}: two curves have the same name", help="give them different names")
     return tuple(dataclasses.replace(c, points=tuple((float(x), float(y)) for x, y in c.points)) for c in curves)
 
 
 def _validate(profile: Profile, origin: str) -> None:
     """Raises DeviceError `profile-value` if a profile contradicts itself."""
 
-    def refuse(message: str, mend: str) -> TileLangError:
-        return DeviceError("profile-value", f"{origin}: {message}", mend=mend)
+    def refuse(message: str, help: str) -> TileLangError:
+        return DeviceError("profile-value", f"{origin}: {message}", help=help)
 
     names = profile.level_names
     for required in ("kernel", "block", "thread"):

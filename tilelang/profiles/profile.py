@@ -309,7 +309,7 @@ def _name(value: Level | Memory | str) -> str:
 
 
 def _unknown(profile: Profile, what: str, name: str, known: Sequence[str]) -> NoReturn:
-    raise Refusal(f"unknown-{what}", f"the profile `{profile.name}` has no {what} `{name}`", mend=near(name, known))
+    raise Refusal(f"unknown-{what}", f"the profile `{profile.name}` has no {what} `{name}`", help=near(name, known))
 
 
 _PROFILE_FILES = ("load_profile", "parse_profile", "profile_for", "profiles_for", "read_profile", "shipped_profiles")

@@ -45,7 +45,7 @@ def records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
     """Applies `record` to each table of a list."""
     if not isinstance(raw, tuple):
         raise DeviceError(
-            "profile-value", f"{where} must be tables, got {raw!r}", mend="write each as [[...]] with named numbers"
+            "profile-value", f"{where} must be tables, got {raw!r}", help="write each as [[...]] with named numbers"
         )
     return tuple(record(cls, f, where) for f in raw)
 
@@ -53,12 +53,12 @@ def records(cls: Any, raw: Any, where: str) -> tuple[Any, ...]:
 def record(cls: Any, raw: Any, where: str) -> Any:
     """`cls(**raw)`, after checking the keys and the types of values."""
     if not isinstance(raw, Mapping):
-        raise DeviceError("profile-value", f"{where} must be a table, got {raw!r}", mend="write it as [[...]] with named numbers")
+        raise DeviceError("profile-value", f"{where} must be a table, got {raw!r}", help="write it as [[...]] with named numbers")
     fields = {f.name: f for f in dataclasses.fields(cls)}
     for key, value in raw.items():
         if key not in fields:
             raise DeviceError(
-                "profile-key", f"{where}: unknown key `{key}`", mend=near(key, (f for f in fields if f != "sources"))
+                "profile-key", f"{where}: unknown key `{key}`", help=near(key, (f for f in fields if f != "sources"))
             )
         kinds, item = _KINDS.get(str(fields[key].type), (tuple,)), _ITEMS.get(str(fields[key].type))
         wrong = item is not None and isinstance(value, tuple) and any(type(v) is not item for v in value)
@@ -66,16 +66,16 @@ def record(cls: Any, raw: Any, where: str) -> Any:
             raise DeviceError(
                 "profile-value",
                 f"{where}: `{key}` is {value!r}, expected {fields[key].type}",
-                mend='write a plain value, or { value = ..., source = "..." }',
+                help='write a plain value, or { value = ..., source = "..." }',
             )
         numbers = value if isinstance(value, tuple) else (value,)
         if any(isinstance(v, int) and not 0 <= v < 1 << 62 for v in numbers):
-            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", mend="remove a number that is unknown")
+            raise DeviceError("profile-value", f"{where}: `{key}` is {value}", help="remove a number that is unknown")
     missing = [
         n
         for n, f in fields.items()
         if n not in raw and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
     if missing:
-        raise DeviceError("profile-key", f"{where}: `{missing[0]}` is missing", mend=f"add {missing[0]} = ...")
+        raise DeviceError("profile-key", f"{where}: `{missing[0]}` is missing", help=f"add {missing[0]} = ...")
     return cls(**raw)

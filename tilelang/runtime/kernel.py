@@ -80,7 +80,7 @@ def compile(
     check_trials(trials)
     if options is not None and not isinstance(options, Options):
         raise DeviceError(
-            "bad-options", f"options={brief(options)} is not a tl.Options", mend="pass tl.Options, as in tl.Options(verify=True)"
+            "bad-options", f"options={brief(options)} is not a tl.Options", help="pass tl.Options, as in tl.Options(verify=True)"
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
@@ -108,7 +108,7 @@ def check_trials(trials: int) -> None:
     """
     if not isinstance(trials, int) or isinstance(trials, bool) or trials < 0:
         raise Refusal(
-            "bad-size", f"trials={brief(trials)} is not a valid number of candidates", mend="use a whole number, 0 or more"
+            "bad-size", f"trials={brief(trials)} is not a valid number of candidates", help="use a whole number, 0 or more"
         )
 
 
@@ -176,7 +176,7 @@ class Kernel(Unchanging):
         compiler = compilers.load(self.target.dialect)
         if architecture is None:
             message = f"the profile {self.target.profile.name} does not name an architecture to compile for"
-            raise DeviceError("no-compiler", message, mend='use a profile that names one, as in architecture = "sm_80"')
+            raise DeviceError("no-compiler", message, help='use a profile that names one, as in architecture = "sm_80"')
         return compiler.compile_source(self.source, architecture, (), BinaryCache(self.options.cache_dir))
 
     @property
@@ -203,7 +203,7 @@ class Kernel(Unchanging):
         except DeviceError as error:
             if error.code not in compilers.ABSENT:
                 raise
-            return None, f"{error.message}: {error.mend}"
+            return None, f"{error.message}: {error.help}"
 
     @property
     def assembly(self) -> str:
@@ -253,7 +253,7 @@ class Kernel(Unchanging):
 
         if self.target.dialect != "cpu":
             message = f"export needs the target cpu, this kernel is compiled for {self.target}"
-            raise DeviceError("export-target", message, mend='tl.compile(..., target="cpu")')
+            raise DeviceError("export-target", message, help='tl.compile(..., target="cpu")')
         architecture = architecture or self.target.profile.architecture or "native"
         return export(self.computation, self.program, self.source, folder, name or self.computation.name, architecture)
 
@@ -274,8 +274,8 @@ class Kernel(Unchanging):
     @cached_property
     def _connection(self) -> Connection:
         if self.target.device is None:
-            mend = "compile without profile=, or use tl.simulate"
-            raise DeviceError("no-device", f"{self.target} is a profile without a device", mend=mend)
+            help = "compile without profile=, or use tl.simulate"
+            raise DeviceError("no-device", f"{self.target} is a profile without a device", help=help)
         return self._driver.connect(self.target.device)
 
     @property
@@ -354,8 +354,8 @@ class Kernel(Unchanging):
                     given += [self._connection.tensor_map(m, buffers[n]) for n, m in maps]
                 found.append((function, given))
         except (KeyError, TypeError) as error:
-            mend = "pass a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
-            raise ComputationError("arguments", f"launch needs a device buffer for each name: {error}", mend=mend) from None
+            help = "pass a device buffer for each of " + ", ".join(b.name for b in self.program.buffers if b.role != "workspace")
+            raise ComputationError("arguments", f"launch needs a device buffer for each name: {error}", help=help) from None
         return found
 
     def __call__(self, /, *arrays: Any, out: Any = None, queue: Any = None, **named: Any) -> Any:
@@ -439,7 +439,7 @@ class Kernel(Unchanging):
 
         if not isinstance(repeats, int) or repeats < 1:
             raise ComputationError(
-                "repeats", f"repeats={repeats!r} is not a valid number of runs", mend="use a whole number, 1 or more"
+                "repeats", f"repeats={repeats!r} is not a valid number of runs", help="use a whole number, 1 or more"
             )
         connection = self._connection
         buffers = {name: connection.upload(array) for name, array in random_arrays(self.computation, seed).items()}
@@ -474,13 +474,13 @@ def simulate(
 
     if not isinstance(kernel, Kernel):
         raise ComputationError(
-            "not-a-kernel", f"{brief(kernel)} is not a kernel", mend="pass a kernel, as in tl.simulate(tl.compile(...))"
+            "not-a-kernel", f"{brief(kernel)} is not a kernel", help="pass a kernel, as in tl.simulate(tl.compile(...))"
         )
     if limit_statements is not None and not isinstance(limit_statements, (int, float)):
         raise ComputationError(
-            "limit", f"limit_statements={brief(limit_statements)} is not a number", mend="pass a number, or math.inf"
+            "limit", f"limit_statements={brief(limit_statements)} is not a number", help="pass a number, or math.inf"
         )
-    check_work(kernel.program, limit_statements, mend="use smaller sizes, or a larger limit_statements=")
+    check_work(kernel.program, limit_statements, help="use smaller sizes, or a larger limit_statements=")
     given = random_arrays(kernel.computation)
     if arrays or named:
         given = {t.name: a for t, a in arguments.inputs(kernel.computation, arrays, named).items()}

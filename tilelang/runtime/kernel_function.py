@@ -28,7 +28,7 @@ class KernelFunction:
     def __init__(self, function: Callable[..., Any], trials: int = 0) -> None:
         check_trials(trials)
         if not callable(function) or not hasattr(function, "__qualname__") or isinstance(function, KernelFunction):
-            raise ComputationError("not-a-function", f"{brief(function)} is not a function", mend="write @tl.kernel above a def")
+            raise ComputationError("not-a-function", f"{brief(function)} is not a function", help="write @tl.kernel above a def")
         functools.update_wrapper(self, function)
         self._taken = _signature(function)
         self._function, self._trials = function, trials
@@ -139,12 +139,12 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             stars = "*" if p.kind == p.VAR_POSITIONAL else "**"
             message = f"{function.__name__} takes {stars}{name}, but each array of a kernel needs a name"
-            raise ComputationError("not-a-function", message, mend="use one parameter for each array, and defaults for constants")
+            raise ComputationError("not-a-function", message, help="use one parameter for each array, and defaults for constants")
     inside = getattr(function, "__qualname__", "").rpartition(".")[0]
     if inside and not inside.endswith("<locals>") and next(iter(taken.parameters), "") in ("self", "cls"):
-        mend = "use a function outside the class, or write @staticmethod above @tl.kernel"
+        help = "use a function outside the class, or write @staticmethod above @tl.kernel"
         raise ComputationError(
-            "not-a-function", f"{function.__qualname__} is a method, whose first parameter is not an array", mend=mend
+            "not-a-function", f"{function.__qualname__} is a method, whose first parameter is not an array", help=help
         )
     return taken
 
@@ -156,8 +156,8 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
     except TypeError:
         every = [n if p.default is p.empty else f"{n}={brief(p.default)}" for n, p in taken.parameters.items()]
         got = counted(len(arrays), "array") + (f" and {', '.join(named)}" if named else "")
-        mend = "pass one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
-        raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", mend=mend) from None
+        help = "pass one array for each parameter" + (" without a default" if any("=" in text for text in every) else "")
+        raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", help=help) from None
     bound.apply_defaults()
     return bound
 

@@ -97,7 +97,7 @@ class Placing:
                 if number < inputs:
                     raise wrong(tensor.name, f"shares memory with the input {other.name}", "pass another array as out=")
                 message = f"the arrays for {other.name} and {tensor.name} share memory"
-                raise ComputationError("argument", message, mend="pass a separate array for each output")
+                raise ComputationError("argument", message, help="pass a separate array for each output")
         return placed
 
     def _check_place(self, name: str, value: Any) -> None:
@@ -113,8 +113,8 @@ class Placing:
         array = self.connection.take(tensor.name, value, self.queue)
         check_array(tensor, type, array, role)
         if not array.contiguous:
-            mend = "pass a contiguous copy" if role == "input" else "pass a contiguous array as out="
-            raise wrong(tensor.name, "is not contiguous", mend)
+            help = "pass a contiguous copy" if role == "input" else "pass a contiguous array as out="
+            raise wrong(tensor.name, "is not contiguous", help)
         if role == "output" and not array.writeable:
             raise wrong(tensor.name, "cannot be written", "pass another array as out=")
         return Placed(tensor.name, value, array.buffer, array, None, None, None)
@@ -216,12 +216,12 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
         unknown = [str(name) for name in out if name not in names]
         if unknown:
             message = f"out= names {', '.join(unknown)}, which is not an output"
-            raise ComputationError("arguments", message, mend="use the outputs " + ", ".join(names))
+            raise ComputationError("arguments", message, help="use the outputs " + ", ".join(names))
         return [out.get(name) for name in names]
     if not isinstance(out, (tuple, list)) or len(out) != count:
         raise ComputationError(
             "arguments",
             f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
-            mend="pass one array for each output, in this order: " + ", ".join(names),
+            help="pass one array for each output, in this order: " + ", ".join(names),
         )
     return list(out)

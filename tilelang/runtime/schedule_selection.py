@@ -50,14 +50,14 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
         if isinstance(part, PendingTile):
             raise part.refusal()
     if schedule is not None and not isinstance(schedule, Builder):
-        mend = "pass a Schedule, or a tl.move() with steps"
-        raise Refusal("bad-steps", f"schedule={brief(schedule)} is not a schedule", mend=mend)
+        help = "pass a Schedule, or a tl.move() with steps"
+        raise Refusal("bad-steps", f"schedule={brief(schedule)} is not a schedule", help=help)
     if isinstance(what, Schedule):
         if schedule is not None:
             raise Refusal(
                 "bad-steps",
                 "the first argument is already a schedule, and schedule= gives another one",
-                mend="pass only one of them",
+                help="pass only one of them",
             )
         return what
     wanted = as_computation(what)
@@ -66,7 +66,7 @@ def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Sc
     plan = schedule if isinstance(schedule, Schedule) else Schedule(wanted, schedule.steps)
     if plan.computation.hash != wanted.hash:
         message = f"the schedule is for {plan.computation.name}, not for this computation"
-        raise Refusal("schedule-of-another", message, mend="pass a schedule for the computation that is compiled")
+        raise Refusal("schedule-of-another", message, help="pass a schedule for the computation that is compiled")
     return plan
 
 
@@ -294,7 +294,7 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
     if len(refused) == 1:
         return last
     note = f"{len(refused)} ways to fill the schedule were tried; this error is from the one that needs the fewest resources"
-    return Refusal(last.code, last.message, span=last.span, counterexample=last.counterexample, mend=last.mend,
+    return Refusal(last.code, last.message, span=last.span, counterexample=last.counterexample, help=last.help,
                    proven=last.proven, notes=(*last.notes, note))  # fmt: skip
 
 

@@ -75,8 +75,8 @@ class Verdict:
 def not_as_defined(name: str, found: Instance, span: Span | None = None) -> Refusal:
     """The error for a schedule whose simulation has a fault: lowered, it would not compute its definition."""
     message = f"the kernel of {name} does not compute what is defined, as its simulation at {_words(found.extents)} shows"
-    mend = "use another schedule, and report this one: the fault is in the compiler"
-    return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], mend=mend)
+    help = "use another schedule, and report this one: the fault is in the compiler"
+    return Refusal("simulated-wrong", message, span=span, counterexample=found.faults[0], help=help)
 
 
 def check_simulated(schedule: Schedule, target: Target, seconds: float | None = None, seed: int = 0) -> Verdict:
@@ -225,7 +225,7 @@ def _program(small: Schedule, target: Target) -> ir.Program:
     for needs in dict.fromkeys((target.needs, ())):
         program = lower(small.computation, small.steps, here, Options(), needs)
         try:
-            simulate.check_work(program, _most_statements(program), mend="smaller tiles")
+            simulate.check_work(program, _most_statements(program), help="smaller tiles")
         except ComputationError as error:
             refused = error
         else:

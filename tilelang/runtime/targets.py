@@ -76,7 +76,7 @@ def no_device() -> DeviceError:
     """The error for a machine without a usable device, with the reason if a driver found one that it cannot use."""
     reasons = [error.message for _, error in map(devices_of, drivers.DRIVERS) if error is not None and error.code == "no-device"]
     message = "; ".join(["no device was found"] if not reasons else reasons)
-    return DeviceError("no-device", message, mend="run `tilelang devices` to see what is missing")
+    return DeviceError("no-device", message, help="run `tilelang devices` to see what is missing")
 
 
 def target(
@@ -103,9 +103,9 @@ def target(
     dialect = options.target if dialect is None and device is None else dialect
     _check_dialect(dialect)
     if device is not None and not isinstance(device, Device):
-        raise DeviceError("no-such-device", f"device={device!r} is not a device", mend="pass one of tl.devices()")
+        raise DeviceError("no-such-device", f"device={device!r} is not a device", help="pass one of tl.devices()")
     if device is not None and dialect not in (None, device.driver):
-        raise DeviceError("no-such-device", f"{device} runs no {dialect}", mend=f'tl.target("{device.driver}", device=...)')
+        raise DeviceError("no-such-device", f"{device} runs no {dialect}", help=f'tl.target("{device.driver}", device=...)')
     if profile is None and options.profile is not None:
         profile = options.profile
     if profile is not None:
@@ -116,7 +116,7 @@ def target(
         if known is not None and known not in found.dialects:
             fitting = [name for name in shipped_profiles() if known in load_profile(name).dialects]
             message = f"the profile {found.name} is for {' and '.join(found.dialects)}, not for {known}"
-            raise DeviceError("profile-dialect", message, mend=f"use one of the profiles for {known}: {', '.join(fitting)}")
+            raise DeviceError("profile-dialect", message, help=f"use one of the profiles for {known}: {', '.join(fitting)}")
         return Target(known or found.dialects[0], found, device)
     return _local_target(device or _choose(dialect, options))
 
@@ -133,9 +133,9 @@ def _check_dialect(dialect: str | None) -> None:
     if dialect is None or (isinstance(dialect, str) and dialect in DIALECTS):
         return
     if isinstance(dialect, str) and dialect in shipped_profiles():
-        raise DeviceError("unknown-dialect", f"`{dialect}` is a profile, not a target", mend=f'tl.target(profile="{dialect}")')
-    mend = "use one of " + ", ".join(sorted(DIALECTS))
-    raise DeviceError("unknown-dialect", f"the target `{dialect}` does not exist", mend=mend)
+        raise DeviceError("unknown-dialect", f"`{dialect}` is a profile, not a target", help=f'tl.target(profile="{dialect}")')
+    help = "use one of " + ", ".join(sorted(DIALECTS))
+    raise DeviceError("unknown-dialect", f"the target `{dialect}` does not exist", help=help)
 
 
 def _choose(dialect: str | None, options: Options) -> Device:

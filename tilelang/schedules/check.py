@@ -93,8 +93,8 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Inline(tensor):
             if inputs.get(tensor) != "definition":
                 known = [n for n, kind in inputs.items() if kind == "definition"]
-                mend = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
-                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", mend)
+                help = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
+                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", help)
         case Do() | Open() | When():
             pass
         case _:
@@ -236,7 +236,7 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
     try:
         check_order(step.order, {a: 0 if extents[a] == 0 else n for a, n in tiles.items()})
     except Refusal as refusal:
-        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "", refusal.counterexample) from None
+        raise refuse_step(step, refusal.code, refusal.message, refusal.help or "", refusal.counterexample) from None
     if shared is not None and (numbers := math.prod(order_extents(step.order, tiles))) > math.prod(tiles.values()):
         raise refuse_step(step, "order-term", f"`{step}`: some numbers of the order have no tile, but every block that shares the"
                       f" reduction along {shared} must have a partial result", "use divisors in the terms that divide the number of"
@@ -250,7 +250,7 @@ def _check_form(step: Tile) -> None:
     try:
         check_order_form(step.order, [a for a, _ in step.sizes])
     except Refusal as refusal:
-        raise refuse_step(step, refusal.code, refusal.message, refusal.mend or "") from None
+        raise refuse_step(step, refusal.code, refusal.message, refusal.help or "") from None
 
 
 def _check_place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> None:
@@ -436,7 +436,7 @@ def check_cuts(steps: tuple[Step, ...], counts: collections.Counter[str]) -> Non
             most, n = counts.most_common(1)[0]
             if n > MOST_CUTS:
                 message = f"`{step}` is division {n} of `{most}`; an axis can be divided at most {MOST_CUTS} times"
-                raise at_step(Refusal("too-many-cuts", message, mend="use fewer splits and tiles of one axis"), step)
+                raise at_step(Refusal("too-many-cuts", message, help="use fewer splits and tiles of one axis"), step)
 
 
 def _axes_of(step: Step) -> set[str]:

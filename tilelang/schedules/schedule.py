@@ -41,13 +41,13 @@ from tilelang.schedules.steps import (
 )
 
 
-def _need(holds: bool, span: Span | None, code: str, message: str, mend: str) -> None:
+def _need(holds: bool, span: Span | None, code: str, message: str, help: str) -> None:
     if not holds:
-        raise Refusal(code, message, span=span, mend=mend)
+        raise Refusal(code, message, span=span, help=help)
 
 
-def _need_named(verb: str, named: dict[str, Any], what: str, mend: str, span: Span | None) -> None:
-    _need(bool(named), span, "nothing-named", f"`{verb}` does not name any {what}", mend)
+def _need_named(verb: str, named: dict[str, Any], what: str, help: str, span: Span | None) -> None:
+    _need(bool(named), span, "nothing-named", f"`{verb}` does not name any {what}", help)
 
 
 def _checked_sizes(verb: str, sizes: dict[str, Any], span: Span | None) -> Sizes:
@@ -121,8 +121,8 @@ class Builder(Unchanging):
         for name, parts in axes.items():
             whole = isinstance(parts, dict) and bool(parts) and not any(isinstance(e, Hole) for e in parts.values())
             named = whole and all(isinstance(n, str) and n.isidentifier() for n in parts)
-            mend = f'.unfuse({name}={{"a": 2, "b": 4}})'
-            _need(named, span, "bad-axes", f"`unfuse {name}={brief(parts)}` does not name the parts and their sizes", mend)
+            help = f'.unfuse({name}={{"a": 2, "b": 4}})'
+            _need(named, span, "bad-axes", f"`unfuse {name}={brief(parts)}` does not name the parts and their sizes", help)
             sizes = tuple((n, int(e)) for n, e in _checked_sizes("unfuse", parts, span) if not isinstance(e, Hole))
             made = made._then(Unfuse(name, sizes, span))
         return made
@@ -278,7 +278,7 @@ class PendingTile(Generic[B]):
             "tile-without-level",
             f"`tile {sizes_text(self._sizes)}` does not say which units its tiles are mapped to",
             span=self._span,
-            mend="add .to(tl.block), .to(tl.thread), ...; for a sequential loop use .split(...)",
+            help="add .to(tl.block), .to(tl.thread), ...; for a sequential loop use .split(...)",
         )
 
 

@@ -212,13 +212,13 @@ def root_spec(task: Task) -> Spec:
 # ---------------------------------------------------------------- what a schedule leaves unsaid
 
 
-def refuse_step(step: Step, code: str, message: str, mend: str, counterexample: str | None = None) -> Refusal:
+def refuse_step(step: Step, code: str, message: str, help: str, counterexample: str | None = None) -> Refusal:
     """The refusal of a step, at its place.
 
     >>> print(refuse_step(Split((("m", 2),)), "some-code", "no such walk", "another walk").code)
     some-code
     """
-    return Refusal(code, message, span=getattr(step, "span", None), mend=mend, counterexample=counterexample)
+    return Refusal(code, message, span=getattr(step, "span", None), help=help, counterexample=counterexample)
 
 
 class _Completion:

@@ -46,8 +46,8 @@ class Team(Node):
     def as_role(self, name: str, registers: int | None = None) -> Team:
         """The same units under a name that steps can refer to. Raises Refusal for what is not a name."""
         if not isinstance(name, str) or not name.isidentifier():
-            mend = 'a name, as in tl.warps(1).as_role("producer")'
-            raise Refusal("role-name", f"{brief(name)} cannot name a role", mend=mend)
+            help = 'a name, as in tl.warps(1).as_role("producer")'
+            raise Refusal("role-name", f"{brief(name)} cannot name a role", help=help)
         return self.replace(role=name, registers=registers)
 
     def __add__(self, other: Team) -> tuple[Team, ...]:

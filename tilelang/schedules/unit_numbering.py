@@ -183,7 +183,7 @@ def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
             "tile-not-covered",
             f"`{text}` gives two tiles the same unit, so one of them would not be computed",
             counterexample=f"tiles ({names}) = {_tuple(first)} and {_tuple(second)} have the same number",
-            mend="use every axis completely: as n, or as the pair n/8 and n%8",
+            help="use every axis completely: as n, or as the pair n/8 and n%8",
         )
     if not _takes_each_once(order, rounds):
         raise _takes_some_twice(order, rounds, text)
@@ -202,14 +202,14 @@ def check_order_form(order: Layout, axes: Sequence[str]) -> None:
         raise Refusal(
             "order-term",
             f"an order numbers units by terms over {names}, without padding or swizzle",
-            mend=f"pass only terms, as in tl.layout({', '.join(map(repr, reversed(axes)))})",
+            help=f"pass only terms, as in tl.layout({', '.join(map(repr, reversed(axes)))})",
         )
     for name in order.dims:
         if name not in axes:
             raise Refusal(
                 "order-axis",
                 f"the order names `{name}`, which this tile does not divide",
-                mend=f"order the axes of this tile: {names}",
+                help=f"order the axes of this tile: {names}",
             )
 
 
@@ -217,7 +217,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
     """Why an order that gives no two tiles one number still is none: a term that adds nothing, one below zero, one not solved."""
     for k, term in reversed(list(enumerate(order.terms))):
         if not free(term):
-            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", mend="remove it")
+            return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", help="remove it")
         if _says_nothing(term, rounds):
             continue
         if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
@@ -227,7 +227,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
                 f"`{text}` counts the tiles along {name} twice, so a tile would be computed by two units",
                 counterexample=f"tile ({', '.join(rounds)}) = {_tuple((0,) * len(rounds))} is taken by units 0 and "
                 f"{_stride_after(order, k, rounds)}",
-                mend=f"use {name} once: as {name}, or as the pair {name}/8 and {name}%8",
+                help=f"use {name} once: as {name}, or as the pair {name}/8 and {name}%8",
             )
     ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
     for term in order.terms:
@@ -236,13 +236,13 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
             return Refusal(
                 "order-term",
                 f"`{to_text(term)}` in `{text}` can be {low}, but numbers begin at 0",
-                mend=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
+                help=f"count down from the last tile, as in {to_text(simplify(index(-low) + term))}",
             )
     return Refusal(
         "order-term",
         f"`{text}` cannot be inverted: no rule computes a tile from its number",
         counterexample=f"the terms are {', '.join(to_text(t) for t in order.terms)}",
-        mend="write one axis after the other: as n, as n/8 and n%8, as n ^ t or (n + t) % tiles with t a term of the other axes, or as"
+        help="write one axis after the other: as n, as n/8 and n%8, as n ^ t or (n + t) % tiles with t a term of the other axes, or as"
         " m + 8*n",
     )
 

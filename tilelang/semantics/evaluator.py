@@ -494,5 +494,5 @@ class Block:
             "read-outside",
             f"`{e}` is read outside {e.tensor!r} under a condition that holds there",
             counterexample=f"at {shown}",
-            mend="narrow the condition around it, or use tl.pad",
+            help="narrow the condition around it, or use tl.pad",
         )

@@ -103,7 +103,7 @@ def _generator(seed: int) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ComputationError("seed", f"seed={seed!r} is not a valid seed", mend="use a whole number, 0 or more") from None
+        raise ComputationError("seed", f"seed={seed!r} is not a valid seed", help="use a whole number, 0 or more") from None
 
 
 def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:
@@ -113,7 +113,7 @@ def _random(t: Tensor, generator: np.random.Generator, size: int | None) -> Any:
         low, high = t.range
         if low == high and 0 not in t.shape:
             raise ComputationError(
-                "range", f"{t!r} has the empty range {t.range}", mend="write range=(low, high) with low < high"
+                "range", f"{t!r} has the empty range {t.range}", help="write range=(low, high) with low < high"
             )
         return generator.integers(low, max(high, low + 1), t.shape).astype(t.dtype.numpy)
     if t.dtype.is_float and size is None:
@@ -209,19 +209,19 @@ def compared(
     """`compare` with a known result of `evaluate_and_bound`."""
     if not isinstance(results, Mapping):
         message = f"the results are {brief(results)}, not arrays by the names of the outputs"
-        raise ComputationError("results", message, mend=f"return a dict, such as {{{computation.outputs[0].name!r}: array}}")
+        raise ComputationError("results", message, help=f"return a dict, such as {{{computation.outputs[0].name!r}: array}}")
     expected, bounds = known
     elements = unclaimed = wrong = 0
     worst, first = 0.0, None
     for t in computation.outputs:
         if t.name not in results:
-            raise ComputationError("result-missing", f"there is no result for the output {t!r}", mend="give every output by name")
+            raise ComputationError("result-missing", f"there is no result for the output {t!r}", help="give every output by name")
         got = np.asarray(results[t.name])
         if got.shape != t.shape:
-            raise ComputationError("result-shape", f"the result for {t!r} has shape {got.shape}", mend=f"give shape {t.shape}")
+            raise ComputationError("result-shape", f"the result for {t!r} has shape {got.shape}", help=f"give shape {t.shape}")
         if got.dtype.kind in "OUSMmc":
             message = f"the result for {t!r} has elements of type {got.dtype}"
-            raise ComputationError("result-type", message, mend=f"give numbers, as of {t.dtype}")
+            raise ComputationError("result-type", message, help=f"give numbers, as of {t.dtype}")
         limit = np.zeros(t.shape) if exactly else bounds[t.name]
         over = _over(got, expected[t.name], limit)
         elements += got.size

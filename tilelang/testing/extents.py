@@ -42,10 +42,10 @@ def resized(what: Any, sizes: Mapping[str, int]) -> Any:
     known = _extents(made)
     for axis, n in sizes.items():
         if axis not in known:
-            raise ComputationError("unknown-axis", f"there is no axis {brief(axis)} to resize", mend=meant(str(axis), known))
+            raise ComputationError("unknown-axis", f"there is no axis {brief(axis)} to resize", help=meant(str(axis), known))
         whole = whole_number(n)
         if whole is None or whole < 0:
-            raise ComputationError("bad-size", f"{axis}={brief(n)} is not a valid extent", mend="use a whole number, 0 or more")
+            raise ComputationError("bad-size", f"{axis}={brief(n)} is not a valid extent", help="use a whole number, 0 or more")
     return resize_schedule(made, sizes) if isinstance(made, Schedule) else resize(made, sizes)
 
 

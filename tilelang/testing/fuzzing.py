@@ -320,7 +320,7 @@ class Trials:
         if not self._send(self.target) or not (self._next(START_SECONDS) or b"").endswith(b"\n"):
             why = self._last_words()
             self.end()
-            raise DeviceError("no-fuzzing", f"the process that tries cases does not start{why}", mend="report it")
+            raise DeviceError("no-fuzzing", f"the process that tries cases does not start{why}", help="report it")
 
     def _send(self, what: Any) -> bool:
         assert self._child is not None and self._child.stdin is not None

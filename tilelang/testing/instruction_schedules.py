@@ -109,7 +109,7 @@ def _no_schedule(made: Instruction, target: Target, why: Refusal) -> Refusal:
         f"no schedule with `{made.name}` was found for {target}; the nearest: {why.code}: {why.message}",
         span=made.span,
         counterexample=why.counterexample,
-        mend="a profile that has the instruction; else a schedule of your own, with testing.inputs and testing.check_kernel",
+        help="a profile that has the instruction; else a schedule of your own, with testing.inputs and testing.check_kernel",
     )
 
 

@@ -57,7 +57,7 @@ def faults_of(
     faults = []
     program = as_threads(kernel)
     try:
-        simulate.check_work(program, statements, mend="smaller sizes, or statements=")
+        simulate.check_work(program, statements, help="smaller sizes, or statements=")
         faults += check_simulated(program, expected)
     except ComputationError as error:
         if error.code != "too-much-to-simulate" or runs is None:

@@ -82,7 +82,7 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
             f"threads process the tiles of {name} along {which} in iterations that do not begin at whole rows of tiles: in registers"
             " this is valid, but not supported yet for this target",
             span=getattr(step, "span", None),
-            mend="use more threads (units block = ...), or larger tiles in the braces of the load, so that each thread has at most one",
+            help="use more threads (units block = ...), or larger tiles in the braces of the load, so that each thread has at most one",
             proven=False,
         )
     example = _foreign_element(share, dims, error.offsets, threads)
@@ -92,7 +92,7 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
             f"the register that a thread reads for an element of {name} is not known at compile time",
             span=getattr(step, "span", None),
             counterexample=f"along {dims[error.dim]}, the element {error.offsets[error.dim]} of its region",
-            mend=f"load {name} in register again for this reader, or use the same loops for it and the owner",
+            help=f"load {name} in register again for this reader, or use the same loops for it and the owner",
             proven=False,
         )
     return Refusal(
@@ -100,7 +100,7 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
         f"a thread reads an element of {name} that is in another thread's registers",
         span=getattr(step, "span", None),
         counterexample=example,
-        mend=f"load {name} in register again for this reader, or use the same tiles for it and the owner",
+        help=f"load {name} in register again for this reader, or use the same tiles for it and the owner",
     )
 
 

@@ -73,8 +73,8 @@ def _check_cluster(step: Units, profile: Profile) -> None:
                      " supported yet for this target", "units cluster = N block")  # fmt: skip
 
 
-def _hole(step: Step, mend: str) -> Refusal:
-    return refuse(step, "hole", f"`{step}` has a hole that is not filled", f"compile the schedule, which fills it; or {mend}")
+def _hole(step: Step, help: str) -> Refusal:
+    return refuse(step, "hole", f"`{step}` has a hole that is not filled", f"compile the schedule, which fills it; or {help}")
 
 
 def _check_fragments(step: Do, semantics: Instruction) -> None:

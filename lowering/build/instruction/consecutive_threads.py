@@ -50,5 +50,5 @@ def check_neighbours(
 
 def _refusal(step: Do, operand: Operand, buffer: ir.Buffer, example: str) -> Refusal:
     message = f"`{step}`: {operand.neighbours} neighbouring threads must write consecutive elements of {buffer.name}"
-    mend = "number the threads in the order of the layout's elements: `-> thread order` with the layout's terms, in units of the tile"
-    return refuse(step, "lanes-not-in-a-row", message, mend, example)
+    help = "number the threads in the order of the layout's elements: `-> thread order` with the layout's terms, in units of the tile"
+    return refuse(step, "lanes-not-in-a-row", message, help, example)

@@ -126,9 +126,9 @@ def open_bounds(a: AxisState) -> list[Bound]:
     return [b for b in a.bounds if not b.is_certain(a.extent)]
 
 
-def unguardable(step: Step, message: str, mend: str, a: AxisState, b: Bound) -> Refusal:
+def unguardable(step: Step, message: str, help: str, a: AxisState, b: Bound) -> Refusal:
     """The refusal of an instruction whose last tile along an axis is divided by a bound, with that tile."""
-    return refuse(step, "unguardable-do", message, mend, _partial_tile(a, b))
+    return refuse(step, "unguardable-do", message, help, _partial_tile(a, b))
 
 
 def _partial_tile(a: AxisState, b: Bound) -> str | None:

@@ -31,15 +31,15 @@ class Run:
         for n, place in enumerate(self.places):
             apart = sum((s * (there - here) for s, there, here in zip(buffer.strides, place, first, strict=True)), index(0))
             if simplify(apart) is not index(n):
-                why, mend = (
+                why, help = (
                     "are not consecutive",
                     "make the instruction's dimension the innermost one, or keep the tensor in shared",
                 )
                 if buffer.strides != self.buffer.strides:
                     why = f"are in rows of {buffer.shape[-1]}, because a vector or a loop reads beyond the tile"
-                    mend = f"read {self.tensor} in vectors and loops that divide its tile, or keep it in shared"
+                    help = f"read {self.tensor} in vectors and loops that divide its tile, or keep it in shared"
                 raise refuse(
                     self.step, "instruction-mismatch", f"`{self.step}`: operand {self.operand} needs {len(self.places)} consecutive"
-                    f" registers, but those of {self.tensor} {why}", mend, f"element {n} of the operand is in"
+                    f" registers, but those of {self.tensor} {why}", help, f"element {n} of the operand is in"
                     f" {buffer.name}[{', '.join(map(str, place))}], element 0 in [{', '.join(map(str, first))}]",
                 )  # fmt: skip

@@ -115,11 +115,11 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
     except Apart:
         name = uses[0].read.tensor.name
         several = ", ".join(sorted({str(u.read) for u in uses}))
-        mend = f"name the read: load {uses[0].read} in {step.memory}"
+        help = f"name the read: load {uses[0].read} in {step.memory}"
         if step.verb == "compute":
-            mend = f"compute {name} in global; each read can then be loaded by itself: load {uses[0].read} in {step.memory}"
+            help = f"compute {name} in global; each read can then be loaded by itself: load {uses[0].read} in {step.memory}"
         message = f"`{step}`: {name} is read with several index expressions ({several}), which do not share a region"
-        raise refuse(step, "reads-differ", message, mend) from None
+        raise refuse(step, "reads-differ", message, help) from None
 
 
 def is_plain_axis(e: Expr) -> tuple[str, int] | None:

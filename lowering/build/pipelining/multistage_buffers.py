@@ -86,10 +86,10 @@ def _check_room(build: Build, frame: Frame, k: int, place: Place) -> None:
     if count * each > capacity:
         message = f"`{place}`: the {count} stages of its buffer take {count * each} bytes of {place.memory}, which has {capacity}"
         most = min(MOST_AHEAD, max(0, capacity // each - 1))
-        mend = "use smaller tiles" if capacity < each else "remove `ahead`, or use smaller tiles"
+        help = "use smaller tiles" if capacity < each else "remove `ahead`, or use smaller tiles"
         if most:
-            mend = f"use at most `ahead {most}`, or smaller tiles"
-        raise refuse(place, "memory-over-capacity", message, mend)
+            help = f"use at most `ahead {most}`, or smaller tiles"
+        raise refuse(place, "memory-over-capacity", message, help)
     if place.ahead > MOST_AHEAD:
         message = f"`{place}`: the loads of the first {place.ahead} iterations would each be unrolled before the loop"
         raise refuse(place, "ring-too-long", message, f"use at most `ahead {MOST_AHEAD}`")

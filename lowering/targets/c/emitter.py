@@ -99,7 +99,7 @@ def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
                     raise DeviceError(
                         "two-definitions",
                         f"two instructions define the function {name} of {dialect.name} differently",
-                        mend="give one of the functions another name",
+                        help="give one of the functions another name",
                     )
     return tuple(dict.fromkeys(text for kernel in program.kernels for text in _definitions(kernel, dialect)))
 

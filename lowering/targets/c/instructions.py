@@ -60,7 +60,7 @@ class Instructions:
                 "no-template",
                 f"the instruction {semantics.name} has no template for {self.dialect.name}",
                 span=stmt.span,
-                mend="give it a template, or run the kernel in the simulator",
+                help="give it a template, or run the kernel in the simulator",
             )
         texts = {}
         for operand, buffer, indices in stmt.operands:

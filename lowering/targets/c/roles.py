@@ -104,5 +104,5 @@ def _is_first(condition: Expr) -> bool:
 def texts_of(roles: RoleTexts | None, dialect: str) -> RoleTexts:
     """The role texts of a dialect. Raises DeviceError if it has none."""
     if roles is None:
-        raise DeviceError("no-roles", f"{dialect} has no warp specialization", mend="use units without roles, or another target")
+        raise DeviceError("no-roles", f"{dialect} has no warp specialization", help="use units without roles, or another target")
     return roles

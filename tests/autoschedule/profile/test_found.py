@@ -180,7 +180,7 @@ def test_what_documents_count_stays_and_is_remarked_on() -> None:
 
 def test_an_instruction_that_is_refused_is_remarked_on(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(bench: Any, made: Any) -> Any:
-        raise DeviceError("compile-failed", "the compiler is too old", mend="a newer one")
+        raise DeviceError("compile-failed", "the compiler is too old", help="a newer one")
 
     monkeypatch.setattr(units, "product", refused)
     found = Findings({})

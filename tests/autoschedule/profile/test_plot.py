@@ -15,7 +15,7 @@ def test_without_matplotlib_it_is_said(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DeviceError) as caught:
         plot(load_profile("sapphire_rapids"), tmp_path / "plots")
-    assert caught.value.code == "no-matplotlib" and caught.value.mend == "pip install matplotlib"
+    assert caught.value.code == "no-matplotlib" and caught.value.help == "pip install matplotlib"
     assert not (tmp_path / "plots").exists()
 
 

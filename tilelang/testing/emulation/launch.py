@@ -94,7 +94,7 @@ def run(
     """
     reason = absent()
     if reason is not None:
-        raise DeviceError("no-emulation", reason, mend="use the simulator, which needs none of this: tl.simulate(kernel)")
+        raise DeviceError("no-emulation", reason, help="use the simulator, which needs none of this: tl.simulate(kernel)")
     names = sorted({launch.kernel for launch in launches})
     library = _compiled(translation_unit(source, names, shared_bytes, emulations))
     plan: dict[str, Any] = {"arrays": [], "launches": []}
@@ -122,7 +122,7 @@ def _choice(what: str, value: str | int, table: Mapping[str, int], seeded: int) 
     if isinstance(value, int):
         return seeded
     if value not in table:
-        raise ComputationError("emulation", f"{what}={value!r}", mend=f"{' or '.join(map(repr, table))}, or a seed")
+        raise ComputationError("emulation", f"{what}={value!r}", help=f"{' or '.join(map(repr, table))}, or a seed")
     return table[value]
 
 
@@ -152,11 +152,11 @@ def _run_process(
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     except subprocess.TimeoutExpired:
-        raise EmulationFault("emulation", f"the kernels did not end in {timeout_s:g} s", mend="use smaller sizes") from None
+        raise EmulationFault("emulation", f"the kernels did not end in {timeout_s:g} s", help="use smaller sizes") from None
     if done.returncode == _FAULT:
-        raise EmulationFault("emulation", done.stderr.strip(), mend="the text does what no device would do")
+        raise EmulationFault("emulation", done.stderr.strip(), help="the text does what no device would do")
     if done.returncode:
-        raise EmulationFault("emulation", f"the process ended with {done.returncode}\n{done.stderr}", mend="report it")
+        raise EmulationFault("emulation", f"the process ended with {done.returncode}\n{done.stderr}", help="report it")
     data = np.fromfile(folder / "data", np.uint8)
     return {
         name: data[entry["begin"] :][: entry["bytes"]].view(array.dtype).reshape(array.shape)
@@ -185,8 +185,8 @@ def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0,
     defined = list(text.definitions(source))
     unknown = dict.fromkeys(d.name for d in defined if d.device_only and d.name not in known)
     if unknown:
-        mend = "give emulations= a C++ function of that name"
-        raise DeviceError("no-emulation", f"nothing emulates {', '.join(unknown)}", mend=mend)
+        help = "give emulations= a C++ function of that name"
+        raise DeviceError("no-emulation", f"nothing emulates {', '.join(unknown)}", help=help)
     lines = [f'#include "{header}"' for header in HEADERS]
     lines += ['#line 1 "kernel"', text.with_sized_arrays(text.replaced(source, known), shared_bytes)]
     scopes = {d.name: d.scope for d in defined}
@@ -211,6 +211,6 @@ def _compiled(unit: str) -> bytes:
             done = subprocess.run([str(clang.program()), *arguments], cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise DeviceError(
-                    "compile-failed", f"the emulation's compiler refuses the kernel\n{done.stderr}", mend="report it"
+                    "compile-failed", f"the emulation's compiler refuses the kernel\n{done.stderr}", help="report it"
                 )
         return (folder / "kernel.so").read_bytes()
