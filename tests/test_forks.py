@@ -108,3 +108,20 @@ def test_a_child_leaves_alone_what_its_parent_has_begun_to_compile() -> None:
         os._exit(len(native._EARLY))
     assert os.waitpid(child, 0)[1] == 0
     assert native.compile_source(source, native.NATIVE).code and early.process.returncode == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no text is compiled before somebody asks for its code")
+def test_a_child_that_its_parent_forks_while_a_compiler_works_warns_of_nothing() -> None:
+    script = (
+        "import gc, os\n"
+        "from tilelang.lowering.compilers import native\n"
+        "early = native.compile_early('int two(void) { return 2; }', native.NATIVE)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    del early; gc.collect(); os._exit(0)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error::ResourceWarning", "-c", script], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("0\n", "")

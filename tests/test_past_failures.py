@@ -175,6 +175,43 @@ def test_refused(what: str, steps: str, code: str) -> None:
     assert caught.value.code == code
 
 
+ATTENTION = """
+computation O {
+  input Q: float16[i: 17, d: 17]
+  input K: float16[j: 17, d: 17]
+  input V: float16[j: 17, e: 17]
+  S[i, j] = sum[d] cast(Q[i, d], float32) * cast(K[j, d], float32)
+  peak[i] = max[j] S[i, j]
+  P[i, j] = cast(exp((S[i, j] - peak[i]) * 0.25), float16)
+  total[i] = sum[j] cast(P[i, j], float32)
+  mix[i, e] = sum[j] cast(P[i, j], float32) * cast(V[j, e], float32)
+  output O[i, e] = mix[i, e] / total[i]
+}
+schedule for O {
+  units block = 2 warp
+  tile i=32 -> block
+  load Q in shared
+  load K in shared
+  load V in shared
+  compute S in register { tile i=16 -> warp; split d=16; load Q in register; load K in register; do mma_m16n8k16 (m=i, n=j, k=d) }
+  load S in register { tile i=16 -> warp; split i=8 j=8; tile i=1 j=2 -> thread }
+  compute peak in register { tile i=16 -> warp; split i=8 j=8; tile i=1 j=2 -> thread }
+  compute P in register { tile i=16 -> warp; split i=8 j=8; tile i=1 j=2 -> thread }
+  compute total in register { tile i=16 -> warp; split i=8 j=8; tile i=1 j=2 -> thread }
+  tile i=16 -> warp
+  load V in register
+  do mma_m16n8k16 (m=i, n=e, k=j)
+}
+"""
+
+
+def test_an_operand_whose_owner_is_another_thread_is_refused() -> None:
+    with pytest.raises(tl.Refusal) as caught:
+        tl.compile(tl.parse(ATTENTION).schedule(), tl.target("cuda", profile="ampere"))
+    assert caught.value.code == "reader-is-not-owner"
+    assert "(i, j) = (0, 2)" in (caught.value.counterexample or "") and "read by thread 0" in (caught.value.counterexample or "")
+
+
 def test_explanation_tells_what_a_condition_places() -> None:
     kernel = on_cpu(TWO, "when j <= 4 { compute Y2 in global } tile j=1 -> block")
     for text in (kernel.explain(), kernel.schedule.explain()):

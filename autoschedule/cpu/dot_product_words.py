@@ -2,7 +2,7 @@
 
 Such an instruction adds to each 32-bit lane the products of a few elements that are consecutive along the reduction: those of one row,
 which all lanes share, and those of the lane itself. Counted in words of 32 bits, the task is a product of 32-bit elements, so growth,
-search and model need not treat it specially: `in_words` converts a task and its loops to words, and `spelled` converts steps in words
+search and model need not treat it specially: `in_words` turns a task and its loops to words, and `spelled` turns steps in words
 back to steps in elements.
 
 Only integers are multiplied in this way without being asked, because their sums do not depend on the order. Instructions for floating

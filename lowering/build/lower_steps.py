@@ -16,6 +16,7 @@ from tilelang.core.simplify import conjunction, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import rank_of
 from tilelang.lowering.build.conditions import holding, stated
+from tilelang.lowering.build.distribution.owners import readers_are_owners
 from tilelang.lowering.build.distribution.parallel_mapping import (
     numbers,
     plan_spread,
@@ -71,7 +72,8 @@ def chain(build: Build, frame: Frame, i: int) -> ir.Stmt:
 def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.Stmt:
     """The statement at the end of a chain."""
     if isinstance(step, Do):
-        return written_at(instruction(build, frame, step), frame)
+        with readers_are_owners(step, build.threads):
+            return written_at(instruction(build, frame, step), frame)
     return written_at(copied_leaf(build, frame, step) or plain_leaf(build, frame, step), frame)
 
 

@@ -58,6 +58,8 @@ class Compiled:
     def from_bytes(cls, data: bytes) -> Self:
         """Reads what `to_bytes` wrote. Raises ValueError for any other bytes."""
         text, _, code = data.partition(b"\n")
+        if not code:
+            raise ValueError("no machine code")
         try:
             head = json.loads(text)
             return cls(**{**head, "kernels": tuple(CompiledKernel(**k) for k in head["kernels"])}, code=code)

@@ -228,6 +228,9 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     name = key(["native", *resolved(architecture), source, *FLAGS, *system.flags, *options])
     known = kept(cache, name)
     if known is not None:
+        early = _taken_up(source, _command(system, (*own_options(source), *options)))
+        if early is not None:
+            early.end()  # started in vain
         return known
     with Linker(system) as linker:
         code = linker.link(object_code(source, system, options))
@@ -278,10 +281,9 @@ def object_code(source: str, system: System, options: Sequence[str] = (), as_tex
     """An object file, or assembly. Raises DeviceError with the compiler's message."""
     command = _command(system, (*own_options(source), *options), as_text)
     early = _taken_up(source, command)
-    if early is not None:
-        done = _ended(early)
-        if not done.returncode:  # otherwise it may have been interrupted: compile again
-            return done.stdout
+    done = early.result() if early is not None else None
+    if done is not None and not done.returncode:  # otherwise it may have been interrupted: compile again
+        return done.stdout
     return _output(_ended(_waiting(command), source.encode()), system)
 
 
@@ -306,7 +308,7 @@ def _after_fork() -> None:
             cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the (empty) buffer
     _AHEAD.process = None
     for early in _EARLY:
-        early.end.detach()  # it belongs to the parent
+        early.disown()
     _EARLY.clear()
 
 
@@ -332,11 +334,42 @@ def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
 
 
 class Early:
-    """A compiler that works on a text whose code is not needed yet. end: ends it; called when this object is deleted."""
+    """A compiler that works on a text whose code is not needed yet. end: ends it; called when this object is deleted.
+
+    A thread reads its output, so that the process is no longer a child of this one when it is done: a program that waits for any of
+    its children shall not find a compiler.
+    """
 
     def __init__(self, source: str, process: subprocess.Popen[bytes]) -> None:
         self.source, self.process = source, process
-        self.end = weakref.finalize(self, _end, process)
+        self._outcome: list[subprocess.CompletedProcess[bytes]] = []
+        self._reader = threading.Thread(target=_collect, args=(process, self._outcome), name="tilelang-compiler", daemon=True)
+        self._reader.start()
+        self.end = weakref.finalize(self, _stop, process, self._reader)
+
+    def result(self) -> subprocess.CompletedProcess[bytes] | None:
+        """Waits for the compiler; None if it was ended or did not end in time."""
+        self._reader.join()
+        return self._outcome[0] if self._outcome else None
+
+    def disown(self) -> None:
+        """In a forked child: the process belongs to the parent."""
+        self.end.detach()
+        self.process.returncode = 0
+        for pipe in (self.process.stdout, self.process.stderr):
+            cast(io.BufferedReader, pipe).raw.close()
+
+
+def _collect(process: subprocess.Popen[bytes], outcome: list[subprocess.CompletedProcess[bytes]]) -> None:
+    with contextlib.suppress(DeviceError):
+        outcome.append(_ended(process))
+
+
+def _stop(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
+    """Ends a compiler whose output a thread reads."""
+    process.kill()
+    if reader is not threading.current_thread():  # a finalizer runs in any thread
+        reader.join()
 
 
 _EARLY: deque[Early] = deque(maxlen=1)  # shared by all threads; a new one replaces, and thereby ends, the previous one
@@ -355,7 +388,7 @@ def compile_early(source: str, architecture: str) -> Early | None:
         process = _waiting(command)
         try:
             pipe = cast(io.BufferedWriter, process.stdin)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: no thread can be started
                 room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, max(len(data), _PIPE_BYTES))
                 if len(data) <= room:
                     pipe.write(data)
@@ -371,14 +404,14 @@ def compile_early(source: str, architecture: str) -> Early | None:
     return None
 
 
-def _taken_up(source: str, command: list[str]) -> subprocess.Popen[bytes] | None:
+def _taken_up(source: str, command: list[str]) -> Early | None:
     """The compiler that already works on a text with the same options, if there is one."""
     try:
         early = _EARLY.pop()
     except IndexError:
         return None
-    if early.source == source and early.process.args == command and early.end.detach() is not None:
-        return early.process
+    if early.source == source and early.process.args == command and early.end.alive:
+        return early
     if early.end.alive:
         _EARLY.append(early)
     return None
@@ -451,7 +484,11 @@ class Linker:
     def link(self, code: bytes) -> bytes:
         """The library of an object file; call once. Raises DeviceError: `no-compiler` if the linker does not run, or its message."""
         try:
-            return _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
+            made = _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
+            if not made:
+                message = f"{linker_command(self.system)[0]} reports no error, but has linked nothing"
+                raise DeviceError("no-compiler", message, help=_INSTALL)
+            return made
         except DeviceError as error:
             if error.code == "compile-failed":
                 _probe_linker(self.system)
@@ -459,8 +496,8 @@ class Linker:
 
 
 def _in_memory(system: System) -> bool:
-    """Whether the linker supports pipes and memory files."""
-    return sys.platform == "linux" and system.name == "linux"
+    """Whether the linker supports pipes and memory files, as lld does. GNU ld deletes an output that it cannot seek in: /dev/stdout."""
+    return sys.platform == "linux" and system.name == "linux" and (toolchain().zig or _beside("ld.lld") is not None)
 
 
 def _probe_linker(system: System) -> None:
@@ -511,18 +548,19 @@ def linker_command(system: System) -> tuple[str, ...]:
     return (*found.linker, "ld.lld", "-shared", "-z", "defs", "--hash-style=gnu", "--threads=1")  # one thread, for one object
 
 
+def _beside(name: str) -> str | None:
+    """A program of the same version as a system's clang, else one without a version in its name."""
+    return shutil.which(f"{name}-{_major(toolchain().version)}") or shutil.which(name)
+
+
 def _system_linker(system: System, found: Toolchain) -> tuple[str, ...]:
     """The linker that comes with a system's clang. Raises DeviceError `no-compiler` if it has none for the system."""
-
-    def beside(name: str) -> str | None:
-        return shutil.which(f"{name}-{_major(found.version)}") or shutil.which(name)
-
     if system.name == "windows":
-        lld = beside("lld-link")
+        lld = _beside("lld-link")
         if lld is None:
             raise DeviceError("no-compiler", f"{found.version} has no lld-link beside it, to link for Windows", help=wheels.CLANG)
         return (lld, "/dll", "/noentry", "/nodefaultlib", "/nologo", "/alternatename:_fltused=__ImageBase")
-    lld = beside("ld.lld")
+    lld = _beside("ld.lld")
     chosen = (f"-fuse-ld={lld}",) if lld is not None else ()
     defined = ("-Wl,-z,defs",) if system.name == "linux" else ()
     return (*found.linker, "-shared", "-nostdlib", "-Wno-unused-command-line-argument", *chosen, *defined, *_target(system))

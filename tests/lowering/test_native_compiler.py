@@ -20,6 +20,7 @@ import pytest
 import tilelang as tl
 from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering.compilers import native
+from tilelang.lowering.compilers.compiled import Compiled, kept
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.targets.c import emitter
@@ -225,7 +226,7 @@ def test_a_compiler_that_was_interrupted_is_asked_again(compilers: list[Any], ro
 @on_linux
 def test_one_kernel_at_a_time_is_compiled_before_anybody_asks(compilers: list[Any], rows: Rows) -> None:
     first, second = rows.compile(), rows.compile()
-    assert [p.returncode is None for p in compilers] == [False, True]
+    assert compilers[0].returncode is not None and native._EARLY[-1].process is compilers[1]
     assert rows.right(second) and rows.right(first)  # the same text: the second one's library
     assert len(compilers) == 2
 
@@ -247,6 +248,52 @@ def test_a_long_text_is_compiled_when_somebody_asks(compilers: list[Any]) -> Non
     early = native.compile_early(TWICE + "// " + "x" * (1 << 18), "native")
     assert early is not None and len(compilers) == 2
     early.end()
+
+
+@on_linux
+def test_a_compiler_is_no_child_of_ours_any_more_once_it_is_done(rows: Rows) -> None:
+    """A program that waits for any of its children must not find one of ours, also if the kernel is never called."""
+    kernel = rows.compile()
+    process = native._EARLY[-1].process
+    until = time.monotonic() + 60
+    while process.returncode is None and time.monotonic() < until:
+        time.sleep(0.01)
+    assert process.returncode == 0
+    with pytest.raises(ChildProcessError):
+        os.waitpid(process.pid, 0)
+    assert rows.right(kernel)
+
+
+@on_linux
+def test_a_compiler_ends_if_the_kernel_is_in_the_cache(tmp_path: Path) -> None:
+    cache = BinaryCache(tmp_path)
+    assert native.compile_source(TWICE, "native", cache=cache).code
+    early = native.compile_early(TWICE, "native")
+    assert early is not None and native.compile_source(TWICE, "native", cache=cache).code
+    assert early.process.returncode is not None and not native._EARLY
+
+
+@on_linux
+def test_only_lld_writes_to_a_pipe(monkeypatch: pytest.MonkeyPatch, use: Callable[[str], None]) -> None:
+    """GNU ld deletes an output in which it cannot seek: as root /dev/stdout itself."""
+    use(KNOWN)
+    system = native.system_of("native")
+    monkeypatch.setattr(native, "_beside", lambda name: None)
+    assert not native._in_memory(system) and not any(part.startswith("-fuse-ld") for part in native.linker_command(system))
+    monkeypatch.setattr(native, "_beside", lambda name: f"/usr/bin/{name}")
+    assert native._in_memory(system) and "-fuse-ld=/usr/bin/ld.lld" in native.linker_command(system)
+
+
+@on_linux
+def test_a_linker_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty library is refused, and nothing is kept of it."""
+    monkeypatch.setattr(native, "_output", lambda done, system: b"")
+    with pytest.raises(DeviceError) as raised:
+        native.Linker(native.system_of("native")).link(b"object")
+    assert raised.value.code == "no-compiler" and "has linked nothing" in raised.value.message
+    cache = BinaryCache(tmp_path)
+    cache.put("empty", Compiled("native", "clang", b"", ()).to_bytes())
+    assert kept(cache, "empty") is None
 
 
 @on_linux

@@ -43,7 +43,8 @@ def check_neighbours(
         if wrong.size:
             lane_of, walk = wrong[0]
             other = int(np.argmax(wave[:, walk] == highest[walk]))
-            apart = abs(int(wave[other, walk] - wave[lane_of, walk]) + (other - int(lane_of)) * count)
+            ahead = 1 if other > lane_of else -1
+            apart = ahead * (int(wave[other, walk] - wave[lane_of, walk]) + (other - int(lane_of)) * count)
             seen = f"threads {begin + int(lane_of)} and {begin + other} write {apart} elements apart, not"
             raise _refusal(step, operand, buffer, f"{seen} {abs(other - int(lane_of)) * count}")
 

@@ -16,7 +16,7 @@ from tilelang.instructions.fragment import Fragment
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import accesses_of, depends, facts, settled
 from tilelang.lowering.build.conditions import inside_piece
-from tilelang.lowering.build.distribution.owners import readers_are_owners, thread_among
+from tilelang.lowering.build.distribution.owners import thread_among
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.instruction.fragments import FragmentShare, open_bounds, unguardable
 from tilelang.lowering.build.instruction.register_runs import Run
@@ -40,18 +40,17 @@ def operand_at(build: Build, frame: Frame, step: Do, name: str, whole: Read | Pa
     points = first_points(frame, step, name) if found.instruction.operand(name).memory != "register" else _bases(frame)
     indices = tuple(index_value(build, frame, i, points) for i in read.indices)
     indices = residence.element(indices, frame.coordinates(points))
-    with readers_are_owners(step, build.threads):
-        if isinstance(residence, FragmentShare):
-            _check_map(step, name, held, residence)
-            return residence.buffer, residence.first(indices, step)
-        if isinstance(residence, Share) and held.lanes * held.slots > 1:
+    if isinstance(residence, FragmentShare):
+        _check_map(step, name, held, residence)
+        return residence.buffer, residence.first(indices, step)
+    if isinstance(residence, Share) and held.lanes * held.slots > 1:
 
-            def there(points: dict[str, Expr]) -> tuple[Expr, ...]:
-                element = tuple(index_value(build, frame, i, points) for i in read.indices)
-                return residence.at(residence.element(element, frame.coordinates(points)))
+        def there(points: dict[str, Expr]) -> tuple[Expr, ...]:
+            element = tuple(index_value(build, frame, i, points) for i in read.indices)
+            return residence.at(residence.element(element, frame.coordinates(points)))
 
-            return residence.buffer, run_of(build, frame, step, name, residence, there)
-        return residence.buffer, residence.at(indices)
+        return residence.buffer, run_of(build, frame, step, name, residence, there)
+    return residence.buffer, residence.at(indices)
 
 
 def _check_map(step: Do, name: str, held: Fragment, residence: FragmentShare) -> None:
@@ -180,8 +179,7 @@ def first_written(build: Build, frame: Frame, step: Do, place: Residence) -> tup
     name = frame.match.instruction.writes
     if not isinstance(place, Share):
         return stored_at(frame, 0, place, first_points(frame, step, name))
-    with readers_are_owners(step, build.threads):
-        return run_of(build, frame, step, name, place, lambda points: stored_at(frame, 0, place, points))
+    return run_of(build, frame, step, name, place, lambda points: stored_at(frame, 0, place, points))
 
 
 # ------------------------------------------------------------ registers that spreads give out
