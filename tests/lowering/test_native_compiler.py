@@ -266,7 +266,7 @@ def test_a_compiler_is_no_child_of_ours_any_more_once_it_is_done(rows: Rows) -> 
 
 @on_linux
 def test_a_compiler_ends_if_the_kernel_is_in_the_cache(tmp_path: Path) -> None:
-    cache = BinaryCache(tmp_path)
+    cache = BinaryCache(str(tmp_path))
     assert native.compile_source(TWICE, "native", cache=cache).code
     early = native.compile_early(TWICE, "native")
     assert early is not None and native.compile_source(TWICE, "native", cache=cache).code
@@ -291,7 +291,7 @@ def test_a_linker_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(DeviceError) as raised:
         native.Linker(native.system_of("native")).link(b"object")
     assert raised.value.code == "no-compiler" and "has linked nothing" in raised.value.message
-    cache = BinaryCache(tmp_path)
+    cache = BinaryCache(str(tmp_path))
     cache.put("empty", Compiled("native", "clang", b"", ()).to_bytes())
     assert kept(cache, "empty") is None
 
