@@ -120,7 +120,7 @@ def test_a_block_that_reads_for_another_is_found() -> None:
     last = program.kernels[0]
     block = next(e for e in last.body.walk() if isinstance(e, Var) and e.name == "block_x")
 
-    def other(e: tl.expr.Expr) -> tl.expr.Expr:
+    def other(e: tl.core.expr.Expr) -> tl.core.expr.Expr:
         return substitute(e, {block: index(3) - block}) if isinstance(e, ir.Load) and e.buffer.name == "X" else e
 
     wrong = program.replace(kernels=(last.replace(body=rewrite(last.body, other)),))
@@ -139,7 +139,7 @@ def test_a_slot_that_still_holds_the_round_before_is_found() -> None:
     assert not faults(program, made)
     last = program.kernels[0]
 
-    def first(e: tl.expr.Expr) -> tl.expr.Expr:
+    def first(e: tl.core.expr.Expr) -> tl.core.expr.Expr:
         return e.replace(indices=(*e.indices[:-1], index(0))) if isinstance(e, ir.Load) and e.buffer.name == "X_shared" else e
 
     wrong = program.replace(kernels=(last.replace(body=rewrite(last.body, first)),))
@@ -309,7 +309,7 @@ def test_what_only_other_data_shows_is_needed() -> None:
     program = testing.lowered(made)
     assert not faults(program, made)
 
-    def again(e: tl.expr.Expr) -> tl.expr.Expr:
+    def again(e: tl.core.expr.Expr) -> tl.core.expr.Expr:
         """Element 0 in place of the last one."""
         if not (isinstance(e, ir.Load) and e.buffer.name == "X"):
             return e

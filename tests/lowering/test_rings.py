@@ -319,7 +319,7 @@ def test_rounds_are_counted_through_all_walks() -> None:
 
 def test_a_last_round_may_be_shorter() -> None:
     outer = walk("i", 3)
-    inner = walk("k", 4, tl.expr.binary("min", index(4), 10 - outer.var * 4), "i<")
+    inner = walk("k", 4, tl.core.expr.binary("min", index(4), 10 - outer.var * 4), "i<")
     assert inner.whole_until_the_end_of(outer) and not inner.whole
     assert not walk("k", 4, inner.end, "other<").whole_until_the_end_of(outer)
     assert not walk("k", 4, inner.end, "i<", "n").whole_until_the_end_of(outer)

@@ -205,7 +205,7 @@ def test_a_vector_is_computed_once_before_it_is_scattered() -> None:
     )
     found = statements(plan)
     assert [ir.lanes(s.value) for s in found if isinstance(s, ir.Store)] == [4, 1, 1, 1, 1]
-    assert len([s for s in found for e in ir.expressions(s) for x in e.walk() if isinstance(x, tl.expr.Call)]) == 1
+    assert len([s for s in found for e in ir.expressions(s) for x in e.walk() if isinstance(x, tl.core.expr.Call)]) == 1
     check(plan)
 
 

@@ -126,7 +126,7 @@ class Table:
                 else:
                     others = math.prod(max(1, n) for n in list(rounds.values())[1:])
                     numbers = -(-rounds[axes[0]] * others // units) * units
-                    again = 1 if s.order is None else rounds[axes[0]]  # an order numbers all tiles before it begins again
+                    again = 1 if s.order is None else max(1, rounds[axes[0]])  # an order numbers all tiles before it begins again
                     rounds[axes[0]] = -(-numbers // (others * again)) * again
             for a in axes:
                 found[a][taken[a]] = rounds[a]
