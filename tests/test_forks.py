@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tilelang.lowering.compilers import native
+from tilelang.lowering.compilers import native, processes
 
 ROOT = Path(__file__).resolve().parent.parent
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -84,7 +84,7 @@ def test_a_fork_while_other_threads_call_and_build_kernels(what: str) -> None:
 
 def test_a_compiler_does_not_wait_for_a_child_that_was_forked_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     """The compiler reads a pipe to its end, and the child has a copy of it."""
-    monkeypatch.setattr(native, "TIMEOUT_S", 20.0)
+    monkeypatch.setattr(processes, "TIMEOUT_S", 20.0)
     with native.begun(native.NATIVE, ()):
         child = os.fork()
         if child == 0:
@@ -105,7 +105,7 @@ def test_a_child_leaves_alone_what_its_parent_has_begun_to_compile() -> None:
     child = os.fork()
     if child == 0:
         gc.collect()
-        os._exit(len(native._EARLY))
+        os._exit(len(processes.EARLY))
     assert os.waitpid(child, 0)[1] == 0
     assert native.compile_source(source, native.NATIVE).code and early.process.returncode == 0
 

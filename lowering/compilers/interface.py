@@ -18,7 +18,7 @@ from tilelang.lowering.compilers.compiled import Compiled
 from tilelang.lowering.drivers.cache import BinaryCache
 
 if TYPE_CHECKING:
-    from tilelang.lowering.compilers.native import Early
+    from tilelang.lowering.compilers.processes import Early
 
 COMPILERS = {"cpu": "native", "cuda": "nvrtc", "hip": "clang"}
 

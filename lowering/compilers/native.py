@@ -11,32 +11,26 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import io
 import os
 import platform
 import re
-import select
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
-import weakref
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Self
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import wheels
+from tilelang.lowering.compilers import processes, wheels
 from tilelang.lowering.compilers.compiled import Compiled, compile_failed, kept
+from tilelang.lowering.compilers.processes import Early
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.options import Options
 
 NATIVE = "native"
 OLDEST_CLANG = 17
-TIMEOUT_S = 120.0  # the slowest kernels of the tests take 3 s
-_PIPE_BYTES = 1 << 16  # the default capacity of a pipe
 
 # No library is linked: -ffreestanding keeps the compiler from turning loops into calls to memset and memcpy, -fno-math-errno from
 # calling sqrt. Contraction of a*b+c within a statement is clang's default, stated explicitly.
@@ -44,7 +38,6 @@ FLAGS = (
     *("-std=gnu17", "-O2", "-ffreestanding", "-ffp-contract=on", "-fno-math-errno", "-fno-stack-protector", "-fno-ident"),
     *("-fno-asynchronous-unwind-tables", "-fvisibility=hidden", "-fno-strict-aliasing", "-fsigned-char", "-w"),
 )
-_INSTALL = f"{wheels.CLANG}, or install clang 17 or newer and name it with TILELANG_CLANG"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -120,7 +113,7 @@ def toolchain() -> Toolchain:
     for name in ("clang", *(f"clang-{n}" for n in range(30, OLDEST_CLANG - 1, -1))):
         if (path := shutil.which(name)) is not None and _major(_version((path,))) >= OLDEST_CLANG:
             return _system_clang(path)
-    raise DeviceError("no-compiler", "CPU kernels need clang, which is not installed", help=_INSTALL)
+    raise DeviceError("no-compiler", "CPU kernels need clang, which is not installed", help=processes.INSTALL)
 
 
 @functools.cache
@@ -133,20 +126,20 @@ def program() -> Path | None:
 def _system_clang(named: str) -> Toolchain:
     path = shutil.which(named)
     if path is None:
-        raise DeviceError("no-compiler", f"TILELANG_CLANG={named} is not a program that can be run", help=_INSTALL)
+        raise DeviceError("no-compiler", f"TILELANG_CLANG={named} is not a program that can be run", help=processes.INSTALL)
     version = _version((path,))
     if _major(version) < OLDEST_CLANG:
         message = f"{path} is {version}; kernels need version {OLDEST_CLANG} or newer"
-        raise DeviceError("no-compiler", message, help=_INSTALL)
+        raise DeviceError("no-compiler", message, help=processes.INSTALL)
     return Toolchain((path,), (path,), version, False)
 
 
 def _version(clang: tuple[str, ...]) -> str:
-    words = _run([*clang, "--version"]).stdout.decode(errors="replace")
+    words = processes.run([*clang, "--version"]).stdout.decode(errors="replace")
     found = re.search(r"clang version ([\w.+~-]+)", words)
     if found is None:
         message = f"{' '.join(clang)} does not tell its version: {words.strip()[:200] or 'it printed nothing'}"
-        raise DeviceError("no-compiler", message, help=_INSTALL)
+        raise DeviceError("no-compiler", message, help=processes.INSTALL)
     return f"clang {found[1]}"
 
 
@@ -157,63 +150,6 @@ def _major(version: str) -> int:
 def version() -> str:
     """The compiler's name and version. Raises DeviceError `no-compiler` if none is installed."""
     return toolchain().version
-
-
-def _run(command: Sequence[str], given: bytes | None = None, files: Sequence[int] = ()) -> subprocess.CompletedProcess[bytes]:
-    """Runs a program to its end. Raises DeviceError if it cannot be started or does not end in time."""
-    return _ended(_started(command, given is not None, files), given)
-
-
-class _Process(subprocess.Popen[bytes]):
-    """A process whose end is noticed immediately; the standard library polls with growing pauses.
-
-    `os.pidfd_open` is missing from Pythons built for an old Linux, such as conda's.
-    """
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        _PROCESSES.add(self)
-
-    def wait(self, timeout: float | None = None) -> int:
-        if timeout is not None and self.returncode is None and sys.platform == "linux" and hasattr(os, "pidfd_open"):
-            with contextlib.suppress(OSError), open(os.pidfd_open(self.pid), "rb", buffering=0) as end:
-                watch = select.poll()
-                watch.register(end, select.POLLIN)
-                watch.poll(timeout * 1e3)
-                timeout = 0.0
-        return super().wait(timeout)
-
-
-_PROCESSES: weakref.WeakSet[_Process] = weakref.WeakSet()
-
-
-def _started(command: Sequence[str], reads: bool = False, files: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Starts a program. reads: it will get input later. Raises DeviceError if it cannot be started."""
-    inherited: dict[str, Any] = {"pass_fds": tuple(files)} if files else {}  # not on Windows
-    source = subprocess.PIPE if reads else subprocess.DEVNULL
-    try:
-        return _Process(list(command), stdin=source, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **inherited)
-    except OSError as error:
-        raise DeviceError("no-compiler", f"{command[0]} cannot be started: {error.strerror}", help=_INSTALL) from None
-
-
-def _ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    """Waits for a program and collects its output. Raises DeviceError if that takes too long."""
-    command = cast("list[str]", process.args)
-    with process:
-        try:
-            out, err = process.communicate(given, TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said = "\n".join(text.decode(errors="replace").strip() for text in reversed(process.communicate()) if text).strip()
-            message = f"{' '.join(command[:2])} did not end in {TIMEOUT_S:g} s" + (f"\n{said}" if said else "")
-            raise DeviceError(
-                "compile-timeout", message, help="use smaller tiles, or another compiler (TILELANG_CLANG)"
-            ) from None
-        except BaseException:
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 # ---------------------------------------------------------------- compiling
@@ -228,7 +164,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     name = key(["native", *resolved(architecture), source, *FLAGS, *system.flags, *options])
     known = kept(cache, name)
     if known is not None:
-        early = _taken_up(source, _command(system, (*own_options(source), *options)))
+        early = processes.taken_up(source, _command(system, (*own_options(source), *options)))
         if early is not None:
             early.end()  # started in vain
         return known
@@ -243,7 +179,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
 @functools.cache
 def resolved(architecture: str) -> tuple[str, ...]:
     """The compiler's interpretation of an architecture: its version, the CPU and its features, never the word `native`."""
-    done = _run([*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull])
+    done = processes.run([*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull])
     words = [word.strip('"') for word in done.stderr.decode(errors="replace").split()]
     found = [
         after for word, after in zip(words, words[1:], strict=False) if word in ("-target-cpu", "-target-feature", "-triple")
@@ -280,11 +216,11 @@ def own_options(source: str) -> tuple[str, ...]:
 def object_code(source: str, system: System, options: Sequence[str] = (), as_text: bool = False) -> bytes:
     """An object file, or assembly. Raises DeviceError with the compiler's message."""
     command = _command(system, (*own_options(source), *options), as_text)
-    early = _taken_up(source, command)
+    early = processes.taken_up(source, command)
     done = early.result() if early is not None else None
     if done is not None and not done.returncode:  # otherwise it may have been interrupted: compile again
         return done.stdout
-    return _output(_ended(_waiting(command), source.encode()), system)
+    return _output(processes.ended(processes.waiting(command), source.encode()), system)
 
 
 def _command(system: System, options: Sequence[str], as_text: bool = False) -> list[str]:
@@ -292,150 +228,29 @@ def _command(system: System, options: Sequence[str], as_text: bool = False) -> l
     return [*toolchain().clang, *FLAGS, *system.flags, *options, "-S" if as_text else "-c", "-x", "c", "-", "-o", "-"]
 
 
-class _Ahead(threading.local):
-    """The compiler process that a thread started before its text was generated."""
-
-    process: subprocess.Popen[bytes] | None = None
-
-
-_AHEAD = _Ahead()
-
-
-def _after_fork() -> None:
-    """Closes a forked child's copies of the pipes to compilers, whose input ends only when all copies are closed."""
-    for process in list(_PROCESSES):
-        if process.stdin is not None:
-            cast(io.BufferedWriter, process.stdin).raw.close()  # another thread may hold the lock of the (empty) buffer
-    _AHEAD.process = None
-    for early in _EARLY:
-        early.disown()
-    _EARLY.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-@contextlib.contextmanager
-def begun(architecture: str, options: Sequence[str]) -> Iterator[None]:
+def begun(architecture: str, options: Sequence[str]) -> contextlib.AbstractContextManager[None]:
     """In the `with` block a text is generated and compiled. The compiler is started now, because it takes some milliseconds to start.
 
     options: those that the text will name; if it names others, the compiler is started again.
     """
-    outer, _AHEAD.process = _AHEAD.process, None
     try:
-        with contextlib.suppress(DeviceError):  # the compilation itself will report it
-            _AHEAD.process = _started(_command(system_of(architecture), options), reads=True)
-        yield
-    finally:
-        unused, _AHEAD.process = _AHEAD.process, outer
-        if unused is not None:
-            _end(unused)
-
-
-class Early:
-    """A compiler that works on a text whose code is not needed yet. end: ends it; called when this object is deleted.
-
-    A thread reads its output, so that the process is no longer a child of this one when it is done: a program that waits for any of
-    its children shall not find a compiler.
-    """
-
-    def __init__(self, source: str, process: subprocess.Popen[bytes]) -> None:
-        self.source, self.process = source, process
-        self._outcome: list[subprocess.CompletedProcess[bytes]] = []
-        self._reader = threading.Thread(target=_collect, args=(process, self._outcome), name="tilelang-compiler", daemon=True)
-        self._reader.start()
-        self.end = weakref.finalize(self, _stop, process, self._reader)
-
-    def result(self) -> subprocess.CompletedProcess[bytes] | None:
-        """Waits for the compiler; None if it was ended or did not end in time."""
-        self._reader.join()
-        return self._outcome[0] if self._outcome else None
-
-    def disown(self) -> None:
-        """In a forked child: the process belongs to the parent."""
-        self.end.detach()
-        self.process.returncode = 0
-        for pipe in (self.process.stdout, self.process.stderr):
-            cast(io.BufferedReader, pipe).raw.close()
-
-
-def _collect(process: subprocess.Popen[bytes], outcome: list[subprocess.CompletedProcess[bytes]]) -> None:
-    with contextlib.suppress(DeviceError):
-        outcome.append(_ended(process))
-
-
-def _stop(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
-    """Ends a compiler whose output a thread reads."""
-    process.kill()
-    if reader is not threading.current_thread():  # a finalizer runs in any thread
-        reader.join()
-
-
-_EARLY: deque[Early] = deque(maxlen=1)  # shared by all threads; a new one replaces, and thereby ends, the previous one
+        return processes.begun(_command(system_of(architecture), options))
+    except DeviceError:  # the compilation itself will report it
+        return contextlib.nullcontext()
 
 
 def compile_early(source: str, architecture: str) -> Early | None:
     """Starts to compile a text whose code is likely to be needed soon; `object_code` then waits for this compiler. None if no
     compiler starts, or if the text does not fit a pipe."""
-    if sys.platform != "linux":
-        return None
-    import fcntl
-
-    data = source.encode()
-    with contextlib.suppress(DeviceError):
-        command = _command(system_of(architecture), own_options(source))
-        process = _waiting(command)
-        try:
-            pipe = cast(io.BufferedWriter, process.stdin)
-            with contextlib.suppress(OSError, RuntimeError):  # RuntimeError: no thread can be started
-                room = fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, max(len(data), _PIPE_BYTES))
-                if len(data) <= room:
-                    pipe.write(data)
-                    pipe.close()
-                    process.stdin = None
-                    early = Early(source, process)
-                    _EARLY.append(early)
-                    return early
-        except BaseException:
-            _end(process)
-            raise
-        _end(process)
-    return None
-
-
-def _taken_up(source: str, command: list[str]) -> Early | None:
-    """The compiler that already works on a text with the same options, if there is one."""
     try:
-        early = _EARLY.pop()
-    except IndexError:
+        return processes.compile_early(source, _command(system_of(architecture), own_options(source)))
+    except DeviceError:
         return None
-    if early.source == source and early.process.args == command and early.end.alive:
-        return early
-    if early.end.alive:
-        _EARLY.append(early)
-    return None
-
-
-def _waiting(command: list[str]) -> subprocess.Popen[bytes]:
-    """A compiler that waits for its text: the one that this thread has started in advance, or a new one."""
-    process = _AHEAD.process
-    if process is None or process.args != command:
-        return _started(command, reads=True)
-    _AHEAD.process = None
-    return process
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Ends a program whose output is not needed."""
-    process.kill()
-    with process:
-        pass
 
 
 def invoke(command: Sequence[str], system: System, given: bytes | None = None, files: Sequence[int] = ()) -> bytes:
     """Runs a program and returns its output. Raises DeviceError with its message if it fails."""
-    return _output(_run(command, given, files), system)
+    return _output(processes.run(command, given, files), system)
 
 
 def _output(done: subprocess.CompletedProcess[bytes], system: System) -> bytes:
@@ -474,20 +289,24 @@ class Linker:
 
     def __enter__(self) -> Self:
         if toolchain().zig and _in_memory(self.system):
-            self._process = _started([*linker_command(self.system), "/dev/stdin", "-o", "/dev/stdout"], reads=True)
+            self._process = processes.started([*linker_command(self.system), "/dev/stdin", "-o", "/dev/stdout"], reads=True)
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._process is not None and self._process.returncode is None:  # nothing was compiled
-            _end(self._process)
+            processes.end(self._process)
 
     def link(self, code: bytes) -> bytes:
         """The library of an object file; call once. Raises DeviceError: `no-compiler` if the linker does not run, or its message."""
         try:
-            made = _linked(code, self.system) if self._process is None else _output(_ended(self._process, code), self.system)
+            made = (
+                _linked(code, self.system)
+                if self._process is None
+                else _output(processes.ended(self._process, code), self.system)
+            )
             if not made:
                 message = f"{linker_command(self.system)[0]} reports no error, but has linked nothing"
-                raise DeviceError("no-compiler", message, help=_INSTALL)
+                raise DeviceError("no-compiler", message, help=processes.INSTALL)
             return made
         except DeviceError as error:
             if error.code == "compile-failed":
@@ -503,11 +322,11 @@ def _in_memory(system: System) -> bool:
 def _probe_linker(system: System) -> None:
     """Raises DeviceError if the linker cannot even report its version."""
     probe = (*linker_command(system)[: 2 if toolchain().zig else 1], "--version")
-    done = _run(probe)
+    done = processes.run(probe)
     if done.returncode:
         words = (done.stderr or done.stdout).decode(errors="replace").strip()[:200]
         message = f"{' '.join(probe)} ends with exit status {done.returncode}: {words or 'it printed nothing'}"
-        raise DeviceError("no-compiler", message, help=_INSTALL)
+        raise DeviceError("no-compiler", message, help=processes.INSTALL)
 
 
 def _linked(code: bytes, system: System) -> bytes:

@@ -19,7 +19,7 @@ import pytest
 
 import tilelang as tl
 from tilelang.errors import DeviceError, Refusal
-from tilelang.lowering.compilers import native
+from tilelang.lowering.compilers import native, processes
 from tilelang.lowering.compilers.compiled import Compiled, kept
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
@@ -105,7 +105,7 @@ def test_a_text_that_does_not_compile_gives_the_compilers_words() -> None:
 @pytest.fixture
 def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """The compilers that are started; at the end of a test all of them have ended."""
-    started, start = list[Any](), native._started
+    started, start = list[Any](), processes.started
     native.resolved("native")
 
     def noted(command: list[str], *given: Any, **named: Any) -> Any:
@@ -113,9 +113,9 @@ def compilers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         started.extend([process] if "-c" in command else [])
         return process
 
-    monkeypatch.setattr(native, "_started", noted)
+    monkeypatch.setattr(processes, "started", noted)
     yield started
-    native._EARLY.clear()
+    processes.EARLY.clear()
     assert all(p.returncode is not None and (p.stdin is None or p.stdin.closed) and p.stdout.closed for p in started)
 
 
@@ -216,9 +216,9 @@ def test_a_compiler_ends_where_a_search_ends_elsewhere(compilers: list[Any], mon
 def test_a_compiler_that_was_interrupted_is_asked_again(compilers: list[Any], rows: Rows) -> None:
     """As Ctrl-C reaches every process of a terminal."""
     kernel = rows.compile()
-    interrupted = native._started([sys.executable, "-c", "import os; os.kill(os.getpid(), 2)"])
+    interrupted = processes.started([sys.executable, "-c", "import os; os.kill(os.getpid(), 2)"])
     interrupted.args = compilers[0].args
-    native._EARLY.append(native.Early(kernel.source, interrupted))
+    processes.EARLY.append(processes.Early(kernel.source, interrupted))
     assert rows.right(kernel) and interrupted.returncode not in (None, 0)
     assert [p.returncode == 0 for p in compilers] == [False, False, True]
 
@@ -226,7 +226,7 @@ def test_a_compiler_that_was_interrupted_is_asked_again(compilers: list[Any], ro
 @on_linux
 def test_one_kernel_at_a_time_is_compiled_before_anybody_asks(compilers: list[Any], rows: Rows) -> None:
     first, second = rows.compile(), rows.compile()
-    assert compilers[0].returncode is not None and native._EARLY[-1].process is compilers[1]
+    assert compilers[0].returncode is not None and processes.EARLY[-1].process is compilers[1]
     assert rows.right(second) and rows.right(first)  # the same text: the second one's library
     assert len(compilers) == 2
 
@@ -254,7 +254,7 @@ def test_a_long_text_is_compiled_when_somebody_asks(compilers: list[Any]) -> Non
 def test_a_compiler_is_no_child_of_ours_any_more_once_it_is_done(rows: Rows) -> None:
     """A program that waits for any of its children must not find one of ours, also if the kernel is never called."""
     kernel = rows.compile()
-    process = native._EARLY[-1].process
+    process = processes.EARLY[-1].process
     until = time.monotonic() + 60
     while process.returncode is None and time.monotonic() < until:
         time.sleep(0.01)
@@ -270,7 +270,7 @@ def test_a_compiler_ends_if_the_kernel_is_in_the_cache(tmp_path: Path) -> None:
     assert native.compile_source(TWICE, "native", cache=cache).code
     early = native.compile_early(TWICE, "native")
     assert early is not None and native.compile_source(TWICE, "native", cache=cache).code
-    assert early.process.returncode is not None and not native._EARLY
+    assert early.process.returncode is not None and not processes.EARLY
 
 
 @on_linux
@@ -300,11 +300,11 @@ def test_a_linker_that_writes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_compiler_whose_code_nobody_asks_for_ends_with_the_process(tmp_path: Path) -> None:
     script = (
         "import sys, tilelang as tl\n"
-        "from tilelang.lowering.compilers import native\n"
+        "from tilelang.lowering.compilers import processes\n"
         "i = tl.axes(i=64)\n"
         'X = tl.input("X", tl.float32, i)\n'
         f'tl.compile(tl.define("Y", X[i] * 2, i), "cpu", options=tl.Options(database="", cache_dir={str(tmp_path)!r}))\n'
-        "print(native._EARLY[0].process.pid)\n"
+        "print(processes.EARLY[0].process.pid)\n"
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0 and "Warning" not in done.stderr, done.stderr
@@ -313,14 +313,14 @@ def test_a_compiler_whose_code_nobody_asks_for_ends_with_the_process(tmp_path: P
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the linker starts behind the compiler")
 def test_the_linker_starts_before_the_compiler_and_ends_where_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    started, start = list[Any](), native._started
+    started, start = list[Any](), processes.started
 
     def noted(*given: Any, **named: Any) -> Any:
         started.append(start(*given, **named))
         return started[-1]
 
     native.resolved("native")
-    monkeypatch.setattr(native, "_started", noted)
+    monkeypatch.setattr(processes, "started", noted)
     for text in (TWICE, "void f(void) { g = 1; }"):
         with contextlib.suppress(DeviceError):
             native.compile_source(text, "native")
@@ -400,7 +400,7 @@ def test_without_the_call_that_awaits_a_process(monkeypatch: pytest.MonkeyPatch)
 def test_a_compiler_that_never_ends(use: Callable[[str], None], monkeypatch: pytest.MonkeyPatch) -> None:
     use(KNOWN + "echo 'still at it' >&2; exec sleep 1000")
     assert native.resolved("native")
-    monkeypatch.setattr(native, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(processes, "TIMEOUT_S", 0.5)
     with pytest.raises(DeviceError, match="still at it") as raised:
         native.compile_source(TWICE, "native")
     assert raised.value.code == "compile-timeout" and "0.5 s" in raised.value.message

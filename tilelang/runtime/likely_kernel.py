@@ -23,7 +23,7 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Step
 
 if TYPE_CHECKING:
-    from tilelang.lowering.compilers.native import Early
+    from tilelang.lowering.compilers.processes import Early
 
 
 class LikelyKernel:
