@@ -22,7 +22,7 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.schedules.steps import Tile as Spread
 from tilelang.schedules.task import Task, placed_names, prefix_of, task_of, tasks_of
-from tilelang.schedules.walk import Extents, Walked, refine, walk_steps
+from tilelang.schedules.walk import Extents, piece_of, refine, walk_steps
 
 WALK = "walk"
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
@@ -274,9 +274,9 @@ class _Reading:
                 self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
                 self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in whole)) for x in self.loops]
             case Spread(_, level, count, order):
-                self.cut(step, Loop((), level, False, count if isinstance(count, int) else None, order))
+                self.loops.append(Loop(self.cut(step), level, False, count if isinstance(count, int) else None, order))
             case Split(unroll=unroll, peel=peel):
-                self.cut(step, Loop((), WALK, unroll, peel=peel))
+                self.loops.append(Loop(self.cut(step), WALK, unroll, peel=peel))
             case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.left.sizes:
                 self.vector = (axis, lanes)
             case Do(instruction, binding):
@@ -288,12 +288,14 @@ class _Reading:
             case _:
                 pass  # inline: nothing is cut; holes: nothing is known
 
-    def cut(self, step: Spread | Split, loop: Loop) -> None:
-        """Adds the loop of a cut. A stage may lack an axis if nothing reads the stage; lowering then skips or refuses it."""
-        w = Walked(len(self.loops), step, self.left, refine(self.left, step))
-        self.left = w.after
-        self.loops.append(dataclasses.replace(loop, rounds=tuple(w.existing.items())))
-        self.tiles.append({a: w.after.most[a] for a in self.tiles[-1]})
+    def cut(self, step: Spread | Split) -> tuple[tuple[str, int], ...]:
+        """Cuts the tile and returns the iterations. A stage may lack an axis if nothing reads it; lowering then skips or refuses it."""
+        most, piece = self.left.most, piece_of(step)
+        rounds = tuple((a, -(-most[a] // n)) for a, n in piece.items() if a in most)
+        self.left = self.left.cut(piece)
+        most = self.left.most
+        self.tiles.append(self.tiles[-1] | {a: most[a] for a, _ in rounds})
+        return rounds
 
     def place(self, step: Place) -> None:
         inner = step.steps or ()

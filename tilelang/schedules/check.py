@@ -86,16 +86,13 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             if isinstance(lanes, int) and (lanes & (lanes - 1) or lanes > MAX_LANES):
                 message = f"`{step}`: {lanes} is not a valid number of lanes"
                 raise refuse_step(step, "vector-width", message, f"use a power of two, at most {MAX_LANES}")
-        case Units(level=level):
-            if level not in LEVELS:
-                message = f"`{step}`: there is no level `{level}`"
-                raise refuse_step(step, "unknown-level", message, "use one of " + ", ".join(LEVELS))
-        case Inline(tensor):
-            if inputs.get(tensor) != "definition":
-                known = [n for n, kind in inputs.items() if kind == "definition"]
-                help = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
-                raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", help)
-        case Do() | Open() | When():
+        case Units(level=level) if level not in LEVELS:
+            raise refuse_step(step, "unknown-level", f"`{step}`: there is no level `{level}`", "use one of " + ", ".join(LEVELS))
+        case Inline(tensor) if inputs.get(tensor) != "definition":
+            known = [n for n, kind in inputs.items() if kind == "definition"]
+            help = "use the name of a pointwise definition" if tensor in inputs else meant(tensor, known)
+            raise refuse_step(step, "inline-unknown", f"`{tensor}` is not a definition", help)
+        case Units() | Inline() | Do() | Open() | When():
             pass
         case _:
             raise AssertionError(step)

@@ -89,8 +89,11 @@ class Extents:
 
     def cut(self, sizes: Mapping[str, int]) -> Extents:
         """A piece; of axes that are not there, nothing is cut."""
-        left, most = {a: sizes.get(a, n) for a, n in self.sizes.items()}, self.most
-        return Extents(left, self.reduced, {a: min(n, most[a]) for a, n in left.items()})
+        left, within = dict(self.sizes), dict(self.most)  # the model comes here often
+        for a, n in sizes.items():
+            if a in left:
+                left[a], within[a] = n, min(n, within[a])
+        return Extents(left, self.reduced, within)
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Extents:
         """The extents with one axis for several."""
@@ -134,12 +137,6 @@ class Walked(NamedTuple):
     def rounds(self) -> dict[str, int]:
         """How many pieces it makes along each axis that it cuts, at least one."""
         return count_pieces(piece_of(self.step), self.before.sizes)
-
-    @property
-    def existing(self) -> dict[str, int]:
-        """How many of them have points that exist."""
-        most = self.before.most
-        return {a: -(-most[a] // n) for a, n in self.piece.items()}
 
     @property
     def loops(self) -> dict[str, int]:
