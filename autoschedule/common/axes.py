@@ -61,7 +61,7 @@ def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
 
 
 def shared_out(axes: Collection[NestAxis], wanted: int, piece: Mapping[str, int]) -> dict[str, int]:
-    """Blocks of whole pieces, so many as are wanted, cut along the outermost axes first."""
+    """The block that divides the axes into at least `wanted` blocks of whole pieces, if possible; the outermost axes are cut first."""
     block, made = {a.name: a.extent for a in axes}, 1
     for a in axes:
         if made >= wanted:
@@ -73,7 +73,7 @@ def shared_out(axes: Collection[NestAxis], wanted: int, piece: Mapping[str, int]
 
 
 def in_parts(extent: int, parts: int, piece: int) -> int:
-    """The extent of one of so many equal parts, in whole pieces.
+    """The extent of a part, if an axis is divided into this many equal parts of whole pieces.
 
     >>> in_parts(1000, 3, 48)
     336

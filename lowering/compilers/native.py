@@ -164,9 +164,7 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
     name = key(["native", *resolved(architecture), source, *FLAGS, *system.flags, *options])
     known = kept(cache, name)
     if known is not None:
-        early = processes.taken_up(source, _command(system, (*own_options(source), *options)))
-        if early is not None:
-            early.end()  # started in vain
+        processes.abandon(source)
         return known
     with Linker(system) as linker:
         code = linker.link(object_code(source, system, options))

@@ -203,6 +203,13 @@ def taken_up(source: str, command: list[str]) -> Early | None:
     return None
 
 
+def abandon(source: str) -> None:
+    """Ends the compiler that works on a text, if there is one: its code is already known."""
+    if EARLY and EARLY[-1].source == source:
+        with contextlib.suppress(IndexError):  # another thread may have taken it
+            EARLY.pop().end()
+
+
 def waiting(command: list[str]) -> subprocess.Popen[bytes]:
     """A compiler that waits for its text: the one that this thread has started in advance, or a new one."""
     process = _AHEAD.process
