@@ -45,6 +45,7 @@ def missed(verbose: bool) -> str:
     accepted, refused = reached[False], reached[True]
     proven = unreachable()
     lines, sums = [], collections.Counter[str]()
+    lines += [f"{b} is taken by an accepted case, although {proven[b]}" for b in sorted(proven.keys() & accepted)]
     for source in every_source():
         if not source.branches:
             continue

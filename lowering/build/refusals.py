@@ -23,9 +23,11 @@ def check_chain(build: Build, spec: Spec, steps: tuple[Step, ...], task: Task, p
         raise
 
 
-def refuse(step: Step | None, code: str, message: str, help: str, counterexample: str | None = None) -> Refusal:
+def refuse(
+    step: Step | None, code: str, message: str, help: str, counterexample: str | None = None, proven: bool = True
+) -> Refusal:
     """A Refusal at a step."""
-    return Refusal(code, message, span=getattr(step, "span", None), help=help, counterexample=counterexample)
+    return Refusal(code, message, span=getattr(step, "span", None), help=help, counterexample=counterexample, proven=proven)
 
 
 def laid_out(step: Place, dims: Mapping[str, int], element_bytes: int) -> Placement:

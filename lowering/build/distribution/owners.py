@@ -157,14 +157,14 @@ def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads:
     """
     axes = [a for a in whole.axes if not a.reduction]
 
-    def by(leaf: Spec) -> Table | None:
+    def by(leaf: Spec) -> Table:
         places = [leaf.axis(a.name).base - a.base for a in axes]
         inside = [e < max(1, a.extent) for a, e in zip(axes, places, strict=True)]
-        return of_threads(places, threads, inside).shortened().table()
+        found = of_threads(places, threads, inside).shortened().table()
+        assert found is not None, "a walk has numbers"
+        return found
 
     holds, stores = by(owner), by(store)
-    if holds is None or stores is None:
-        return f"the elements of {name} have no numbers"
     missing = stores.foreign(holds).sorted().first()
     if missing is None:
         return None

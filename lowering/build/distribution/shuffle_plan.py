@@ -50,13 +50,12 @@ class Held:
 
 
 def held(share: Share, thread: Var) -> Held | None:
-    """What a share's owners have; None where that does not depend on threads and known walks alone, or is too much to enumerate."""
+    """What a share's owners have; None where it is too much to enumerate."""
     owners = share.owners
     assert owners is not None
     slots, at, inside = share.piece()
     found = parts([thread, *owners.walks, *slots])
-    if found is None:
-        return None
+    assert found is not None, "a walk has numbers"
     elements = tuple(simplify(a.base - low + e) for a, low, e in zip(owners.leaf, share.low, inside, strict=True))
     bounds = [b.replace(known=False).holds(e) for a, e in zip(owners.leaf, inside, strict=True) for b in a.bounds]
     told = tuple(c for c in (*owners.present, *bounds) if set(variables([c])) <= {v for v, _ in found})

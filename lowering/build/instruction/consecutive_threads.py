@@ -32,7 +32,7 @@ def check_neighbours(
     walks = parts(others)
     grid = None if walks is None else Distribution(((thread, threads), *walks), (total,), told).grid()
     if grid is None:
-        raise _refusal(step, operand, buffer, "the elements that they write cannot be enumerated")
+        raise _refusal(step, operand, buffer, "the elements that they write cannot be enumerated", proven=False)
     (address,), present = grid
     lane = np.arange(threads) % operand.neighbours
     rows = np.where(present.reshape(threads, -1), address.reshape(threads, -1) - lane[:, None] * count, -1)
@@ -49,7 +49,7 @@ def check_neighbours(
             raise _refusal(step, operand, buffer, f"{seen} {abs(other - int(lane_of)) * count}")
 
 
-def _refusal(step: Do, operand: Operand, buffer: ir.Buffer, example: str) -> Refusal:
+def _refusal(step: Do, operand: Operand, buffer: ir.Buffer, example: str, proven: bool = True) -> Refusal:
     message = f"`{step}`: {operand.neighbours} neighbouring threads must write consecutive elements of {buffer.name}"
     help = "number the threads in the order of the layout's elements: `-> thread order` with the layout's terms, in units of the tile"
-    return refuse(step, "lanes-not-in-a-row", message, help, example)
+    return refuse(step, "lanes-not-in-a-row", message, help, example, proven)
