@@ -16,7 +16,7 @@ from tilelang.testing import arrays
 SIMULATED = tl.target("cuda", profile="ampere")
 
 
-def right(what: Any, target: tl.Target = SIMULATED) -> tl.Kernel:
+def check_right(what: Any, target: tl.Target = SIMULATED) -> tl.Kernel:
     """A kernel that is right in the simulator, on small integers."""
     kernel = tl.compile(what, target)
     data = arrays(kernel.computation, "integers", 1)
@@ -51,7 +51,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_as_text(name: str) -> None:
-    right(tl.parse(TEXTS[name]).schedule("s"))
+    check_right(tl.parse(TEXTS[name]).schedule("s"))
 
 
 def test_what_is_computed_in_memory_of_its_own_may_be_an_output_too() -> None:
@@ -61,9 +61,9 @@ def test_what_is_computed_in_memory_of_its_own_may_be_an_output_too() -> None:
     Q = tl.define("Q", tl.sum(X[i, j, r] * Y[i, 6 - j], over=r), i, j)
     for outputs in ((Q, Y), (Y, Q), (Q,)):
         start = tl.schedule(tl.computation("c", outputs)).compute("Y", tl.global_)
-        right(start.tile(i=5, j=6).to(tl.block).split(j=5, r=34))
-        right(start.split(r=4))
-        right(start.tile(r=4).to(tl.block))
+        check_right(start.tile(i=5, j=6).to(tl.block).split(j=5, r=34))
+        check_right(start.split(r=4))
+        check_right(start.tile(r=4).to(tl.block))
 
 
 @pytest.mark.parametrize("name", ["bool", "uint32", "uint64", "float8_e5m2", "float16", "bfloat16", "float32", "float64"])

@@ -15,7 +15,7 @@ from tilelang.semantics import reference
 PROFILES = ("avx2", "sapphire_rapids", "ampere", "cdna3")
 
 
-def simulated(text: str, profile: str) -> None:
+def check_simulated(text: str, profile: str) -> None:
     """Compiles and simulates a text, which must be right, with nothing found."""
     schedule = tl.parse(text).schedule()
     arrays = reference.random_arrays(schedule.computation, 1)
@@ -50,7 +50,7 @@ RIGHT = {
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("name", RIGHT)
 def test_right_on_every_profile(name: str, profile: str) -> None:
-    simulated(RIGHT[name], profile)
+    check_simulated(RIGHT[name], profile)
 
 
 REFUSED = {

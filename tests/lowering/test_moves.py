@@ -30,7 +30,7 @@ def lanes(plan: Schedule, name: str, profile: Profile = CORES) -> set[int]:
     return {ir.lanes(s.value) for s in stores if isinstance(s, ir.Store) and s.buffer.name == name}
 
 
-def right(plan: Schedule, x: Any, expected: Any, profile: Profile = CORES) -> None:
+def check_right(plan: Schedule, x: Any, expected: Any, profile: Profile = CORES) -> None:
     """It is right in the simulator, which finds nothing, and on the processor here."""
     simulated = tl.simulate(tl.compile(plan, tl.target("cpu", profile=profile)), X=x)
     assert not simulated.findings
@@ -74,7 +74,7 @@ def test_an_image_whose_channels_come_last_moves_by_squares() -> None:
     y, x = image(20, 20, 16, 1, 1), np.random.default_rng(0).integers(-9, 9, (16, 20, 20)).astype(np.int32)
     plan = channels_last(y, 16, 20, 20)
     assert lanes(plan, "X_shared") == {16}
-    right(plan, x, windows(x, 1, 1))
+    check_right(plan, x, windows(x, 1, 1))
 
 
 def test_what_lies_around_an_image_is_filled_apart_from_it() -> None:
@@ -85,7 +85,7 @@ def test_what_lies_around_an_image_is_filled_apart_from_it() -> None:
     assert not tested
     x = np.random.default_rng(1).integers(-9, 9, (16, 20, 20)).astype(np.int32)
     plan = channels_last(image(20, 20, 16, 1, 1, fill=7), 16, 20, 20)
-    right(plan, x, windows(x, 1, 1, 7))
+    check_right(plan, x, windows(x, 1, 1, 7))
 
 
 @pytest.mark.parametrize("stride", [1, 2])
@@ -94,8 +94,8 @@ def test_what_lies_around_an_image_is_filled_apart_from_it() -> None:
 def test_every_cut_of_an_image_is_right(stride: int, pad: int, tile: tuple[int, int, int]) -> None:
     y, x = image(13, 17, 20, stride, pad), np.random.default_rng(2).integers(-9, 9, (20, 13, 17)).astype(np.int32)
     for made in (channels_last, phases):
-        right(made(y, *tile), x, windows(x, stride, pad))
-        right(made(y, *tile), x, windows(x, stride, pad), NARROW)
+        check_right(made(y, *tile), x, windows(x, stride, pad))
+        check_right(made(y, *tile), x, windows(x, stride, pad), NARROW)
 
 
 @pytest.mark.parametrize("type", [tl.int8, tl.float16, tl.bfloat16, tl.float64])
@@ -104,7 +104,7 @@ def test_every_type_moves(type: tl.DType) -> None:
     y = tl.define("Y", tl.input("X", type, i, j)[i, j], j, i)
     x = np.random.default_rng(3).integers(-100, 100, (37, 45)).astype(type.numpy)
     plan = tl.schedule(y).tile(j=20, i=24).to(tl.block).load("X", tl.shared, layout=tl.layout("j", "i")).split(j=1, i=1)
-    right(plan, x, x.T)
+    check_right(plan, x, x.T)
 
 
 def test_panels_of_a_product_are_squares_with_and_without_a_tail() -> None:
@@ -115,7 +115,7 @@ def test_panels_of_a_product_are_squares_with_and_without_a_tail() -> None:
     plan = tl.schedule(y).tile(m=32).to(tl.block).split(k=16).load("X", tl.shared, layout=panels)
     plan = plan.split(m=16).accumulate(tl.register).split(k=1).vectorize(m=16)
     assert lanes(plan, "X_shared") == {16}
-    right(plan, x, x.sum(1))
+    check_right(plan, x, x.sum(1))
 
 
 def test_results_that_pass_through_shared_memory_leave_by_squares() -> None:
@@ -123,7 +123,7 @@ def test_results_that_pass_through_shared_memory_leave_by_squares() -> None:
     y = tl.define("Y", tl.input("X", tl.int32, j, i)[j, i] + 1, i, j)
     x = np.random.default_rng(5).integers(-9, 9, (33, 40)).astype(np.int32)
     plan = tl.schedule(y).tile(i=40, j=33).to(tl.block).via(tl.shared, layout=tl.layout("j", "i")).split(i=1, j=1)
-    right(plan, x, x.T + 1)
+    check_right(plan, x, x.T + 1)
 
 
 def test_steps_that_say_how_are_kept() -> None:
@@ -183,7 +183,7 @@ def test_a_range_over_a_loop_that_is_taken_apart_stays(layout: Any) -> None:
     S = tl.define("S", tl.where(j <= i, X[i, j], 0), i, j)
     plan = tl.schedule(tl.define("Y", S[i, j] + 1, i, j)).tile(i=8, j=8).to(tl.block)
     x = np.arange(64, dtype=np.int32).reshape(8, 8)
-    right(plan.compute("S", tl.shared, layout=tl.layout(layout)).split(i=1, j=1), x, np.tril(x) + 1)
+    check_right(plan.compute("S", tl.shared, layout=tl.layout(layout)).split(i=1, j=1), x, np.tril(x) + 1)
 
 
 BLOCK, I, J = Var("block_x", INDEX, 0, 2), Var("i", INDEX, 0, 15), Var("j", INDEX, 0, 15)

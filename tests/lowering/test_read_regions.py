@@ -10,7 +10,7 @@ import pytest
 import tilelang as tl
 
 
-def right(text: str) -> None:
+def check_right(text: str) -> None:
     """The program is right in the simulator, which finds nothing."""
     schedule = tl.parse(text).schedule()
     chance = np.random.default_rng(0)
@@ -27,7 +27,7 @@ def right(text: str) -> None:
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("index", ["max(a, b)", "min(a, 7 - b)", "a * b % 8", "(a * b) // 8"])
 def test_an_index_of_two_axes_of_which_few_elements_are_left(index: str, size: int) -> None:
-    right(f"""
+    check_right(f"""
 computation Y(N = 8) {{
   input A: float32[a: N]
   input X: float32[i: N, b: N]
@@ -45,7 +45,7 @@ schedule for Y {{
 @pytest.mark.parametrize("tile", ["a=4 b=4", "a=1 b=8", "a=8 b=8"])
 def test_a_stage_read_at_remainders_of_a_product_is_made_whole(tile: str, more: str) -> None:
     """Where such remainders end is not known: no element of the stage is left out."""
-    right(f"""
+    check_right(f"""
 computation Y(N = 8) {{
   input X: float32[i: N]
   axis a: N
@@ -63,7 +63,7 @@ schedule for Y {{
 
 @pytest.mark.parametrize("index", ["a / 2", "(a + 1) / 2", "(a + 2) / 3", "(a + 3) % 8"])
 def test_quotients_that_begin_within_a_group(index: str) -> None:
-    right(f"""
+    check_right(f"""
 computation Y(N = 16) {{
   input A: float32[a: 24]
   input X: float32[i: N]
@@ -79,7 +79,7 @@ schedule for Y {{
 
 @pytest.mark.parametrize("fills", [(0, 5), (5, 0), (3, 3)])
 def test_reads_that_are_padded_with_two_values_share_a_load(fills: tuple[int, int]) -> None:
-    right(f"""
+    check_right(f"""
 computation Y(N = 16) {{
   input A: float32[a: N]
   input X: float32[i: N]
@@ -109,7 +109,7 @@ schedule for Y {{
 
 @pytest.mark.parametrize(("layout", "i"), [("j, i", 4), ("j, i", 1)])
 def test_a_layout_by_access_may_name_axes_of_one_point(layout: str, i: int) -> None:
-    right(BY_ACCESS.format(layout=layout, i=i))
+    check_right(BY_ACCESS.format(layout=layout, i=i))
 
 
 LAYOUTS = [("i", "leaves out j"), ("i, q", "names q"), ("j", "names dimensions of X")]

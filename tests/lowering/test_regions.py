@@ -3,7 +3,7 @@
 import pytest
 
 import tilelang as tl
-from tests.lowering.test_stage_chains import CUDA, simulated
+from tests.lowering.test_stage_chains import CUDA, check_simulated
 
 
 def shared(kernel: tl.Kernel) -> dict[str, tuple[int, ...]]:
@@ -21,7 +21,7 @@ def clamped(points: int) -> tl.Schedule:
 
 @pytest.mark.parametrize("points", [64, 50, 33])
 def test_a_clamped_stencil_needs_one_element_on_each_side(points: int) -> None:
-    kernel = simulated(clamped(points).compute("S", tl.shared).tile(i=1).to(tl.thread), CUDA)
+    kernel = check_simulated(clamped(points).compute("S", tl.shared).tile(i=1).to(tl.thread), CUDA)
     assert shared(kernel) == {"S_shared": (18,)}
 
 
@@ -30,12 +30,12 @@ def test_clamped_readings_of_a_tile_of_one_point_are_near_each_other(points: int
     i = tl.axes(i=points)
     s = tl.define("S", tl.input("X", tl.float32, i)[i] * 2, i)
     y = tl.define("Y", s[tl.maximum(i - 1, 0)] + s[tl.minimum(i + 1, points - 1)], i)
-    kernel = simulated(tl.schedule(y).tile(i=1).to(tl.block).compute("S", tl.shared), CUDA)
+    kernel = check_simulated(tl.schedule(y).tile(i=1).to(tl.block).compute("S", tl.shared), CUDA)
     assert shared(kernel) == {"S_shared": (min(points, 3),)}
 
 
 def test_a_clamped_stage_of_a_piece_lies_in_what_was_loaded_for_the_tile() -> None:
-    simulated(clamped(50).load("X", tl.shared).split(i=6).compute("S", tl.shared).tile(i=1).to(tl.thread), CUDA)
+    check_simulated(clamped(50).load("X", tl.shared).split(i=6).compute("S", tl.shared).tile(i=1).to(tl.thread), CUDA)
 
 
 @pytest.mark.parametrize("tile, columns", [(4, 4), (5, 5), (40, 20), (6, 20)])
@@ -43,7 +43,7 @@ def test_a_tile_of_fused_axes_loads_the_columns_that_it_has(tile: int, columns: 
     m, n = tl.axes(m=6, n=20)
     y = tl.define("Y", tl.input("X", tl.float32, m, n)[m, n] + 1, m, n)
     made = tl.schedule(y).fuse(mn=("m", "n")).tile(mn=tile).to(tl.block).load("X", tl.shared, layout=tl.layout("m", "n"))
-    (shape,) = shared(simulated(made.tile(mn=1).to(tl.thread), CUDA)).values()
+    (shape,) = shared(check_simulated(made.tile(mn=1).to(tl.thread), CUDA)).values()
     assert shape[-1] == columns
 
 
@@ -54,15 +54,15 @@ def test_a_quotient_needs_what_any_tile_reaches() -> None:
     s = tl.define("S", tl.input("X", tl.float32, whole)[whole] * 2, whole)
     for tile, elements in ((6, 2), (5, 3), (4, 2), (1, 1)):
         made = tl.schedule(tl.define("Y", s[i // 3] + 1, i)).tile(i=tile).to(tl.block).compute("S", tl.shared)
-        assert shared(simulated(made, CUDA)) == {"S_shared": (elements,)}, tile
+        assert shared(check_simulated(made, CUDA)) == {"S_shared": (elements,)}, tile
 
 
 def test_a_stage_that_is_read_whole_and_in_pieces_is_made_whole() -> None:
     i, j = tl.axes(i=13, j=13)
     doubled = tl.define("D", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j)
     made = tl.schedule(tl.define("Y", doubled[i, j] + doubled[j, i], i, j)).tile(i=4).to(tl.block)
-    assert shared(simulated(made.compute("D", tl.shared), CUDA)) == {"D_shared": (13, 13)}
-    simulated(made.load("X", tl.shared).compute("D", tl.shared).tile(j=2).to(tl.thread), CUDA)
+    assert shared(check_simulated(made.compute("D", tl.shared), CUDA)) == {"D_shared": (13, 13)}
+    check_simulated(made.load("X", tl.shared).compute("D", tl.shared).tile(j=2).to(tl.thread), CUDA)
     with pytest.raises(tl.Refusal, match="do not share a region"):
         tl.compile(made.split(j=5).compute("D", tl.shared), CUDA)  # neither reading has all that the other one reads
 
@@ -74,7 +74,7 @@ def test_a_thread_without_points_makes_no_element_that_was_not_loaded() -> None:
     made = tl.schedule(tl.define("Y", s[(i + 2) // 2] + 1, i)).tile(i=2).to(tl.block).load("X", tl.shared).split(i=4)
     made = made.tile(i=2).to(tl.thread).compute("S", tl.register)
     for target in (CUDA, tl.target("cpu", profile="zen5")):
-        simulated(made, target)
+        check_simulated(made, target)
 
 
 def test_a_clamped_piece_makes_no_element_that_was_not_loaded_for_the_tile() -> None:
@@ -82,7 +82,7 @@ def test_a_clamped_piece_makes_no_element_that_was_not_loaded_for_the_tile() -> 
     i = tl.axes(i=9)
     s = tl.define("S", tl.pad(tl.input("X", tl.float32, i)[i - 2], -1) + 1, i)
     made = tl.schedule(tl.define("Y", s[tl.minimum(i * 2, 8)] + 1, i)).tile(i=1).to(tl.block).load("X", tl.shared)
-    kernel = simulated(made.split(i=2).compute("S", tl.shared), CUDA)
+    kernel = check_simulated(made.split(i=2).compute("S", tl.shared), CUDA)
     assert shared(kernel)["X_shared"] == (1,)
 
 
@@ -90,7 +90,7 @@ def test_a_piece_of_one_point_that_does_not_exist_needs_nothing() -> None:
     m, n = tl.axes(m=5, n=4)
     s = tl.define("S", tl.input("X", tl.float32, m, n)[m, n] * 2, m, n)
     made = tl.schedule(tl.define("Y", tl.sum(s[m, n], over=n), m)).tile(m=3).to(tl.block).load("X", tl.shared)
-    simulated(made.split(m=2).tile(m=1).to(tl.thread).compute("S", tl.register), CUDA)
+    check_simulated(made.split(m=2).tile(m=1).to(tl.thread).compute("S", tl.register), CUDA)
 
 
 def test_a_load_that_a_stage_reads_in_rows_and_a_fused_tile_in_pieces_has_the_rows() -> None:
@@ -98,7 +98,7 @@ def test_a_load_that_a_stage_reads_in_rows_and_a_fused_tile_in_pieces_has_the_ro
     x = tl.input("X", tl.float32, i, j)
     total = tl.define("T", tl.sum(x[i, j], over=j), i)
     made = tl.schedule(tl.define("Y", x[i, j] - total[i], i, j)).fuse(ij=("i", "j")).tile(ij=2).to(tl.block)
-    kernel = simulated(made.load("X", tl.shared).compute("T", tl.shared), CUDA)
+    kernel = check_simulated(made.load("X", tl.shared).compute("T", tl.shared), CUDA)
     assert shared(kernel) == {"X_shared": (1, 6), "T_shared": (1,)}
 
 
@@ -107,7 +107,7 @@ def test_a_remainder_that_the_axis_never_reaches_is_the_axis() -> None:
     x = tl.input("X", tl.float32, a, b=3)
     e = tl.define("E", x[l, l] + 0, l, j)
     made = tl.schedule(tl.define("G", e[j % 33, j] + 1, l, j)).tile(l=1, j=2).to(tl.block).compute("E", tl.register)
-    (kernel,) = simulated(made, CUDA).program.kernels
+    (kernel,) = check_simulated(made, CUDA).program.kernels
     assert [b.shape for b in kernel.registers] == [(2, 2)]
 
 
@@ -124,4 +124,4 @@ def test_a_stage_of_one_element_in_registers_is_read_by_a_quotient(step: str) ->
     }
     schedule for c { tile m=3 -> block; STEP; compute G in register }
     """
-    simulated(tl.parse(text.replace("STEP", step)).schedule(), CUDA)
+    check_simulated(tl.parse(text.replace("STEP", step)).schedule(), CUDA)

@@ -20,7 +20,7 @@ from tilelang.semantics import reference
 CUDA = tl.target("cuda", profile="ampere")
 
 
-def simulated(what: Any, target: tl.Target, seed: int = 0) -> tl.Kernel:
+def check_simulated(what: Any, target: tl.Target, seed: int = 0) -> tl.Kernel:
     """Simulates a kernel on small integers: nothing is found, and the results are the reference's."""
     kernel = tl.compile(what, target)
     rng = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def test_three_stencils_keep_their_edges(points: int, tile: int, own_axes: bool)
     last = stencil(points, 3, own_axes)
     axis = last.dims[0].name
     made = tl.schedule(last).tile(**{axis: tile}).to(tl.block).compute("u0", tl.shared).compute("u1", tl.shared)
-    kernel = simulated(made.tile(**{axis: 1}).to(tl.thread), CUDA)
+    kernel = check_simulated(made.tile(**{axis: 1}).to(tl.thread), CUDA)
     assert np.array_equal(tl.compile(kernel.schedule, tl.target("cpu"))(np.ones(points, np.float32)),
                           kernel.computation.evaluate(X=np.ones(points, np.float32)))  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_three_stencils_keep_their_edges(points: int, tile: int, own_axes: bool)
 def test_a_walk_finds_nothing_of_the_round_before() -> None:
     last = stencil(16, 3)
     made = tl.schedule(last).tile(i=8).to(tl.block).split(i=4).compute("u0", tl.shared).compute("u1", tl.shared)
-    simulated(made.tile(i=1).to(tl.thread), CUDA)
+    check_simulated(made.tile(i=1).to(tl.thread), CUDA)
 
 
 @pytest.mark.parametrize("fill", [0, 2])
@@ -66,7 +66,7 @@ def test_a_stage_reads_a_repacked_input_under_pad(fill: int, memory: tl.Memory) 
     X = tl.input("X", tl.float32, p=10)
     Y = tl.define("Y", tl.pad(X[i + 2], fill) * 3 + 1, i)
     Z = tl.define("Z", Y[i] + tl.cast(j, tl.float32), i, j)
-    simulated(tl.schedule(Z).load("X", tl.global_).tile(j=1, i=16).to(tl.block).compute("Y", memory), CUDA)
+    check_simulated(tl.schedule(Z).load("X", tl.global_).tile(j=1, i=16).to(tl.block).compute("Y", memory), CUDA)
 
 
 @pytest.mark.parametrize("tile, split", [(8, 8), (3, 4), (8, 3)])
@@ -77,8 +77,8 @@ def test_a_stage_is_read_at_clamped_places(tile: int, split: int) -> None:
     u1 = tl.define("u1", u0[i] + u0[tl.maximum(tl.minimum(i + 2, 16), 1)], i)
     u2 = tl.define("u2", u1[16 - i] + u1[tl.maximum(i - 1, 0)], i)
     made = tl.schedule(u1).tile(i=tile).to(tl.block).split(i=split).compute("u0", tl.shared)
-    simulated(made.tile(i=1).to(tl.thread), CUDA)
-    simulated(u2, CUDA)
+    check_simulated(made.tile(i=1).to(tl.thread), CUDA)
+    check_simulated(u2, CUDA)
 
 
 def test_a_stage_that_is_gathered_from_is_refused() -> None:
@@ -89,7 +89,7 @@ def test_a_stage_that_is_gathered_from_is_refused() -> None:
     with pytest.raises(tl.Refusal) as refused:
         tl.compile(tl.schedule(Y).tile(i=4).to(tl.block).compute("T", tl.shared), CUDA)
     assert refused.value.code == "reads-scattered"
-    simulated(tl.schedule(Y).compute("T", tl.global_).tile(i=4).to(tl.block), CUDA)
+    check_simulated(tl.schedule(Y).compute("T", tl.global_).tile(i=4).to(tl.block), CUDA)
 
 
 def test_a_read_that_is_made_with_and_without_padding() -> None:
@@ -97,7 +97,7 @@ def test_a_read_that_is_made_with_and_without_padding() -> None:
     X = tl.input("X", tl.float32, i)
     T = tl.define("T", X[4 - i], i)
     inside = (i >= 2) & (i < 7)
-    simulated(tl.define("Y", tl.pad(T[i - 2], -1) + tl.where(inside, T[i - 2], 3.0), i), CUDA)
+    check_simulated(tl.define("Y", tl.pad(T[i - 2], -1) + tl.where(inside, T[i - 2], 3.0), i), CUDA)
 
 
 def outputs_that_are_read() -> tl.Computation:
@@ -138,7 +138,7 @@ def test_an_output_is_not_read_from_where_it_will_be_stored() -> None:
     with pytest.raises(tl.Refusal) as refused:
         tl.compile(made.compute("E", tl.register), CUDA)
     assert refused.value.code == "stage-in-walk"
-    simulated(tl.computation("c", (F, E)), CUDA)
+    check_simulated(tl.computation("c", (F, E)), CUDA)
 
 
 @pytest.mark.parametrize("memory", ["register", "shared"])
@@ -162,7 +162,7 @@ def test_an_output_that_a_stage_needs_whole_is_made_once() -> None:
     d1 = tl.define("d1", tl.pad(d0[i - 2], 0) * 2, i)
     d2 = tl.define("d2", tl.sum(X[i, j] + d1[i], over=j), i)
     c = tl.computation("c", (d2, d0))
-    kernel = simulated(tl.schedule(c).tile(i=1).to(tl.block).compute("d1", tl.shared), CUDA)
+    kernel = check_simulated(tl.schedule(c).tile(i=1).to(tl.block).compute("d1", tl.shared), CUDA)
     assert [k.name for k in kernel.program.kernels] == ["d0", "d2_1"]
 
 
@@ -173,7 +173,7 @@ def test_a_reduction_reads_an_output_from_the_stage_that_makes_it() -> None:
     d1 = tl.define("d1", d0[i] + X[i, j], i, j)
     d2 = tl.define("d2", tl.sum(tl.where(i > 0, d1[tl.maximum(i - 1, 0), j], d0[i]) + d0[i], over=j), i)
     made = tl.schedule(tl.computation("c", (d2, d0))).tile(i=1).to(tl.block).compute("d0", tl.shared).compute("d1", tl.shared)
-    simulated(made, CUDA)
+    check_simulated(made, CUDA)
 
 
 @given(st.integers(0, 2**32))
@@ -186,7 +186,7 @@ def test_random_chains_are_right_or_refused(seed: int) -> None:
         tl.compile(what, target)
     except tl.Refusal:
         return
-    simulated(what, target, seed)
+    check_simulated(what, target, seed)
 
 
 def test_the_reads_of_each_stage_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:

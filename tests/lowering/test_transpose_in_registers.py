@@ -54,7 +54,7 @@ def widths(plan: Schedule, profile: Profile = CORES) -> dict[str, set[int]]:
     return found
 
 
-def right(plan: Schedule, x: Any, expected: Any) -> None:
+def check_right(plan: Schedule, x: Any, expected: Any) -> None:
     """It is right in the simulator, which finds nothing, and on the processor here."""
     kernel = tl.compile(plan, tl.target("cpu", profile=CORES))
     simulated = tl.simulate(kernel, X=x)
@@ -73,7 +73,7 @@ def test_whole_squares_are_vectors_only(n: int, twice: bool) -> None:
     for made in (staged, direct):
         plan = made(start(y, 16), n)
         assert set().union(*widths(plan).values()) == {n}
-        right(plan, x, (2 * x if twice else x).T)
+        check_right(plan, x, (2 * x if twice else x).T)
 
 
 @pytest.mark.parametrize("type", [tl.int8, tl.float16, tl.float64, tl.int32])
@@ -82,14 +82,14 @@ def test_every_type_is_turned(type: tl.DType) -> None:
     for made in (staged, direct):
         plan = made(start(transposed(16, 16, type), 16))
         assert set().union(*widths(plan).values()) == {16}
-        right(plan, x, x.T)
+        check_right(plan, x, x.T)
 
 
 @pytest.mark.parametrize("shape", [(17, 32), (20, 23), (5, 7)])
 def test_squares_that_exist_in_part_go_by_elements(shape: tuple[int, int]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     for made in (staged, direct):
-        right(made(start(transposed(*shape))), x, x.T)
+        check_right(made(start(transposed(*shape))), x, x.T)
 
 
 def test_a_square_is_whole_where_its_last_point_exists() -> None:
@@ -160,7 +160,7 @@ def test_rows_are_interleaved(few: int, n: int, type: tl.DType) -> None:
     plan = plan.split(m=1).accumulate(tl.register).split(k=1)
     assert n in widths(plan)["X_shared"]
     x = np.random.default_rng(0).integers(-8, 8, (4 * few + 1, 3 * n + 5)).astype(type.numpy)
-    right(plan, x, x.astype(np.float32).sum(0))
+    check_right(plan, x, x.astype(np.float32).sum(0))
 
 
 @pytest.mark.parametrize("value", ["an element", "an element or 0", "a sum", "an element where another one is small"])

@@ -18,7 +18,7 @@ FORMS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def agree(computation: tl.Computation, arrays: dict[str, Any], wanted: Any) -> None:
+def check_agreement(computation: tl.Computation, arrays: dict[str, Any], wanted: Any) -> None:
     kernel = tl.compile(tl.schedule(computation).vectorize(i=8), tl.target("cpu"))
     for found in (computation.evaluate(**arrays), kernel(*arrays.values()), tl.simulate(kernel, **arrays).outputs["Y"]):
         assert np.array_equal(found, wanted)
@@ -29,18 +29,20 @@ def test_of_axes(form: str) -> None:
     i = tl.axes(i=N)
     G, g = tl.input("G", tl.float32, g=16), np.arange(16, dtype=np.float32)
     at = FORMS[form](np.arange(N))
-    agree(tl.computation("c", tl.define("Y", G[FORMS[form](i)], i)), {"G": g}, g[at])
-    agree(tl.computation("c", tl.define("Y", tl.where(FORMS[form](i) < 3, 1, 0), i)), {}, np.where(at < 3, 1, 0))
+    check_agreement(tl.computation("c", tl.define("Y", G[FORMS[form](i)], i)), {"G": g}, g[at])
+    check_agreement(tl.computation("c", tl.define("Y", tl.where(FORMS[form](i) < 3, 1, 0), i)), {}, np.where(at < 3, 1, 0))
 
 
 def test_of_data() -> None:
     i = tl.axes(i=N)
     G, J, X = tl.input("G", tl.float32, g=16), tl.input("J", tl.int64, i, range=(0, 1 << 40)), tl.input("X", tl.float32, i)
     g, j = np.arange(16, dtype=np.float32), np.random.default_rng(0).integers(0, 1 << 40, N)
-    agree(tl.computation("c", tl.define("Y", G[J[i] // (1 << 36)], i)), {"G": g, "J": j}, g[j // (1 << 36)])
+    check_agreement(tl.computation("c", tl.define("Y", G[J[i] // (1 << 36)], i)), {"G": g, "J": j}, g[j // (1 << 36)])
     x = np.resize(np.array([np.nan, np.inf, -np.inf, 1e12, -1e12, 3.7, -2, 15.5], np.float32), N)
     at = tl.define("at", tl.minimum(tl.maximum(tl.cast(X[i], tl.int64), 0), 15), i)
-    agree(tl.computation("c", tl.define("Y", G[at[i]], i)), {"G": g, "X": x}, np.resize([0.0, 15, 0, 15, 0, 3, 0, 15], N))
+    check_agreement(
+        tl.computation("c", tl.define("Y", G[at[i]], i)), {"G": g, "X": x}, np.resize([0.0, 15, 0, 15, 0, 3, 0, 15], N)
+    )
 
 
 def test_what_a_small_type_cannot_hold_is_no_index() -> None:

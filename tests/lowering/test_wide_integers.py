@@ -28,7 +28,7 @@ def chosen(condition: Any) -> Any:
     return tl.where(condition, 1, 0)
 
 
-def compared(expressions: dict[str, Any], i: Any, expected: dict[str, Any], schedule: str, **arrays: Any) -> None:
+def check_values(expressions: dict[str, Any], i: Any, expected: dict[str, Any], schedule: str, **arrays: Any) -> None:
     whole = tl.computation("wide", [tl.define(name, e, i) for name, e in expressions.items()])
     found = tl.compile(SCHEDULES[schedule](whole), "cpu")(**arrays)
     for name, array in found._asdict().items():
@@ -51,7 +51,7 @@ def test_values_of_64_bits_wrap_around(schedule: str) -> None:
             "rest": (DATA * 6) % 3, "larger": np.maximum(DATA, DATA + 1), "least": np.minimum(DATA - 5, DATA), "sixth": DATA * 3 // 6,
             "beyond": DATA + ENDS.max + np.int64(1),
         }  # fmt: skip
-    compared(expressions, i, expected, schedule, A=DATA)
+    check_values(expressions, i, expected, schedule, A=DATA)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -63,7 +63,7 @@ def test_the_least_number_is_its_own_negative(type: tl.DType, schedule: str) -> 
     data = np.array([type.lowest, type.highest, -1, 0, 1, 8, -8, type.lowest + 1], type.numpy)
     with np.errstate(over="ignore"):
         expected = {"negated": -data % 7, "size": np.abs(data) % 7}
-    compared({"negated": -a % 7, "size": tl.abs(a) % 7}, i, expected, schedule, A=data)
+    check_values({"negated": -a % 7, "size": tl.abs(a) % 7}, i, expected, schedule, A=data)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
@@ -85,7 +85,7 @@ def test_indices_beyond_their_type_keep_their_value(schedule: str) -> None:
             "gathered": a[m % 7], "quotient": (m * 5 // 7).astype(np.float64), "narrow": (n * 30).astype(np.int8) >= 0,
             "below": n // -3 < -1,
         }  # fmt: skip
-    compared(expressions, i, expected, schedule, A=a)
+    check_values(expressions, i, expected, schedule, A=a)
 
 
 def test_the_smallest_of_values_whose_comparison_would_overflow() -> None:

@@ -66,7 +66,7 @@ def loops(kernel: tl.Kernel, architecture: str) -> list[tuple[Listing, Listing]]
     return [(loop, function) for function in functions(text) for loop in main_loops(function)]
 
 
-def keeps_to_registers(kernel: tl.Kernel, architecture: str, bounds: bool = False) -> None:
+def check_registers(kernel: tl.Kernel, architecture: str, bounds: bool = False) -> None:
     """Asserts that no main loop reads or writes the stack. bounds: but for comparisons with numbers that lie there."""
     found = loops(kernel, architecture)
     assert found and all(loop.count(*MULTIPLY_ADDS) >= 8 for loop, _ in found)
@@ -80,14 +80,14 @@ def keeps_to_registers(kernel: tl.Kernel, architecture: str, bounds: bool = Fals
 def test_products_keep_to_registers(architecture: str, name: str) -> None:
     """The schedules for cores with tiles for the vectors of the profile, at the examples' own sizes."""
     for kernel in kernels(name, MACHINES[architecture], "cores"):
-        keeps_to_registers(kernel, architecture, bounds=name == TRIANGLE)
+        check_registers(kernel, architecture, bounds=name == TRIANGLE)
 
 
 @pytest.mark.parametrize("name", CONSTRUCTED)
 @pytest.mark.parametrize("architecture", MACHINES)
 def test_constructed_products_keep_to_registers(architecture: str, name: str) -> None:
     for kernel in kernels(name, MACHINES[architecture], "constructed"):
-        keeps_to_registers(kernel, architecture)
+        check_registers(kernel, architecture)
 
 
 def test_jumps_that_name_a_bit_are_seen() -> None:
