@@ -73,7 +73,6 @@ inline uint8_t* in_block(void* place, uint32_t number) {
     return number == here ? here_too : elsewhere[number] + (here_too - shared.start());
 }
 constexpr uint32_t RESERVED_SHARED_BYTES = 1024;  // the address of a block's first variable is not 0
-alignas(1024) __attribute__((section("emulated_shared"), used, retain)) inline uint8_t first_shared[ALIGNMENT];
 
 inline uint32_t shared_address(const void* pointer) {
     const uint8_t* place = static_cast<const uint8_t*>(pointer);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import json
@@ -27,12 +28,16 @@ _TURNS = {"ascending": 0, "descending": 1}
 _WHEN = {"early": 0, "late": 1}
 _SHUFFLED, _BY_COIN = 2, 2
 HEADERS = ("language.h", "copies.h", "warp_matrix.h", "warpgroup_matrix.h", "wave_matrix.h", "shuffle.h")
+_INCLUDES = "".join(f'#include "{header}"\n' for header in HEADERS)
 _OPTIONS = (
-    "-x", "c++", "-std=c++20", "-O1", "-fPIC", "-nostdinc", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
+    "-std=c++20", "-O1", "-fPIC", "-nostdinc", "-nostdinc++", "-fno-exceptions", "-fno-rtti", "-fno-strict-aliasing",
     "-fno-threadsafe-statics", "-fsigned-char", "-fdeclspec", "-ffp-contract=on",
     "-ftrivial-auto-var-init=pattern", "-w", "-Werror=return-type",
     "-fsanitize=thread,alignment,bounds,integer-divide-by-zero",
 )  # fmt: skip
+
+
+_CPP, _HEADER = ("-x", "c++"), ("-x", "c++-header")
 
 
 class EmulationFault(DeviceError):
@@ -187,30 +192,46 @@ def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0,
     if unknown:
         help = "give emulations= a C++ function of that name"
         raise DeviceError("no-emulation", f"nothing emulates {', '.join(unknown)}", help=help)
-    lines = [f'#include "{header}"' for header in HEADERS]
-    lines += ['#line 1 "kernel"', text.with_sized_arrays(text.replaced(source, known), shared_bytes)]
+    lines = ['#include "shared.h"', '#line 1 "kernel"', text.with_sized_arrays(text.replaced(source, known), shared_bytes)]
     scopes = {d.name: d.scope for d in defined}
     for name in kernels:
         lines.append(
             f'extern "C" void emulated_call_{name}(void** values) {{ emulated::call({scopes.get(name, "")}{name}, values); }}'
         )
-    return "\n".join(lines) + "\n"
+    return _INCLUDES + "\n".join(lines) + "\n"
 
 
 @functools.lru_cache(maxsize=64)
 def _compiled(unit: str) -> bytes:
+    runtime = _runtime()
     with tempfile.TemporaryDirectory(prefix="tilelang-emulation-") as name:
         folder = Path(name)
-        (folder / "kernel.cpp").write_text(unit)
-        native = "-march=native" if platform.machine() == "x86_64" else "-mcpu=native"
-        target = f"--target={platform.machine()}-linux-gnu"
-        for arguments in (
-            ["clang", *_OPTIONS, target, native, f"-I{_HERE}", f"-I{_HERE / 'include'}", "-c", "kernel.cpp", "-o", "kernel.o"],
-            ["ld.lld", "-shared", "kernel.o", "-o", "kernel.so"],
-        ):
-            done = subprocess.run([str(clang.program()), *arguments], cwd=folder, capture_output=True, text=True, check=False)
-            if done.returncode:
-                raise DeviceError(
-                    "compile-failed", f"the emulation's compiler refuses the kernel\n{done.stderr}", help="report it"
-                )
+        (folder / "kernel.cpp").write_text(unit.removeprefix(_INCLUDES))
+        precompiled = ("-include-pch", str(runtime / "headers.pch"), "-fpch-codegen")
+        _clang(folder, *_CPP, *precompiled, "-c", "kernel.cpp", "-o", "kernel.o")
+        _tool(folder, "ld.lld", "-shared", "kernel.o", str(runtime / "headers.o"), "-o", "kernel.so")
         return (folder / "kernel.so").read_bytes()
+
+
+@functools.cache
+def _runtime() -> Path:
+    """A folder with the headers, precompiled, and the code of their functions: both are the same for every kernel of this process."""
+    made = tempfile.TemporaryDirectory(prefix="tilelang-emulation-")
+    atexit.register(made.cleanup)
+    folder = Path(made.name)
+    (folder / "headers.h").write_text(_INCLUDES)
+    _clang(folder, *_HEADER, "-fpch-codegen", "headers.h", "-o", "headers.pch")
+    _clang(folder, "-fpch-codegen", "-c", "headers.pch", "-o", "headers.o")
+    return folder
+
+
+def _clang(folder: Path, *arguments: str) -> None:
+    native = "-march=native" if platform.machine() == "x86_64" else "-mcpu=native"
+    target = f"--target={platform.machine()}-linux-gnu"
+    _tool(folder, "clang", *_OPTIONS, target, native, f"-I{_HERE}", f"-I{_HERE / 'include'}", *arguments)
+
+
+def _tool(folder: Path, *command: str) -> None:
+    done = subprocess.run([str(clang.program()), *command], cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise DeviceError("compile-failed", f"the emulation's compiler refuses the kernel\n{done.stderr}", help="report it")
