@@ -30,9 +30,8 @@ def textmate() -> dict[str, Any]:
     """The grammar in the format of TextMate, Visual Studio Code and others."""
     left = set(keywords().values()) - {w for words in _SCOPES.values() for w in words.split()}
     assert not left, f"no scope for {sorted(left)}"
-    functions = sorted(
-        {*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES, "where", "cast", "pad", "pow", "relu", "gelu", "gelu_tanh", "can"}
-    )
+    more = "where cast pad pow relu gelu gelu_tanh clamp silu softplus can".split()
+    functions = sorted({*FLOAT_FUNCTIONS, *ANY_FUNCTIONS, *PREDICATES, *more})
 
     def words(found: Any) -> str:
         return rf"\b(?:{'|'.join(sorted(found))})\b"

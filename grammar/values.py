@@ -12,6 +12,7 @@ import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tilelang.computations import composed
 from tilelang.computations import functions as F
 from tilelang.computations.combiners import state_type
 from tilelang.core import dtype as dt
@@ -29,11 +30,12 @@ REDUCERS: dict[str, Callable[..., Any]] = {
 }  # fmt: skip
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{n: getattr(F, n) for n in ("gelu", "gelu_tanh", "relu", "pad", "where", "abs", "isnan", *expr.FLOAT_FUNCTIONS)},
+    **{n: getattr(composed, n) for n in ("clamp", "silu", "softplus")},
     "max": F.maximum, "min": F.minimum, "pow": lambda a, b: expr.binary("pow", a, b),
 }  # fmt: skip
 # Names of types in other languages.
 _USUAL_TYPES = {"float": "float32", "double": "float64", "half": "float16", "int": "int32", "long": "int64"}
-ARGUMENTS = {"pad": (1, 2), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow": (2, 2)}
+ARGUMENTS = {"pad": (1, 2), "clamp": (3, 3), "where": (3, 3), "max": (2, 2), "min": (2, 2), "pow": (2, 2)}
 _NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod,
     "|": operator.or_, "^": operator.xor, "&": operator.and_, "<<": operator.lshift, ">>": operator.rshift, "==": operator.eq,
@@ -338,6 +340,7 @@ def _form(name: str) -> str:
     return {
         "pad": "pad(X[i - 1], 0.0)", "where": "where(x > 0, x, 0.0)", "max": "max(a, b), or a reduction: max[k] A[m, k]",
         "min": "min(a, b), or a reduction: min[k] A[m, k]", "pow": "pow(x, 2.0)",
+        "clamp": "clamp(x, 0.0, 1.0)",
     }.get(name, f"{name}(x)")  # fmt: skip
 
 
