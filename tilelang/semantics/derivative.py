@@ -8,10 +8,9 @@ values has no derivative on a box that contains its jump: `choices` returns the 
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable
 
 from tilelang.core.expr import Binary, Call, Cast, Expr, Select, Unary, Var, const
+from tilelang.core.slopes import slope
 
 
 class NotDifferentiable(Exception):
@@ -93,25 +92,7 @@ def _binary(op: str, left: Expr, right: Expr, by: Var) -> Expr | None:
 
 
 def _chained(name: str, x: Expr, whole: Expr, by: Var) -> Expr | None:
-    def number(value: float) -> Expr:
-        return const(value, x.dtype)
-
-    slopes: dict[str, Callable[[], Expr]] = {
-        "exp": lambda: whole,
-        "exp2": lambda: Binary("*", whole, number(math.log(2))),
-        "expm1": lambda: Call("exp", (x,)),
-        "log": lambda: Binary("/", number(1), x),
-        "log2": lambda: Binary("/", number(1 / math.log(2)), x),
-        "log1p": lambda: Binary("/", number(1), Binary("+", number(1), x)),
-        "sqrt": lambda: Binary("/", number(0.5), whole),
-        "rsqrt": lambda: Binary("/", Binary("*", number(-0.5), whole), x),
-        "sin": lambda: Call("cos", (x,)),
-        "cos": lambda: Unary("-", Call("sin", (x,))),
-        "tanh": lambda: Binary("-", number(1), Binary("*", whole, whole)),
-        "sigmoid": lambda: Binary("*", whole, Binary("-", number(1), whole)),
-        "erf": lambda: Binary("*", number(2 / math.sqrt(math.pi)), Call("exp", (Unary("-", Binary("*", x, x)),))),
-        "abs": lambda: Select(Binary("<", x, number(0)), number(-1), number(1)),
-    }
-    if name not in slopes or not x.dtype.is_float:
+    found = slope(name, x, whole) if x.dtype.is_float else None
+    if found is None:
         raise NotDifferentiable(name)
-    return _times(derivative(x, by), slopes[name]())
+    return _times(derivative(x, by), found)
