@@ -242,6 +242,20 @@ def test_parts_of_a_deep_expression_become_definitions(kind: dt.DType) -> None:
     assert np.array_equal(whole.evaluate(**arrays), expected) and np.array_equal(kernel(**arrays), expected)
 
 
+def test_a_long_expression_may_be_reduced() -> None:
+    """The reduction itself is no part of its definition: it used to become a definition of its own without end."""
+    i, j = axes(i=4, j=5)
+    value: Expr = tl.input("X", dt.float64, i, j)[i, j]
+    for _ in range(9):
+        value = tl.sin(value) + value * value
+    whole = computation("c", define("y", tl.sum(value, over=j), i))
+    assert [d.tensors[0].name for d in whole.definitions] == ["y"]
+    expected = x = np.linspace(-0.7, 0.5, 20).reshape(4, 5)
+    for _ in range(9):
+        expected = np.sin(expected) + expected * expected
+    np.testing.assert_allclose(whole.evaluate(X=x), expected.sum(axis=1), rtol=1e-12)
+
+
 def test_conditions_nested_too_deeply_are_refused() -> None:
     i = axes(i=4)
     X = tl.input("X", dt.float32, i)

@@ -196,7 +196,7 @@ def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define
         made = e
         if not isinstance(e, (Read, Pad)):  # indices stay, because their values keep reads in bounds
             made = e.map_children(lambda c: known[c] if isinstance(c, Expr) else c)
-        known[e] = named(made) if wanted(e, made) and may_be_named(made) else made
+        known[e] = named(made) if e is not expression and wanted(e, made) and may_be_named(made) else made
     return known[expression]
 
 
