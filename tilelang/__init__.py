@@ -94,6 +94,7 @@ from tilelang.schedules.schedule import Move, Schedule, blocks, can, extent, mov
 from tilelang.schedules.steps import hole
 
 if TYPE_CHECKING:
+    from tilelang.computations.gradient import grad
     from tilelang.grammar import parse, read
     from tilelang.instructions.instruction import computes, fragment, instruction, moves, updates, use
     from tilelang.instructions.operand import operand
@@ -104,6 +105,7 @@ bool = _dtype.bool_
 
 _LAZY = {
     **dict.fromkeys(("Kernel", "Target", "compile", "devices", "simulate", "target"), "runtime.kernel"),
+    "grad": "computations.gradient",
     "kernel": "runtime.kernel_function",
     **dict.fromkeys(("computes", "fragment", "instruction", "moves", "updates", "use"), "instructions.instruction"),
     "operand": "instructions.operand",
@@ -154,10 +156,10 @@ __all__ = [
     "ParseError", "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax",
     "argmin", "axes", "bfloat16", "block", "blocks", "bool", "can", "cast", "ceil", "clamp", "cluster", "compile",
     "computation", "computes", "cos", "define", "devices", "equal", "erf", "exp", "exp2", "expm1", "extent", "float16",
-    "float32", "float64", "float8_e4m3", "float8_e5m2", "floor", "fragment", "gelu", "gelu_tanh", "global_", "hole", "image",
-    "input", "instruction", "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "l1", "l2", "layer_norm", "layout",
-    "load_profile", "log", "log1p", "log2", "log_softmax", "max", "maximum", "mean", "min", "minimum", "move", "moves",
-    "not_equal", "operand", "pad", "parse", "prod", "read", "reduce", "register", "relu", "rms_norm", "round", "rsqrt",
+    "float32", "float64", "float8_e4m3", "float8_e5m2", "floor", "fragment", "gelu", "gelu_tanh", "global_", "grad", "hole",
+    "image", "input", "instruction", "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "l1", "l2", "layer_norm",
+    "layout", "load_profile", "log", "log1p", "log2", "log_softmax", "max", "maximum", "mean", "min", "minimum", "move",
+    "moves", "not_equal", "operand", "pad", "parse", "prod", "read", "reduce", "register", "relu", "rms_norm", "round", "rsqrt",
     "schedule", "shared", "sigmoid", "silu", "simulate", "sin", "softmax", "softplus", "sqrt", "sum", "symbol", "tanh",
     "target", "thread", "threads", "uint16", "uint32", "uint4", "uint64", "uint8", "updates", "use", "var", "warp", "warpgroup",
     "warpgroups", "warps", "where",

@@ -16,8 +16,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tilelang.core.expr import Axis, Binary, Expr, Pad, Read, Reduce, Select, Unary, Var, free, literal, substitute
-from tilelang.core.simplify import interval, simplify
+from tilelang.core.expr import INDEX, Axis, Binary, Expr, Pad, Read, Reduce, Select, Unary, Var, free, literal, substitute
+from tilelang.core.simplify import conjuncts, exact, interval, simplify
 from tilelang.errors import ComputationError, Span
 
 _ENUMERATED = 1 << 18  # points
@@ -240,6 +240,24 @@ def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
     return (low + int(found[0]), low + int(found[-1])) if found.size else None
 
 
+def _stated(index: Expr, extent: int, guards: tuple[Expr, ...]) -> bool:
+    """Whether one comparison among the conditions keeps an index from below, and one from above: index = h - u where 0 <= h - u < 64.
+
+    A comparison says that a difference is not negative; it suffices if the index exceeds that difference by no less than 0.
+    """
+    told = []
+    for part in (part for guard in guards for part in conjuncts(guard)):
+        match part:
+            case Binary("<" | "<=" as op, left, right) if left.dtype is INDEX and exact(left, right):
+                told.append(right - left - (1 if op == "<" else 0))
+
+    def is_told(room: Expr) -> bool:
+        lowest = [interval(room - t)[0] for t in told]
+        return any(low is not None and low >= 0 for low in lowest)
+
+    return exact(index) and is_told(index) and is_told(extent - 1 - index)
+
+
 @functools.lru_cache(maxsize=1024)
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
     """(certain, the smallest out-of-bounds point; "" for a constant index). Every point is tried, or corners if there are too many."""
@@ -267,7 +285,7 @@ def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[
         e: Var(e.name, e.dtype, min(low, outer), max(high, outer))
         for e, (low, high), outer in zip(names, spans, outside_of, strict=True)
     }
-    if _within(substitute(index, narrow), extent):
+    if _within(substitute(index, narrow), extent) or _stated(index, extent, guards):
         return True, None
     every = math.prod(high - low + 1 for low, high in spans) <= _ENUMERATED
     choices = [

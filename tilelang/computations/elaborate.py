@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilelang.computations.bounds_check import inside_everywhere
@@ -166,16 +166,24 @@ def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define
 
     If it exceeds MOST_SHARED operations written out, these are the parts that occur several times; if it is nested deeper than DEEPEST,
     those of half that depth. They are called NAME_part_0, NAME_part_1, ... and have their compute type, so that nothing is rounded.
-    Conditions, small integers, and parts that only a condition keeps in bounds are never extracted.
+    Conditions, small integers, and parts that only a condition keeps in bounds are never extracted. What is left has no such parts, so
+    that the text of the definition reads back as it is.
     """
+    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
+    names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
+    while (shorter := _with_named_parts(names, expression, axes, define)) is not expression:
+        expression = shorter
+    return expression
+
+
+def _with_named_parts(names: Iterator[str], expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
+    """One step of `with_named_parts`: what is left may have parts that have become equal, or that no longer contain a reduction."""
     parts = [e for e in expression.upwards(leaves=(Read, Pad)) if isinstance(e, Expr)]  # children before parents
     long = max(map(size, parts)) > MOST_SHARED
     deep = max(map(depth, parts)) > DEEPEST
     if not long and not deep:
         return expression
     uses = Counter(c for e in parts for c in e.children() if isinstance(c, Expr))
-    taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
-    free_names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)
     known: dict[Expr, Expr] = {}
 
     def may_be_named(e: Expr) -> bool:
@@ -186,11 +194,13 @@ def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define
     def wanted(e: Expr, made: Expr) -> bool:
         if isinstance(made, Reduce):
             return len(made.values) == 1
+        if isinstance(made, Read) and all(isinstance(i, Axis) for i in made.indices):
+            return False  # it would be a copy
         return (long and uses[e] > 1 and size(made) > LEAST_PART) or (deep and depth(made) > DEEPEST // 2)
 
     def named(e: Expr) -> Expr:
         own = tuple(a for a in axes if a in free_axes(e))
-        return cast(Read(define(next(free_names), cast(e, work_type(e.dtype)), *own), own), e.dtype)
+        return cast(Read(define(next(names), cast(e, work_type(e.dtype)), *own), own), e.dtype)
 
     for e in parts:
         made = e
