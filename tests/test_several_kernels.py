@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import testing
 from tilelang.semantics import reference
+from tilelang.testing.tracing import Reading, traced
 
 
 def two_products(size: int) -> tl.Tensor:
@@ -126,3 +128,51 @@ schedule for f {
     with pytest.raises(tl.TileLangError, match="nothing in the kernel of S reads Y") as refused:
         made.check("ampere")
     assert refused.value.code == "stage-unread"
+
+
+CENTRED = """computation centred {
+  input X: float32[i: 24, j: 32]
+  input W: float32[j: 32, k: 16]
+  mean[i] = (sum[j] X[i, j]) / 32.0
+  rest[i, j] = X[i, j] - mean[i]
+  output Y[i, k] = sum[j] rest[i, j] * W[j, k]
+}
+schedule rows for centred {
+  compute rest in global { tile i=8 -> block; split i=1; compute mean_sum in register { vectorize j=16 }; vectorize j=16 }
+  tile i=8 k=16 -> block
+}
+schedule threads for centred {
+  compute rest in global { tile i=1 -> block; compute mean_sum in register { tile j=1 -> thread }; tile j=1 -> thread }
+  tile i=8 k=16 -> block
+}
+"""
+
+
+@pytest.mark.parametrize(("name", "target"), [("rows", tl.target("cpu")), ("threads", tl.target("opencl", profile="simulated"))])
+def test_a_kernel_of_its_own_makes_its_own_stages(name: str, target: tl.Target) -> None:
+    """The sum is no kernel and no array: the rows that need it make it."""
+    schedule = tl.parse(CENTRED).schedule(name)
+    kernel = tl.compile(schedule, target)
+    assert [k.name for k in kernel.program.kernels] == ["rest", "Y_1"]
+    assert [b.name for b in kernel.program.buffers if b.role == "workspace"] == ["rest"]
+    assert not tl.simulate(kernel).findings
+    given = testing.arrays(schedule.computation)
+    program = testing.lowered(schedule, testing.tiny_profile())
+    assert not Reading(schedule, testing.tiny_profile(), given).faults(traced(program, given))
+    explained = kernel.explain()
+    assert explained.count("compute mean_sum in register") == 1
+    assert tl.parse(f"{schedule.computation.text}\n{schedule}").schedule().steps == schedule.steps
+
+
+def test_what_a_kernel_of_its_own_keeps_is_made_once_more_for_others() -> None:
+    """`mean` is read in both kernels: where it is kept in one of them, the other has it from a kernel of its own."""
+    text = CENTRED.replace("rest[i, j] * W[j, k]", "rest[i, j] * W[j, k] * mean[i]")
+    kernel = tl.compile(tl.parse(text).schedule("rows"), tl.target("cpu"))
+    assert [k.name for k in kernel.program.kernels] == ["rest", "mean_sum_1", "Y_2"]
+    assert kernel.check().ok
+
+
+def test_steps_in_the_braces_of_such_a_stage_are_checked() -> None:
+    text = CENTRED.replace("mean_sum in register { vectorize j=16 }", "mean_sum in register { vectorize z=16 }")
+    with pytest.raises(tl.Refusal, match="there is no axis `z`"):
+        tl.compile(tl.parse(text).schedule("rows"), tl.target("cpu"))

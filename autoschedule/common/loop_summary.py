@@ -9,9 +9,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import TypeAlias
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, nest_of
-from tilelang.computations.computation import Computation
+from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import INDEX, Expr, Read, Var, substitute
 from tilelang.core.layout import Layout
 from tilelang.core.lazy import cached_property
@@ -26,6 +27,9 @@ from tilelang.schedules.walk import Extents, piece_of, refine, walk_steps
 
 WALK = "walk"
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
+
+# The task that a `compute` step makes, and the same for the steps in its braces.
+StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,18 +213,21 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     caches = {m.name for m in profile.memories if m.cache} if profile is not None else PREFETCHED
     prefix = prefix_of(steps)
     own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
-    placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
+    here = placed_names(computation, tuple(s for s in steps if s not in prefix))
     made = {t for task in tasks[:-1] for t in task.outputs}
     kernels = {t.name: task for task in tasks[:-1] for t in task.outputs if t.name in own}
 
-    def stage(step: Place) -> Task:
-        """What makes a placed definition: a kernel of its own, or what its readers' kernel lacks."""
-        if step in prefix:
-            return kernels[step.tensor_name]
-        return task_of(computation.tensor(step.tensor_name), lambda t: t.name in placed or t in made)
+    def stages(placed: Collection[str], kept: Collection[Tensor] = made) -> StageTask:
+        def stage(step: Place) -> tuple[Task, StageTask]:
+            """What makes a placed definition: a kernel of its own, or what its readers' kernel lacks."""
+            if step in prefix:
+                return kernels[step.tensor_name], stages(placed_names(computation, step.steps or ()))
+            return task_of(computation.tensor(step.tensor_name), lambda t: t.name in placed or t in kept), stage
+
+        return stage
 
     return tuple(
-        _Reading(task, computation, stage, caches).read(steps if task is tasks[-1] else ())
+        _Reading(task, computation, stages(here), caches).read(steps if task is tasks[-1] else ())
         for task in tasks
         if task is tasks[-1] or task.name not in own
     )
@@ -232,13 +239,13 @@ def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
 
 
 class _Reading:
-    """Walks over the steps of one task, noting every cut and every place. stage: the task that a `compute` step makes."""
+    """Walks over the steps of one task, noting every cut and every place. stage: as of `StageTask`."""
 
     def __init__(
         self,
         task: Task,
         computation: Computation | None,
-        stage: Callable[[Place], Task] | None,
+        stage: StageTask | None,
         caches: Collection[str],
         nest: Nest | None = None,
     ) -> None:
@@ -331,4 +338,5 @@ class _Reading:
     def stage(self, step: Place) -> Loops:
         """The loops of what makes a placed definition."""
         assert self.stage_task is not None
-        return _Reading(self.stage_task(step), self.computation, self.stage_task, self.caches).read(step.steps or ())
+        task, inside = self.stage_task(step)
+        return _Reading(task, self.computation, inside, self.caches).read(step.steps or ())

@@ -70,8 +70,8 @@ class _Assembly:
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.made: set[Tensor] = set()  # by the kernels so far; other outputs have places, and nothing in them yet
-        self._placed = placed_names(computation, self.steps)
-        self._tasks: dict[tuple[str, int], Task] = {}  # by name, and how many tensors were made
+        self._placed = frozenset(placed_names(computation, self.steps))  # in the kernel that is built
+        self._tasks: dict[tuple[str, int, frozenset[str]], Task] = {}  # by name, how many tensors were made, and what is placed
         self.kernels: list[ir.Kernel] = []
         self.chains: list[Chain] = []
         self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
@@ -100,7 +100,12 @@ class _Assembly:
         self.elsewhere = {r.tensor.name: t.name for t in reversed(tasks[:-1]) for r in t.reads()}
         for task in tasks[:-1]:
             head = self.heads.get(task.name)
+            own, self._placed = (
+                self._placed,
+                frozenset(placed_names(self.computation, (head.steps if head is not None else None) or ())),
+            )
             self._kernel_before(task, head.steps if head is not None else None)
+            self._placed = own
         clusters = plan_clusters(tasks[-1], self.steps, self.profile)
         self._kernels(tasks[-1], clusters.steps, clusters.blocks)
         return ir.Program(tuple(self.kernels), tuple(self.buffers.values()), tuple(self.chains))
@@ -132,7 +137,7 @@ class _Assembly:
         self.places[tensor] = box
 
     def _task_of(self, name: str) -> Task:
-        key = name, len(self.made)  # which only grows
+        key = name, len(self.made), self._placed  # of which the second only grows
         if key not in self._tasks:
             self._tasks[key] = task_of(self.tensors[name], lambda t: t.name in self._placed or t in self.made)
         return self._tasks[key]

@@ -54,7 +54,8 @@ def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: P
             chosen = bool(evaluate(step.condition, {v: np.asarray(x) for v, x in values.items()}))
             out += resolve_when(step.then if chosen else step.otherwise, extents, profile)
         elif isinstance(step, Place) and step.steps is not None:
-            out.append(step.replace(steps=resolve_when(step.steps, extents, profile)))
+            inner = resolve_when(step.steps, extents, profile)
+            out.append(step if inner == step.steps else step.replace(steps=inner))  # a step is itself wherever it stays
         else:
             out.append(step)
     return tuple(out)

@@ -8,7 +8,7 @@ element become tasks, and kernels, of their own. A move is a task too: one point
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tilelang.computations.computation import Computation, Definition, Tensor
@@ -131,8 +131,9 @@ def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool
     """
     prefix = prefix_of(steps)
     placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
-    made = [s.tensor_name for s in prefix if s.verb == "compute"]
-    return plan(computation, placed, [*made, *(kept_in_memory(computation) if unfinished else ())])
+    made = {s.tensor_name: placed_names(computation, s.steps or ()) for s in prefix if s.verb == "compute"}
+    others = dict.fromkeys(kept_in_memory(computation) if unfinished else (), frozenset[str]())
+    return plan(computation, placed, {**others, **made} if others.keys() - made.keys() else made)
 
 
 def _computed(steps: tuple[Step, ...] | None) -> set[str]:
@@ -153,8 +154,7 @@ def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
     >>> print(*task_of(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), lambda t: False).values)
     X[i] * 2.0
     """
-    assert tensor.definition is not None
-    group = tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+    group = _made_with(tensor)
     return make_task(group, lambda t: t not in group and keep(t))
 
 
@@ -285,10 +285,13 @@ def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tens
     return value if inside is None else Select(inside, value, const(outside.value, value.dtype))
 
 
-def plan(computation: Computation, placed: Collection[str], materialised: Collection[str] = ()) -> list[Task]:
+def plan(
+    computation: Computation, placed: Collection[str], materialised: Collection[str] | Mapping[str, Collection[str]] = ()
+) -> list[Task]:
     """The tasks of a computation in launch order; the schedule's steps refine the last one.
 
-    placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own.
+    placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own, and what
+    steps place inside each of these.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=2, j=3)
@@ -298,13 +301,14 @@ def plan(computation: Computation, placed: Collection[str], materialised: Collec
     ['total', 'Y']
     """
     known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # construction asks again and again
-    key = frozenset(placed), tuple(materialised)
+    inside = materialised if isinstance(materialised, Mapping) else dict.fromkeys(materialised, frozenset[str]())
+    key = frozenset(placed), tuple((name, frozenset(stages)) for name, stages in inside.items())
     if key not in known:
-        known[key] = tuple(_planned(computation, placed, materialised))
+        known[key] = tuple(_planned(computation, placed, inside))
     return list(known[key])
 
 
-def _planned(computation: Computation, placed: Collection[str], materialised: Collection[str]) -> list[Task]:
+def _planned(computation: Computation, placed: Collection[str], materialised: Mapping[str, Collection[str]]) -> list[Task]:
     main = _main_outputs(computation)
     check_written_out(computation, {*placed, *materialised, *(t.name for t in computation.outputs if t not in main)})
     done: dict[Tensor, None] = {}
@@ -312,7 +316,8 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Co
 
     def own(tensor: Tensor) -> None:
         """A task for a tensor that others read from global memory; all members of its definition with it."""
-        task = attempt(lambda: task_of(tensor, lambda t: t in done))
+        stages = {name for t in _made_with(tensor) for name in materialised.get(t.name, ())}
+        task = with_stages(lambda: task_of(tensor, lambda t: t.name in stages or t in done), stages)
         tasks.append(task)
         done.update(dict.fromkeys(task.outputs))
 
@@ -322,6 +327,14 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Co
                 return made()
             except Unplaced as missing:
                 own(missing.tensor)
+
+    def with_stages(made: Callable[[], Task], stages: Collection[str]) -> Task:
+        """A task, after those that make what its kernel's stages need and nobody places."""
+        task, before = attempt(made), len(done)
+        for tensor in (t for d in computation.definitions for t in d.tensors if t.name in stages):
+            attempt(functools.partial(make_task, (tensor,), lambda t: t.name in stages or t in done))
+        # What a stage needs whole was made for it, and the kernel reads it, too.
+        return task if len(done) == before else attempt(made)
 
     def refined() -> Task:
         """The main outputs that are not made yet, as are those that others need whole; where all are, the first one again."""
@@ -335,14 +348,14 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Co
     for tensor in computation.outputs:
         if tensor not in main and tensor not in done:
             own(tensor)
-    last = attempt(refined)
-    stages = [t for d in computation.definitions for t in d.tensors if t.name in placed]
-    for tensor in stages:  # what the stages need and nobody places
-        attempt(functools.partial(make_task, (tensor,), lambda t: t.name in placed or t in done))
-    if any(t in done for s in last.states for t in s.tensors) or not done.keys().isdisjoint(last.outputs):
-        # What a stage needs whole was made for it, and the last kernel reads it, too.
-        last = attempt(refined)
+    last = with_stages(refined, placed)
     return [*tasks, last]
+
+
+def _made_with(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The tensors of one reduction, which are made together; a pointwise tensor by itself."""
+    assert tensor.definition is not None
+    return tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
 
 
 def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:

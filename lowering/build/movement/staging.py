@@ -21,7 +21,8 @@ def with_stops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
         if isinstance(step, Place) and step.verb == "load" and step.memory != "global":
             out += _stages_of(step)
         elif isinstance(step, Place) and step.steps:
-            out.append(step.replace(steps=with_stops(step.steps)))
+            inner = with_stops(step.steps)
+            out.append(step if inner == step.steps else step.replace(steps=inner))
         else:
             out.append(step)
     return tuple(out)
