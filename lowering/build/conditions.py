@@ -1,8 +1,9 @@
-"""Affine conditions of reductions: which iterations of a loop they leave, and whether they hold everywhere in a tile.
+"""Conditions of reductions: which iterations of a loop they leave, and whether they hold everywhere in a tile.
 
-A condition is a conjunction; each part that compares sums of axes is written as `d <= 0`. The part is solved for the axis of the loop.
-With the least values of everything that differs between inner points and threads, it bounds the iterations that any of them needs; with
-the greatest values, it tells where it holds for all. Both answers are uniform across threads, so the loop may contain barriers.
+A condition is a conjunction; each part that compares sums of axes and of elements of integer inputs (a length, a row number) is
+written as `d <= 0`. The part is solved for the axis of the loop. With the least values of everything that differs between inner points
+and threads, it bounds the iterations that any of them needs; with the greatest values, it tells where it holds for all. Both answers
+are uniform across threads, so the loop may contain barriers. An element that differs between them counts with the range of its tensor.
 """
 
 from __future__ import annotations
@@ -10,10 +11,30 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable
 
-from tilelang.core.expr import COMPARISONS, INDEX, Binary, Const, Expr, Pad, Select, Var, binary, const, free, index, substitute
+from tilelang.core import dtype as dt
+from tilelang.core.expr import (
+    COMPARISONS,
+    INDEX,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Pad,
+    Read,
+    Select,
+    Var,
+    binary,
+    const,
+    free,
+    index,
+    substitute,
+)
 from tilelang.core.simplify import conjunction, conjuncts, difference, interval, linear, simplify
+from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Frame
+from tilelang.lowering.build.movement.storage import Whole, within
 from tilelang.lowering.guards import fold
+from tilelang.lowering.sets import implied
 from tilelang.schedules.task import State, reads
 
 
@@ -72,25 +93,68 @@ def _inside(pad: Pad) -> list[Expr]:
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
-    """d for every `d <= 0` that an affine condition is made of, over the points of the frame; none where it is not affine, or where a
-    term that changes sides might wrap.
-
-    A condition on data is not: a length that a tensor holds is tested at each point.
-    """
-    if (
-        not isinstance(condition, Binary)
-        or condition.op not in COMPARISONS
-        or condition.left.dtype is not INDEX
-        or reads(condition)
-    ):
+    """d for every `d <= 0` that a condition is made of, over the points of the frame; none where it is not a comparison of sums, or
+    where a term that changes sides might wrap."""
+    if not isinstance(condition, Binary) or condition.op not in COMPARISONS:
+        return []
+    left, right = _as_index(frame, condition.left), _as_index(frame, condition.right)
+    if left is None or right is None:
         return []
     points = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
     there = frame.coordinates(points)
-    left, right = substitute(condition.left, there), substitute(condition.right, there)
+    left, right = substitute(left, there), substitute(right, there)
     if difference(left, right) is None:
         return []
     d = simplify(left - right)
     return {"<": [simplify(d + 1)], "<=": [d], "==": [d, simplify(index(0) - d)]}.get(condition.op, [])
+
+
+def _as_index(frame: Frame, e: Expr) -> Expr | None:
+    """A side of a comparison as an index expression with the same value; None where there is none, or its sums could wrap."""
+    if e.dtype is INDEX and not reads(e):
+        return e
+    match e:
+        case Const(value=value) if e.dtype.is_integer and isinstance(value, int):
+            return index(value)
+        case Read() if e.dtype.is_integer and _input(frame, e) is not None:
+            return Cast(e, INDEX)
+        case Cast(operand, to) if (to is INDEX or to == dt.int64) and (operand.dtype is INDEX or operand.dtype.is_integer):
+            return None if operand.dtype == dt.uint64 else _as_index(frame, operand)
+        case Binary("//", _, Const(value=divisor)) if divisor <= 0:
+            return None
+        case Binary("+" | "-" | "*" | "//" | "min" | "max" as op, left, right) if e.dtype is INDEX or e.dtype.is_integer:
+            if op == "//" and not isinstance(right, Const):
+                return None
+            a, b = _as_index(frame, left), _as_index(frame, right)
+            both = None if a is None or b is None else Binary(op, a, b)
+            return both if both is None or e.dtype is INDEX or _holds(e.dtype, interval(both)) else None
+        case _:
+            return None
+
+
+def _holds(type: dt.DType, ends: tuple[int | None, int | None]) -> bool:
+    """Whether an integer type has all values of an interval."""
+    low, high = ends
+    return low is not None and high is not None and type.holds(low) and type.holds(high)
+
+
+def _input(frame: Frame, read: Read) -> Whole | None:
+    """The whole array of an input, in global memory: what nothing in the kernel changes."""
+    found = next((r for r in frame.residences if r.serves(read, read)), None)
+    return found if isinstance(found, Whole) and found.buffer.role == "input" and not any(map(reads, read.indices)) else None
+
+
+def _placed(frame: Frame, e: Expr | None) -> Expr | None:
+    """An expression with loads in place of reads; None where one might be outside its tensor."""
+    if e is None:
+        return None
+    loads: dict[Expr, Expr] = {}
+    for read in reads(e):
+        source = _input(frame, read) if isinstance(read, Read) else None
+        if source is None or not all(implied(c, frame.within) for c in within(read.indices, read.tensor.shape)):
+            return None
+        loads[read] = ir.Load(source.buffer, source.at(read.indices))
+    return substitute(e, loads)
 
 
 def inside_piece(axis: str, extent: int) -> Expr:
@@ -135,7 +199,7 @@ def _extreme_atom(atom: Expr, greatest: bool) -> Expr | None:
 
 def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
     """Stated conditions that hold at all points of a piece where a test does, the same for all threads; None: they do anyway."""
-    excesses = {c: [extreme(d, True) for d in _excesses(frame, c)] for c in stated(frame)}
+    excesses = {c: [_placed(frame, extreme(d, True)) for d in _excesses(frame, c)] for c in stated(frame)}
     told = {
         c: [w for w in worst if w is not None] for c, worst in excesses.items() if worst and all(w is not None for w in worst)
     }
@@ -148,16 +212,17 @@ def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
 
 def wanted(frame: Frame) -> Expr | None:
     """A test, the same for all threads, without which no point of a piece changes a state; None: there is none."""
-    least = [extreme(d, False) for c in needed(frame, True) for d in _excesses(frame, c)]
+    least = [_placed(frame, extreme(d, False)) for c in needed(frame, True) for d in _excesses(frame, c)]
     return conjunction([w <= index(0) for w in least if w is not None])
 
 
 def limits(frame: Frame, axis: str, condition: Expr) -> list[Limit]:
     """What a condition asks of the points q of an axis, counted from where the piece begins; nothing where it cannot be told."""
     q = inside_piece(axis, frame.spec.axis(axis).extent)
-    found = [_solved(d, q) for d in _excesses(frame, condition)]
-    whole = all(x is not None for x in found)
-    return [x if whole else dataclasses.replace(x, exact=False) for x in found if x is not None]
+    solved = [_solved(d, q) for d in _excesses(frame, condition)]
+    told = [(x, end) for x in solved if x is not None and (end := _placed(frame, x.bound)) is not None]
+    whole = len(told) == len(solved)
+    return [dataclasses.replace(x, bound=end, exact=x.exact and whole) for x, end in told]
 
 
 def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:

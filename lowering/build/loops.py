@@ -23,14 +23,22 @@ from tilelang.schedules.task import reads
 FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
 
 
-def named_first(build: Build, trim: Trim | None, axis: str, step: Split) -> tuple[list[ir.Stmt], Trim | None]:
-    """A name for the first round, where it is no number."""
-    if trim is None or isinstance(trim.first, Const):
-        return [], trim
-    low, high = interval(trim.first)
-    first = Var(build.name(f"{axis}_first"), INDEX, low, high)
-    end = simplify(substitute(trim.end, {trim.first: first}))
-    return [ir.Let(first, trim.first, step.span)], dataclasses.replace(trim, first=first, end=end)
+def named_ends(build: Build, trim: Trim | None, axis: str, step: Split) -> tuple[list[ir.Stmt], Trim | None]:
+    """Names for the first round, where it is no number, and for an end that depends on data, which is read once."""
+    named: list[ir.Stmt] = []
+    if trim is None:
+        return named, trim
+    if not isinstance(trim.first, Const):
+        low, high = interval(trim.first)
+        first = Var(build.name(f"{axis}_first"), INDEX, low, high)
+        named.append(ir.Let(first, trim.first, step.span))
+        trim = dataclasses.replace(trim, first=first, end=simplify(substitute(trim.end, {trim.first: first})))
+    if ir.loads(trim.end):
+        low, high = interval(trim.end)
+        end = Var(build.name(f"{axis}_end"), INDEX, low, high)
+        named.append(ir.Let(end, trim.end, step.span))
+        trim = dataclasses.replace(trim, end=end)
+    return named, trim
 
 
 def walk_of(build: Build, frame: Frame, axis: str, size: int, v: Var, trim: Trim | None) -> Walk:
@@ -69,7 +77,7 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
     if addresses_registers(frame, a.reduction):
         return None
     bounds = _trimming(frame, axis)
-    begins, ends, known = _conditioned(frame, i, step, axis, size)
+    begins, ends, known = _conditioned(build, frame, i, step, axis, size)
     if not bounds and not begins and not ends:
         return None
     if a.reduction and count <= FOLDED_ROUNDS and not (begins or ends) and folds(build, frame, axis):
@@ -80,6 +88,10 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
         first = simplify(binary("max", first, e))
     for e in [_rounds_within(b, size) for b in bounds] + ends:
         end = simplify(binary("min", end, e))
+    if ir.loads(first):  # data may be anything: the number of iterations has to be counted without wrapping
+        first = simplify(binary("min", first, index(count)))
+    if ir.loads(end):
+        end = simplify(binary("max", end, index(0)))
     forced = False
     if a.reduction and any(isinstance(s, Place) and s.verb == "accumulate" for s in frame.steps[i + 1 :]):
         low, _ = interval(simplify(end - first))
@@ -91,12 +103,22 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
     return Trim(first, end, keys, bool(begins or ends), frozenset(() if forced else known), forced)
 
 
-def _conditioned(frame: Frame, i: int, step: Split, axis: str, size: int) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """What the conditions of the reductions leave of a walk, as `conditions.rounds` says; nothing of one that is written out."""
-    if not frame.spec.axis(axis).reduction or frame.finishing or step.unroll or any(x.extent == 0 for x in frame.spec.axes):
+def _conditioned(
+    build: Build, frame: Frame, i: int, step: Split, axis: str, size: int
+) -> tuple[list[Expr], list[Expr], list[Expr]]:
+    """What the conditions of the reductions leave of a walk, as `conditions.rounds` says; nothing of one that is written out.
+
+    Roles, and the blocks of a cluster, count each other's iterations, which therefore do not depend on data.
+    """
+    below = frame.steps[i + 1 :]
+    inside = frame.state is not None and not any(isinstance(s, Place) and s.verb == "accumulate" for s in below)
+    updates = frame.spec.axis(axis).reduction or inside  # an iteration that updates no accumulator has no effect
+    if not updates or frame.finishing or step.unroll or any(x.extent == 0 for x in frame.spec.axes):
         return [], [], []
-    moves = any(isinstance(s, Place) and s.memory == "shared" for s in frame.steps[i + 1 :])
+    moves = any(isinstance(s, Place) and s.memory == "shared" for s in below)
     conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
+    if build.roles is not None or build.cluster > 1:
+        conditions = [c for c in conditions if not reads(c)]
     return rounds(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
 
 

@@ -28,7 +28,7 @@ from tilelang.lowering.build.frame import Build, Frame, Trim, Walk, is_move
 from tilelang.lowering.build.innermost_body import plain_leaf, written_at
 from tilelang.lowering.build.instruction.emit import instruction
 from tilelang.lowering.build.lookahead import ahead_in
-from tilelang.lowering.build.loops import addresses_registers, named_first, trim_of, walk_of, walked
+from tilelang.lowering.build.loops import addresses_registers, named_ends, trim_of, walk_of, walked
 from tilelang.lowering.build.movement.asynchronous_copies import copied_leaf
 from tilelang.lowering.build.movement.cache_prefetch import fetched, is_cache
 from tilelang.lowering.build.movement.materialize import compute
@@ -279,7 +279,7 @@ def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int
     outside = frame
     for a in loops:  # the conditions of an inner one know the piece of the outer ones
         trim = trim_of(build, outside, i, step, a, sizes[a])
-        begins[a], trim = named_first(build, trim, a, step)
+        begins[a], trim = named_ends(build, trim, a, step)
         walks.append(walk_of(build, frame, a, sizes[a], variables[a], trim))
         outside = outside.but(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
     if ahead:

@@ -1,4 +1,4 @@
-"""Affine conditions of reductions: walks begin and end where somebody needs them, whole pieces have no tests, the rest is right."""
+"""Conditions of reductions, on axes and on data: loops run where somebody needs them, whole pieces have no tests, all else is right."""
 
 from __future__ import annotations
 
@@ -161,12 +161,15 @@ LENGTHS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "halved": lambda j, length, i: 2 * j <= length // 2 + 3,
     "equal": lambda j, length, i: tl.equal(j, tl.cast(length, tl.int64)),
     "with another": lambda j, length, i: (j < length) & (j <= i),
+    "twice": lambda j, length, i: j < tl.cast(length, tl.int64) * 2,
+    "limited": lambda j, length, i: j < tl.minimum(length, 7),
+    "begins": lambda j, length, i: j >= length,
 }
 
 
 @pytest.mark.parametrize("condition", LENGTHS)
 @pytest.mark.parametrize("schedule", SCHEDULES)
-def test_lengths_that_a_tensor_holds_are_tested_at_each_point(schedule: str, condition: str) -> None:
+def test_lengths_that_a_tensor_holds(schedule: str, condition: str) -> None:
     o = lengths(LENGTHS[condition])
     given = arrays(tl.computation("lengths", o)) | {"L": np.arange(-3, 23, 2, dtype=np.int32)}
     assert check_schedule(SCHEDULES[schedule](o), given, profile=SIMULATED) == []
@@ -180,6 +183,83 @@ def test_lengths_that_a_tensor_holds_without_a_schedule(condition: str) -> None:
 
 
 # ---------------------------------------------------------------- what is walked
+
+
+def ragged(condition: Callable[[Any, Any], Any], type: Any = tl.int32, **range: Any) -> tl.Tensor:
+    """Sums of rows of which a tensor says where they begin and end."""
+    i, j = tl.axes(i=6, j=50)
+    L, S = (tl.input(name, type, i, **range) for name in "LS")
+    return tl.define("Y", tl.sum(tl.input("Z", tl.float32, i, j)[i, j], over=j, where=condition(j, (L[i], S[i]))), i)
+
+
+def test_a_walk_ends_where_the_data_says() -> None:
+    plan = tl.schedule(ragged(lambda j, ends: (j < ends[0]) & (ends[1] <= j))).tile(i=1).to(tl.block).split(j=1)
+    first, end = "min(max(0, cast(S[block_x], int64)), 50)", "max(min(50, cast(L[block_x], int64)), 0)"
+    assert loops(plan) == [f"{first}: {end} - {first}"]
+    assert conditions_of(plan) == []
+    given = arrays(plan.computation, "integers") | {"L": np.array([50, 7, 0, 3, 90, 9], np.int32), "S": np.zeros(6, np.int32)}
+    report = simulate.run(lower(plan.computation, plan.steps, SIMULATED), given, warp=1)
+    assert not report.counts
+    assert sum(a.requests for a in report.transactions if a.buffer == "Z" and a.access == "load") == 50 + 7 + 0 + 3 + 50 + 9
+
+
+@pytest.mark.parametrize("type", [tl.int32, tl.uint32, tl.int64], ids=str)
+@pytest.mark.parametrize("steps", ["split j=1", "accumulate in register; split j=8 peel; vectorize j=4",
+                                   "split j=8; load Z in shared ahead 1; tile j=1 -> thread"])  # fmt: skip
+def test_lengths_at_the_ends_of_their_type(type: Any, steps: str) -> None:
+    """Neither the number of iterations nor what it is counted from wraps."""
+    least, most = (0, 2**32 - 1) if type is tl.uint32 else (-(2**40), 2**40 - 1) if type is tl.int64 else (-(2**31), 2**31 - 1)
+    named = {"range": (least, most + 1)} if type is tl.int64 else {}
+    o = ragged(lambda j, ends: (j < ends[0]) & (ends[1] <= j), type, **named)
+    plan = tl.parse(f"{tl.computation('Y', o).text}schedule s for Y {{ tile i=1 -> block; {steps} }}").schedule("s")
+    given = arrays(plan.computation, "integers")
+    ends = np.array([least, least, most, most, 10, 2**31 - 1]), np.array([most, least, least, most, 3, least])
+    given |= {name: e.astype(given[name].dtype) for name, e in zip("LS", ends, strict=True)}
+    assert check_schedule(plan, given, profile=SIMULATED) == []
+    result = tl.compile(plan)(**given)
+    expected = [given["Z"][i, max(0, int(s)) : max(0, int(e))].sum() for i, (e, s) in enumerate(zip(*ends, strict=True))]
+    np.testing.assert_array_equal(result, np.array(expected, np.float32))
+
+
+def test_a_length_that_could_wrap_is_tested_at_each_point() -> None:
+    """Twice a 32-bit length is the product modulo 2^32."""
+    plan = tl.schedule(ragged(lambda j, ends: j < ends[0] * 2)).tile(i=1).to(tl.block).split(j=1)
+    assert loops(plan) == ["0: 50"]
+    given = arrays(plan.computation) | {"L": np.array([2**30 + 3, -(2**30), 7, 0, -1, 25], np.int32)}
+    assert check_schedule(plan, given, profile=SIMULATED) == []
+
+
+def test_a_scatter_visits_only_the_place_of_each_point() -> None:
+    """Points outside, places inside: of the loop over the places, an equality leaves one iteration."""
+    i, v, d = tl.axes(i=40, v=9, d=8)
+    ids, X = tl.input("ids", tl.int32, i), tl.input("X", tl.float32, i, d)
+    bins = tl.define("bins", tl.sum(X[i, d], over=i, where=tl.equal(ids[i], v)), v, d)
+    plan = tl.schedule(bins).tile(d=4).to(tl.block).accumulate(tl.shared).split(i=1).split(v=1).vectorize(d=4)
+    given = arrays(plan.computation, "integers") | {"ids": np.arange(-4, 36, dtype=np.int32) % 11 - 1}
+    report = simulate.run(lower(plan.computation, plan.steps, POCL), given, warp=1)
+    hits = int(((given["ids"] >= 0) & (given["ids"] < 9)).sum())
+    assert not report.counts and sum(a.requests for a in report.transactions if a.buffer == "X") == 2 * hits
+    assert check_schedule(plan, given, profile=POCL, exactly=True) == []
+    expected = np.zeros((9, 8), np.float32)
+    for place, row in zip(given["ids"], given["X"], strict=True):
+        if 0 <= place < 9:
+            expected[place] += row
+    np.testing.assert_array_equal(tl.compile(plan)(**given), expected)
+
+
+@pytest.mark.parametrize("condition", ["ends", "begins", "one"])
+def test_roles_do_not_count_iterations_by_data(condition: str) -> None:
+    """Producer and consumer would have to count alike: such a schedule is accepted, and walks over everything."""
+    i, j, d = tl.axes(i=16, j=16, d=16)
+    P, V, L = tl.input("P", tl.float32, i, j), tl.input("V", tl.float32, j, d), tl.input("L", tl.int32)
+    where = {"ends": j < L[()], "begins": j >= L[()], "one": tl.equal(L[()], j // 4)}[condition]
+    roles = tl.warps(1).as_role("producer") + tl.warps(2).as_role("consumer")
+    o = tl.define("O", tl.sum(P[i, j] * V[j, d], over=j, where=where), i, d)
+    plan = tl.schedule(o).units(block=roles).tile(i=16, d=16).to(tl.block).accumulate(tl.register).split(j=4)
+    plan = plan.load("V", tl.shared, on="producer", ahead=1).tile(i=8).to("consumer")
+    for length in (-3, 0, 3, 40):
+        given = arrays(plan.computation, "integers") | {"L": np.array(length, np.int32)}
+        assert check_schedule(plan, given, profile=SIMULATED, exactly=True) == []
 
 
 def test_a_walk_ends_where_no_thread_needs_more() -> None:

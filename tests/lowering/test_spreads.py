@@ -220,3 +220,14 @@ def test_too_many_threads_are_refused_at_the_step_that_makes_them(units: str, li
         made.schedule().check(tl.load_profile("ampere"))
     assert caught.value.code == "too-many-threads"
     assert caught.value.span is not None and caught.value.span.line == line
+
+
+@pytest.mark.parametrize("steps", ["tile i=2 -> thread 3; fuse ij=(i, j)", "tile i=2 -> thread 3; unfuse i=(p: 2, q: 1)",
+                                   "tile j=6 -> thread 32; load X in shared; fuse ij=(j, i)", "tile i=2 j=6 -> warp 2; fuse ij=(i, j)",
+                                   "tile i=2 -> thread 5; fuse ij=(i, j); unfuse ij=(p: 4, q: 3)"])  # fmt: skip
+def test_threads_without_a_tile_stay_idle_when_its_axes_are_fused(steps: str) -> None:
+    """A tile as large as its axis leaves a single piece, which the step below may divide: only one unit has it."""
+    i, j = tl.axes(i=2, j=6)
+    X = tl.input("X", tl.float32, i, j)
+    twice = tl.computation("twice", tl.define("Y", 2 * X[i, j], i, j))
+    assert not faults(tl.parse(f"{twice.text}schedule s for twice {{ {steps} }}").schedule("s"))

@@ -168,7 +168,7 @@ class Spec(Node):
         first = self.axis(parts[0])
         fused = AxisState(name, index(0), total if all(self.axis(p).extent for p in parts) else 0, (), first.reduction)
         axes = tuple(fused if a.name == parts[0] else a for a in self.axes if a.name == parts[0] or a.name not in parts)
-        return self._renamed(axes, mapping)
+        return self._renamed(axes, mapping, parts)
 
     def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Spec:
         """Several axes instead of one, row-major; their product is its extent."""
@@ -178,11 +178,15 @@ class Spec(Node):
             value = value * extent + point(name)
         made = tuple(AxisState(n, index(0), e, (), old.reduction) for n, e in parts)
         axes = tuple(x for a in self.axes for x in (made if a.name == axis else (a,)))
-        return self._renamed(axes, {point(axis): simplify(value + old.base)})
+        return self._renamed(axes, {point(axis): simplify(value + old.base)}, (axis,))
 
-    def _renamed(self, axes: tuple[AxisState, ...], mapping: Mapping[Expr, Expr]) -> Spec:
+    def _renamed(self, axes: tuple[AxisState, ...], mapping: Mapping[Expr, Expr], replaced: Iterable[str]) -> Spec:
+        """The spec with new axes in place of others. What bounds those are tiles as large as the axis, of which idle threads have one
+        beyond the last: all of its points exist or none, so the thread is present or not."""
         coordinates = tuple((n, simplify(substitute(e, mapping))) for n, e in self.coordinates)
-        return self.replace(axes=axes, coordinates=coordinates)
+        bounds = [b for name in replaced for b in self.axis(name).bounds if not b.known]
+        present = (*self.present, *(simplify(b.holds(index(0))) for b in bounds))
+        return self.replace(axes=axes, coordinates=coordinates, present=present)
 
     def __str__(self) -> str:
         spatial = " ".join(f"{a.name}:{a.extent}" for a in self.axes if not a.reduction)
