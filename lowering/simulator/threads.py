@@ -119,7 +119,8 @@ class Threads:
         site = self._site(expr, expr.buffer.name, "load")
         if mask.lanes is not None and expr.lanes > 1:
             # The device makes one access: lanes whose value is not used are loaded too, and must exist.
-            self.memory.locate(expr.buffer, indices, expr.lanes, count, by_thread.narrow(~mask.lanes), site)
+            unused = by_thread.narrow(~mask.lanes)
+            self.memory.locate(expr.buffer, indices, expr.lanes, count, unused, site, expr.across)
         return self.memory.load(expr, indices, count, mask, site)
 
     def _ramp(self, expr: ir.Ramp, mask: Mask) -> Known:
