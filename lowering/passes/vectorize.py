@@ -16,8 +16,8 @@ import itertools
 from math import gcd
 
 from tilelang.core.dtype import DType
-from tilelang.core.expr import Binary, Const, Expr, Select, Var, const, index, substitute
-from tilelang.core.simplify import FALSE, conjunction, conjuncts, difference, exact, linear, simplify, weighted_sum
+from tilelang.core.expr import COMPARISONS, INDEX, Binary, Cast, Const, Expr, Select, Var, const, index, substitute
+from tilelang.core.simplify import FALSE, conjunction, conjuncts, difference, exact, interval, linear, simplify, weighted_sum
 from tilelang.lowering import ir
 
 IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
@@ -341,6 +341,15 @@ class _Widening:
             raise _Mixed
         return ir.Pack(tuple(simplify(substitute(e, {self.lane: index(j)})) for j in range(self.width)))
 
+    def condition(self, e: Expr) -> Expr:
+        """A condition for all lanes, all of which may evaluate all of it."""
+        match e:
+            case Binary("and" | "or" as op, left, right):
+                return Binary(op, self.condition(left), self.condition(right))
+            case Binary(op) if op in COMPARISONS:
+                e = _narrowed(e)
+        return self.broadcast(self.widen(e))
+
     def select(self, e: Expr, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
         """A choice that differs between lanes. What it does not take must not be read."""
         if not _touches(then) and not _touches(otherwise) and not _touches(condition):
@@ -363,7 +372,40 @@ class _Widening:
             ends = [substitute(c, {self.lane: index(j)}) for c in (*counts, *rest) for j in (0, self.width - 1)]
             whole, all_lanes = conjunction([*uniform, *ends]), self.broadcast(self.widen(then))
             return all_lanes if whole is None else Select(whole, all_lanes, self.pack(e))
+        if all(map(_readable, (condition, then, otherwise))):
+            return Select(self.condition(condition), self.broadcast(self.widen(then)), self.broadcast(self.widen(otherwise)))
         return self.pack(e)
+
+
+def _readable(e: Expr) -> bool:
+    """Whether every lane may evaluate an expression: all that it reads of memory are elements of inputs."""
+    return all(
+        load.buffer.memory == "register" or load.buffer.role == "input" and all(
+            low is not None and high is not None and 0 <= low and high < n
+            for (low, high), n in zip(map(interval, load.indices), load.buffer.shape, strict=True)
+        )
+        for load in ir.loads(e)
+    )  # fmt: skip
+
+
+def _narrowed(comparison: Binary) -> Expr:
+    """A comparison of widened integers in the type that they were widened from: a vector has more lanes of it."""
+    for narrow, wide, other in ((comparison.left, comparison.right, 1), (comparison.right, comparison.left, 0)):
+        if isinstance(narrow, Cast) and narrow.operand.dtype.is_integer and narrow.operand.dtype is not INDEX:
+            value = _in_type(wide, narrow.operand.dtype)
+            if value is not None and narrow.dtype.bits > narrow.operand.dtype.bits and narrow.dtype.kind == "int":
+                return Binary(comparison.op, *((narrow.operand, value) if other else (value, narrow.operand)))
+    return comparison
+
+
+def _in_type(e: Expr, type: DType) -> Expr | None:
+    """A value in a narrower type; None where that may not have it."""
+    if isinstance(e, Cast) and (e.operand.dtype is INDEX or e.operand.dtype == type):
+        e = e.operand
+    if e.dtype == type:
+        return e
+    low, high = (int(e.value), int(e.value)) if isinstance(e, Const) and e.dtype.is_integer else interval(e)
+    return Cast(e, type) if low is not None and high is not None and type.holds(low) and type.holds(high) else None
 
 
 def _touches(e: Expr) -> bool:

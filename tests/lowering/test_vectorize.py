@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import testing
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Select, Var, const, index
 from tilelang.lowering import ir
@@ -238,3 +241,30 @@ def test_results_in_a_loop_inside_the_vector_are_stored_lane_by_lane(sizes: tupl
     plan = start.accumulate(tl.register, steps=tl.move().vectorize(n=4)).split(k=1).split(n=1).split(m=1)
     assert {lanes for lanes, _, _ in accesses(plan, "C")} == {1}
     check(plan)
+
+
+def test_a_choice_by_data_is_a_vector_where_all_lanes_may_be_read() -> None:
+    """Of inputs; 32-bit integers that were widened for the comparison are compared as they are."""
+    i, v = tl.axes(i=64, v=3)
+    ids, X = tl.input("ids", tl.int32, i), tl.input("X", tl.float32, i)
+    plan = tl.schedule(tl.define("Y", tl.sum(tl.where(tl.equal(ids[i], v), X[i], 0), over=i), v)).tile(v=1).to(tl.block)
+    source = tl.compile(plan.split(i=16).vectorize(i=16), tl.target("cpu", profile="zen4")).source
+    assert "(*(const int16_u*)(ids + i * 16) == (int16)((int)block_x) ? *(const float16_u*)(X + i * 16) : (float16)(0.0f))" in source
+    checked = tl.compile(plan.split(i=16).vectorize(i=16))
+    assert testing.check_kernel(checked, {"ids": np.arange(64, dtype=np.int32) % 5 - 1, "X": np.arange(64, dtype=np.float32)}) == []
+
+
+@pytest.mark.parametrize("type", [tl.int8, tl.int32, tl.uint32, tl.int64], ids=str)
+def test_comparisons_in_a_narrow_type_are_right_beyond_it(type: Any) -> None:
+    """A value that the narrow type may not have keeps the wide one: 2^31 + v differs from any int32."""
+    i, v = tl.axes(i=64, v=3)
+    ids, X = tl.input("ids", type, i), tl.input("X", tl.float32, i)
+    for shift in (0, 100, 2**31, 2**32 - 1):
+        o = tl.define("Y", tl.sum(tl.where(tl.cast(ids[i], tl.int64) < v + shift, X[i], 0), over=i), v)
+        kernel = tl.compile(tl.schedule(o).tile(v=1).to(tl.block).split(i=16).vectorize(i=16))
+        values = np.resize(np.array([0, 1, 99, 100, 101, 127, -1, -128, 2**31 - 1, 2**31, 2**32 - 1]), 64)
+        low, high = (np.iinfo(type.numpy).min, np.iinfo(type.numpy).max)
+        given = {"ids": np.clip(values, low, high).astype(type.numpy), "X": np.arange(64, dtype=np.float32)}
+        assert testing.check_kernel(kernel, given) == []
+        expected = [given["X"][given["ids"].astype(np.int64) < place + shift].sum() for place in range(3)]
+        np.testing.assert_array_equal(kernel(**given), np.array(expected, np.float32))
