@@ -36,7 +36,7 @@ StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 class Loop:
     """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
     many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major). peel: the
-    last round, where it is shorter, has code of its own."""
+    last round, where it is shorter, has code of its own. selected: the axes of which data leaves one round, as in `ids[i] == v`."""
 
     rounds: tuple[tuple[str, int], ...]
     level: str = WALK
@@ -44,6 +44,7 @@ class Loop:
     count: int | None = None
     order: Layout | None = None
     peel: bool = False
+    selected: frozenset[str] = frozenset()
 
     @property
     def total(self) -> int:
@@ -283,7 +284,8 @@ class _Reading:
             case Spread(_, level, count, order):
                 self.loops.append(Loop(self.cut(step), level, False, count if isinstance(count, int) else None, order))
             case Split(unroll=unroll, peel=peel):
-                self.loops.append(Loop(self.cut(step), WALK, unroll, peel=peel))
+                selected = self.selected()
+                self.loops.append(Loop(self.cut(step), WALK, unroll, peel=peel, selected=selected & dict(step.sizes).keys()))
             case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.left.sizes:
                 self.vector = (axis, lanes)
             case Do(instruction, binding):
@@ -303,6 +305,14 @@ class _Reading:
         most = self.left.most
         self.tiles.append(self.tiles[-1] | {a: most[a] for a, _ in rounds})
         return rounds
+
+    def selected(self) -> frozenset[str]:
+        """The axes of which data selects a point that is known here, if accumulators can be addressed by it: those in registers
+        cannot."""
+        if not self.nest.decided or self.memory_of.get(("", ()), "register") == "register":
+            return frozenset()
+        most = self.left.most
+        return frozenset(a for a, data in self.nest.decided.items() if all(most[d] == 1 for d in data))
 
     def place(self, step: Place) -> None:
         inner = step.steps or ()

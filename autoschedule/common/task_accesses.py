@@ -20,7 +20,7 @@ from tilelang.core.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read,
 from tilelang.core.lazy import cached_property
 from tilelang.core.simplify import linear
 from tilelang.schedules.spec import Spec, root_spec
-from tilelang.schedules.task import Task, reads
+from tilelang.schedules.task import Task, reads, update_conditions
 
 Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
 
@@ -320,6 +320,20 @@ class Nest:
     def wide(self) -> tuple[NestAxis, ...]:
         """The spatial axes of more than one point."""
         return tuple(a for a in self.spatial if a.extent > 1)
+
+    @cached_property
+    def decided(self) -> Mapping[str, frozenset[str]]:
+        """The output axes of which data selects one point, as in `ids[i] == v`, each with the axes of the data."""
+        found: dict[str, frozenset[str]] = {}
+        names = {a.name for a in self.spatial}
+        first, *others = [update_conditions(s) for s in self.task.states] or [[]]
+        for c in first:
+            if isinstance(c, Binary) and c.op == "==" and all(c in other for other in others):
+                for side, data in ((c.left, c.right), (c.right, c.left)):
+                    axis = side.operand if isinstance(side, Cast) else side
+                    if isinstance(axis, Axis) and axis.name in names and reads(data):
+                        found[axis.name] = frozenset(a.name for a in data.walk() if isinstance(a, Axis))
+        return {a: axes for a, axes in found.items() if a not in axes and axes <= {x.name for x in self.axes}}
 
     @cached_property
     def spatial_extents(self) -> Mapping[str, int]:

@@ -13,8 +13,12 @@ from tilelang.autoschedule.cpu.device import Cores
 
 
 def passes(loops: Loops, depth: int) -> int:
-    """How often what stands inside the first `depth` loops runs: pieces outside of the tensors are passed over."""
+    """How often what stands inside the first `depth` loops runs: pieces outside of the tensors, or not selected by data, are passed
+    over."""
     tile = loops.tiles[depth]
+    for loop, outside in zip(loops.loops[:depth], loops.tiles, strict=False):
+        if loop.selected:
+            tile = {**tile, **{a: outside[a] for a in loop.selected}}
     return math.prod([-(-n // tile[a]) for a, n in loops.nest.extents.items()])
 
 

@@ -134,6 +134,8 @@ class Follow:
 class Traffic:
     """The walks and the streams of a kernel: what every cache is asked about.
 
+    Where data selects one round of a walk, any part of its box may be touched in the rounds around it, but only one in each.
+
     depth: loops inside which a body stands; pieces: loops inside which results stay in registers.
     """
 
@@ -147,11 +149,14 @@ class Traffic:
         self._found: dict[str, list[tuple[Stream, float]]] = {}
         self._sets: dict[int, list[int]] = {}  # by the bytes of a line
         self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
+        self._parts: dict[str, int] = {}  # of the axes of which data selects a round, in how many parts
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
                 rounds = -(-tile[axis] // size)
-                if rounds > 1:
+                if axis in loops.loops[d].selected:
+                    self._parts[axis] = rounds
+                elif rounds > 1:
                     self.walks.append(Walk(axis, rounds, len(self.tiles), len(self.tiles) - 1, d))
                     self.tiles.append({**tile, axis: size})
         self._cut = ["", *(w.axis for w in self.walks)]  # the one axis along which a tile differs from the one around it
@@ -269,6 +274,7 @@ class Traffic:
         chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
         found = start = float(sizes[chosen[0][1].inside if chosen else 0])
         again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box is another one
+        part = 1.0 / math.prod(n for a, n in self._parts.items() if a in s.access.axes)
         for number, walk, along in chosen:
             missing = lost[number]
             if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
@@ -285,7 +291,7 @@ class Traffic:
                 least, start = min(float(walk.rounds), whole / start), whole
                 found *= least + (walk.rounds - least) * missing
             elif missing:
-                found *= 1.0 + (walk.rounds - 1.0) * missing
+                found *= 1.0 + (walk.rounds - 1.0) * missing * part
         return found * s.weight
 
 

@@ -22,6 +22,7 @@ from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
 from tilelang.autoschedule.cpu.growth import form, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.cpu.model import Counted, estimate
+from tilelang.autoschedule.cpu.scatter import scatters
 from tilelang.autoschedule.cpu.tile import RTile, fetchable, scattered, shared_bytes, stays, steps
 from tilelang.schedules.steps import Step
 
@@ -43,6 +44,7 @@ def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterato
         search = _Search(nest, device, CPU.visits // len(nests), found, made)
         grown = {t.key: t for t in seeds(search.nest, fusions, device)}
         begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
+    found |= {written: Counted((read_steps(root, written),), device) for written in scatters(root, device)}
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     climbs = [
         (search, counted, tile) for search, starts in begun for counted, tile in starts

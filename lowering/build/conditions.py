@@ -21,7 +21,6 @@ from tilelang.core.expr import (
     Expr,
     Pad,
     Read,
-    Select,
     Var,
     binary,
     const,
@@ -35,7 +34,7 @@ from tilelang.lowering.build.frame import Frame
 from tilelang.lowering.build.movement.storage import Whole, within
 from tilelang.lowering.guards import fold
 from tilelang.lowering.sets import implied
-from tilelang.schedules.task import State, reads
+from tilelang.schedules.task import State, reads, update_conditions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,10 +48,7 @@ class Limit:
 
 def stated(frame: Frame) -> dict[Expr, None]:
     """The conditions of a task's reductions that are not known to hold in the whole piece."""
-    states = frame.task.states
-    found = [c for s in states if s.reduce.condition is not None for c in conjuncts(s.reduce.condition)]
-    found += [c for s in states for v in s.reduce.values if (e := _chosen(s, v)) is not None for c in conjuncts(e.condition)]
-    return dict.fromkeys(c for c in found if c not in frame.known)
+    return dict.fromkeys(c for s in frame.task.states for c in update_conditions(s) if c not in frame.known)
 
 
 def needed(frame: Frame, padded: bool) -> list[Expr]:
@@ -63,24 +59,14 @@ def needed(frame: Frame, padded: bool) -> list[Expr]:
 
 def _needed(state: State, padded: bool) -> dict[Expr, None]:
     """The conditions without which a state does not change: its own, and those beyond which its value is the identity."""
-    condition, values = state.reduce.condition, state.reduce.values
-    found = [] if condition is None else conjuncts(condition)
+    found, values = update_conditions(state), state.reduce.values
     if len(values) == 1:
-        chosen = _chosen(state, values[0])
-        found += [] if chosen is None else conjuncts(chosen.condition)
         identity = state.reduce.combiner.identity[0].value
         for pad in (w for w in reads(values[0]) if padded and isinstance(w, Pad)):
             folded = fold(substitute(values[0], {pad: const(pad.value.value, pad.dtype)}))
             if isinstance(folded, Const) and folded.value == identity:
                 found += _inside(pad)
     return dict.fromkeys(found)
-
-
-def _chosen(state: State, value: Expr) -> Select | None:
-    """A reduced value that is the identity where a condition does not hold."""
-    if len(state.reduce.values) != 1 or not isinstance(value, Select) or not isinstance(value.otherwise, Const):
-        return None
-    return value if value.otherwise.value == state.reduce.combiner.identity[0].value else None
 
 
 def _inside(pad: Pad) -> list[Expr]:

@@ -15,7 +15,7 @@ from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.inlining import check_written_out, kept_in_memory
 from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
 from tilelang.core.node import Node, node
-from tilelang.core.simplify import conjunction
+from tilelang.core.simplify import conjunction, conjuncts
 from tilelang.schedules.steps import Place, Step, Tile
 
 
@@ -25,6 +25,17 @@ class State(Node):
 
     tensors: tuple[Tensor, ...]
     reduce: Reduce
+
+
+def update_conditions(state: State) -> list[Expr]:
+    """The conditions without which a point does not change a state: those of its reduction, and of a value that is the combiner's
+    identity elsewhere."""
+    condition, values = state.reduce.condition, state.reduce.values
+    found = [] if condition is None else conjuncts(condition)
+    match values:
+        case (Select(chosen, _, Const(value)),) if value == state.reduce.combiner.identity[0].value:
+            found += conjuncts(chosen)
+    return found
 
 
 @node
