@@ -12,7 +12,8 @@ import pytest
 import tilelang as tl
 from tilelang.core import dtype as dt
 from tilelang.core.expr import INDEX, Axis, Binary, Const, Var
-from tilelang.core.node import Node, node
+from tilelang.core.lazy import Caching, cached_property
+from tilelang.core.node import Node, node, record
 from tilelang.errors import Span
 
 
@@ -32,6 +33,16 @@ class Pair(Node):
 @node
 class Many(Node):
     items: tuple[Node | int, ...]
+
+
+@record
+class Between(Caching):
+    low: int
+    high: int = 9
+
+    @cached_property
+    def size(self) -> int:
+        return self.high - self.low
 
 
 def test_children_come_from_the_fields() -> None:
@@ -113,3 +124,14 @@ def test_what_does_not_change_is_copied_whole(again: Callable[[Any], Any]) -> No
             whole.name = "other"
         assert str(again(whole)) == str(whole) and type(again(whole)) is type(whole)
     assert again(A).shape == (4, 5) and again(A).span == A.span
+
+
+def test_records_are_frozen_compared_by_identity_and_may_cache() -> None:
+    one = Between(2)
+    assert one == one and one != Between(2) and len({one, Between(2), one}) == 2
+    assert one.size == 7 and one.__dict__ == {"size": 7}
+    assert dataclasses.replace(one, low=4).size == 5
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.low = 3  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        Between()  # type: ignore[call-arg]

@@ -25,6 +25,7 @@ BITWISE = ("&", "|", "^", "<<", ">>")
 COMPARISONS = ("==", "!=", "<", "<=")
 LOGICAL = ("and", "or")
 CONDITIONS = frozenset(COMPARISONS + LOGICAL)  # the operators whose results are conditions
+_OF_ANY_INDICES = frozenset(("+", "-", "*", "min", "max", *COMPARISONS))  # the operators that no two indices are refused for
 UNARY = ("-", "~", "not")
 _OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
 
@@ -330,6 +331,8 @@ def binary(op: str, left: Any, right: Any) -> Expr:
     """
     left, right = _operand(left, right), _operand(right, left)
     a, b = left.dtype, right.dtype
+    if a is INDEX and b is INDEX and op in _OF_ANY_INDICES:  # the compiler makes most
+        return Binary(op, left, right)
     if a != b:
         common = dt.promote(a, b)
         left, right = cast(left, common), cast(right, common)
@@ -358,6 +361,8 @@ def _operand(value: Any, other: Any) -> Expr:
     if isinstance(value, Expr):
         return value
     like = other.dtype if isinstance(other, Expr) else None
+    if like is INDEX and type(value) is int and INDEX.lowest <= value <= INDEX.highest:
+        return index(value)
     # Operators on small floats compute in float32 and use the number unrounded; integers wrap to their own type at the end.
     return _number(value, like, dt.compute_type(like) if like is not None and like.is_float else None)
 
@@ -402,12 +407,15 @@ def substitute(expr: Any, mapping: Mapping[Any, Any]) -> Any:
     return _Replaced(mapping)[expr] if mapping else expr
 
 
+_NAMED = frozenset((Var, Axis))
+
+
 class _Replaced(dict[Any, Any]):
     """The replacement of every node visited. A recursive function would be a reference cycle for the garbage collector."""
 
     def __init__(self, mapping: Mapping[Any, Any]) -> None:
         super().__init__(mapping)
-        self.names = frozenset(mapping) if all(isinstance(k, (Var, Axis)) for k in mapping) else None
+        self.names = frozenset(mapping) if _NAMED.issuperset(map(type, mapping)) else None
 
     def __missing__(self, e: Any) -> Any:
         unchanged = self.names is not None and self.names.isdisjoint(free(e))

@@ -8,6 +8,10 @@ from typing import Any, Generic, Self, TypeVar, overload
 T = TypeVar("T")
 
 
+class Caching:
+    """A base for classes with slots that have cached properties: gives them the `__dict__` in which these are kept."""
+
+
 class cached_property(Generic[T]):
     """A cached property without a lock, like functools.cached_property since Python 3.12.
 
