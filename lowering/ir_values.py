@@ -52,6 +52,11 @@ class Buffer(Node):
         """Distance in elements between neighbours along each dimension."""
         return _strides(self.shape)
 
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """The vectors along each dimension of registers that are kept in vectors."""
+        return _groups(self.shape, self.vector)
+
 
 @functools.cache
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -60,6 +65,11 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
         out.append(step)
         step *= n
     return tuple(reversed(out))
+
+
+@functools.cache
+def _groups(shape: tuple[int, ...], vector: int) -> tuple[int, ...]:
+    return (*shape[:-1], -(-shape[-1] // vector)) if shape else (1,)
 
 
 # ---------------------------------------------------------------- expressions

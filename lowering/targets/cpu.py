@@ -38,11 +38,11 @@ typedef __SIZE_TYPE__ size_t;
 _SUMMING = "-fno-slp-vectorize"
 _ACCUMULATOR = r"\n +(?:float|double)(?:2|4|8|16) \w+ = \(\w+\)\((?=[-\w.]+\);)"
 
-# For texts that call vector functions and have no vector accumulator. A call is a long chain of dependent operations, and by
-# default clang emits call after call; this scheduler interleaves several. The accumulators of products need the default
-# scheduler.
+# For texts that call vector functions and have no vector accumulator, for which the text would name an option already. A call is a
+# long chain of dependent operations, and by default clang emits call after call; this scheduler interleaves several. The accumulators
+# of products need the default scheduler.
 _CALLS = "|".join(dict.fromkeys((*float32.FUNCTIONS, *float64.FUNCTIONS)))
-_INDEPENDENT_CALLS = rf"\A(?![\s\S]*{_ACCUMULATOR})(?=[\s\S]* \w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
+_INDEPENDENT_CALLS = rf"\A(?!\nclang:)(?=[\s\S]*\n\w*(?:{_CALLS})_(?:float|double)(?:2|4|8|16)\()"
 
 # clang 22 turns sums of |a - b|, and products of uint8 by int8, into `psadbw` and `vpdpbusd`. If a vector is summed by halves, it
 # takes the number of halves from the narrowest vector and drops partial sums. An empty asm statement hides the origin of the last
@@ -119,8 +119,8 @@ EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
     halved="halved_{type}",
     summing=(_SUMMING,),
     headers=(
-        (_ACCUMULATOR, f"// clang: {_SUMMING}\n"),
         (_INDEPENDENT_CALLS, "// clang: -mllvm -pre-RA-sched=list-ilp\n"),
+        (_ACCUMULATOR, f"// clang: {_SUMMING}\n"),
         (r"\A", _TYPES),
         (rf"\b({_SCALARS})(2|4|8|16|32|64)\b", "typedef $1 $1$2 __attribute__((ext_vector_type($2)));\n"),
         *(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -348,8 +349,9 @@ def test_what_headers_are_for_is_found_in_the_different_words_of_a_text(dialect:
         "".join(header for _, header in dialect.headers) + "float4 x4 =min(vec<float, 4>(2), as_int4(joined8(a,b))); double y;\n"
     )
     for pattern, _ in dialect.headers:
-        if " " not in pattern:
-            assert headers._matches(pattern, headers._words(text)) == headers._matches(pattern, text)
+        if " " not in pattern and pattern.startswith(r"\b"):
+            found = sorted({match.groups() for match in re.finditer(pattern, text)})
+            assert headers._matches(pattern, headers._words(text)) == found
 
 
 def test_places_of_numbers_alone_may_take_64_bits() -> None:

@@ -92,16 +92,16 @@ def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
     Raises DeviceError if two of them define one function differently.
     """
     found: dict[str, str] = {}
-    for kernel in program.kernels:
-        for text in _definitions(kernel, dialect):
-            for name in functions_defined(text):
-                if found.setdefault(name, text) != text:
-                    raise DeviceError(
-                        "two-definitions",
-                        f"two instructions define the function {name} of {dialect.name} differently",
-                        help="give one of the functions another name",
-                    )
-    return tuple(dict.fromkeys(text for kernel in program.kernels for text in _definitions(kernel, dialect)))
+    texts = dict.fromkeys(text for kernel in program.kernels for text in _definitions(kernel, dialect))
+    for text in texts:
+        for name in functions_defined(text):
+            if found.setdefault(name, text) != text:
+                raise DeviceError(
+                    "two-definitions",
+                    f"two instructions define the function {name} of {dialect.name} differently",
+                    help="give one of the functions another name",
+                )
+    return tuple(texts)
 
 
 def _definitions(kernel: Kernel, dialect: Dialect) -> Iterator[str]:
@@ -158,6 +158,7 @@ class _KernelEmitter(Stores, Instructions):
         self.head = ""  # the text before `lines`
         self.role_writer: RoleWriter | None = None
         self.differing: set[Var] = set()  # names whose values may differ between threads
+        self.bound: list[tuple[dict[Any, str], Any, str | None]] = []  # what bindings changed, and what was there before
         self.apart = 0  # number of enclosing conditions and loops that only some threads execute
 
     # ------------------------------------------------------------ the function
@@ -262,8 +263,8 @@ class _KernelEmitter(Stores, Instructions):
         x = self.expressions
         spelled = dict(zip((v.name for v in ir.BLOCK), self.dialect.block_number, strict=True))
         spelled[ir.THREAD.name] = self.dialect.thread_number
-        read = {e for s in ir.statements(self.kernel.body) for e in ir.expressions(s)}
-        used = {v.name for v in frozenset().union(*map(free, read))}
+        read = {free(e) for s in ir.statements(self.kernel.body) for e in ir.expressions(s)}
+        used = {v.name for variables in read for v in variables}
         used |= {ir.THREAD.name} if self.kernel.roles else set()
         for wanted, text in spelled.items():
             if wanted in used:
@@ -289,12 +290,10 @@ class _KernelEmitter(Stores, Instructions):
 
     def block(self, stmt: Stmt) -> None:
         """A statement in its own block, which ends the scope of its names."""
-        x = self.expressions
-        names, types, bound = dict(x.names), dict(x.types), set(self.names.taken)
+        before, mark = len(self.bound), self.names.mark
         self.statement(stmt, nested=False)
-        x.names, x.types = names, types
-        x.forget()
-        self.names.release(self.names.taken - bound)
+        self._unbind(before)
+        self.names.release_since(mark)
 
     def braces(self, head: str, stmt: Stmt, tail: str = "") -> None:
         self.put(f"{head} {{" if head else "{")
@@ -376,11 +375,20 @@ class _KernelEmitter(Stores, Instructions):
 
     def bind(self, var: Var, type: str) -> str:
         """Chooses a C name for a variable, valid until its block ends."""
-        x = self.expressions
-        x.names[var] = x.names[var.name] = name = self.names.fresh(var.name)
-        x.types[var] = type
+        x, name = self.expressions, self.names.fresh(var.name)
+        changes: list[tuple[dict[Any, str], Any, str]] = [(x.names, var, name), (x.names, var.name, name), (x.types, var, type)]
+        for table, key, text in changes:
+            self.bound.append((table, key, table.get(key)))
+            table[key] = text
         x.forget()
         return name
+
+    def _unbind(self, before: int) -> None:
+        """Ends the scope of all but the first bindings."""
+        if len(self.bound) > before:
+            while len(self.bound) > before:
+                _restore(*self.bound.pop())
+            self.expressions.forget()
 
     def _is_index(self, var: Var, value: Expr) -> bool:
         """Whether a named value may have the index type: it is index arithmetic, or its range fits."""
@@ -404,7 +412,7 @@ class _KernelEmitter(Stores, Instructions):
         x = self.expressions
         assert loop.kind in ("serial", "do", "unroll", "threads"), f"a {loop.kind} loop over {loop.var.name} reached the emitter"
         extent = x.amount(loop.extent, 9)
-        saved = x.names.get(loop.var), x.names.get(loop.var.name), x.types.get(loop.var)
+        before = len(self.bound)
         name = self.bind(loop.var, x.index_type)
         differs = self._differs(loop.extent)
         self.apart += differs
@@ -417,10 +425,7 @@ class _KernelEmitter(Stores, Instructions):
             self.braces(f"for ({x.index_type} {name} = 0; {name} < {extent}; ++{name})", loop.body)
             self.names.release([name])
         self.apart -= differs
-        _restore(x.names, loop.var, saved[0])
-        _restore(x.names, loop.var.name, saved[1])
-        _restore(x.types, loop.var, saved[2])
-        x.forget()
+        self._unbind(before)
 
     def _barrier(self, memory: tuple[str, ...], reasons: tuple[str, ...]) -> None:
         if self.kernel.threads == 1:  # a single thread sees its own writes

@@ -28,6 +28,7 @@ class Names:
     def __init__(self, dialect: Dialect) -> None:
         self._reserved = C_KEYWORDS | dialect.reserved
         self.taken: set[str] = set()
+        self._order: list[str] = []  # those taken, the latest last
 
     def fresh(self, wanted: str) -> str:
         """An unused name, as close as possible to the wanted one."""
@@ -39,7 +40,7 @@ class Names:
         name, number = base, 1
         while name in self.taken or name in self._reserved or _TAKEN.fullmatch(name):
             name, number = f"{base}_{number}", number + 1
-        self.taken.add(name)
+        self.claim((name,))
         return name
 
     def claim(self, names: Iterable[str]) -> bool:
@@ -48,7 +49,18 @@ class Names:
         if wanted & self.taken:
             return False
         self.taken |= wanted
+        self._order += wanted
         return True
+
+    @property
+    def mark(self) -> int:
+        """This moment, for `release_since`."""
+        return len(self._order)
+
+    def release_since(self, mark: int) -> None:
+        """Ends the scope of the names taken since a moment."""
+        self.release(self._order[mark:])
+        del self._order[mark:]
 
     def release(self, names: Iterable[str]) -> None:
         """Ends the scope of the names."""

@@ -311,8 +311,7 @@ class Places:
 
     def register(self, buffer: Buffer, group: tuple[int, ...]) -> str:
         """The name of one variable of a promoted buffer; dimensions with one group are omitted."""
-        counts = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
-        return "_".join([self.names[buffer], *(str(g) for g, count in zip(group, counts, strict=True) if count > 1)])
+        return "_".join([self.names[buffer], *[str(g) for g, count in zip(group, buffer.groups, strict=True) if count > 1]])
 
     def part(self, name: str, width: int, lane: int, n: int) -> str:
         """Lanes of a variable."""

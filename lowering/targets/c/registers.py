@@ -10,6 +10,7 @@ Statements are numbered in pre-order; the emitter counts in the same order.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator
 
 from tilelang.core.expr import Expr
@@ -125,9 +126,5 @@ class _Walk:
 
 def registers(buffer: Buffer, expressions: Expressions) -> Iterator[str]:
     """All named variables of a promoted buffer."""
-    groups: list[tuple[int, ...]] = [()]
-    extents = (*buffer.shape[:-1], -(-buffer.shape[-1] // buffer.vector)) if buffer.shape else (1,)
-    for extent in extents:
-        groups = [(*g, i) for g in groups for i in range(extent)]
-    for group in groups:
+    for group in itertools.product(*map(range, buffer.groups)):
         yield expressions.register(buffer, group)
