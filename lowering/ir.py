@@ -370,13 +370,18 @@ def joined(*stmts: Stmt | None) -> Stmt:
     """
     out: list[Stmt] = []
     for s in flattened(*stmts):
-        match out[-1] if out else None, s:
-            case If(condition, a, b) as last, If(again, c, d) if (
-                again is condition and (b is None) == (d is None) and not loads(again)
-            ):
-                out[-1] = last.replace(then=joined(a, c), otherwise=None if b is None else joined(b, d))
-            case _:
-                out.append(s)
+        last = out[-1] if out else None
+        if (
+            isinstance(s, If)
+            and isinstance(last, If)
+            and s.condition is last.condition
+            and (s.otherwise is None) == (last.otherwise is None)
+            and not loads(s.condition)
+        ):
+            otherwise = None if last.otherwise is None else joined(last.otherwise, s.otherwise)
+            out[-1] = last.replace(then=joined(last.then, s.then), otherwise=otherwise)
+        else:
+            out.append(s)
     while out and isinstance(out[-1], Let):
         out.pop()
     return out[0] if len(out) == 1 else Seq(tuple(out))
@@ -407,8 +412,6 @@ def opened(stmt: Stmt) -> Stmt:
 def parts(stmt: Stmt) -> tuple[Stmt, ...]:
     """The direct children of a statement, in order."""
     match stmt:
-        case Store():  # the most frequent kind
-            return ()
         case Seq(body):
             return body
         case For(body=body):
@@ -429,13 +432,14 @@ def statements(stmt: Stmt) -> Iterator[Stmt]:
     while stack:
         current = stack.pop()
         yield current
-        inside = parts(current)
-        if inside:
-            stack += reversed(inside)
+        if type(current) is not Store:  # the most frequent kind
+            stack += reversed(parts(current))
 
 
 def expressions(stmt: Stmt) -> list[Expr]:
     """The expressions of one statement, without those of its children."""
+    if type(stmt) is Store:  # the most frequent kind
+        return [*stmt.indices, stmt.value] if stmt.count is None else [*stmt.indices, stmt.value, stmt.count]
     return [child for child in stmt.children() if isinstance(child, Expr)]
 
 

@@ -66,6 +66,9 @@ def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | No
 
 def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
     """The kernel with buffers exchanged by name, everywhere."""
+    changed = {b.name: changed[b.name] for b in kernel.buffers if changed.get(b.name, b) is not b}
+    if not changed:
+        return kernel
     memo: dict[Expr, Expr] = {}
 
     def go(item: Any) -> Any:

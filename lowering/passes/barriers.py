@@ -26,7 +26,7 @@ from tilelang.errors import Span
 from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import Access, Prover
-from tilelang.lowering.passes.divergence import check_uniform, diverges
+from tilelang.lowering.passes.divergence import Path, check_uniform, diverges, unique
 from tilelang.lowering.passes.outstanding_accesses import (
     State,
     any_round_back,
@@ -38,7 +38,6 @@ from tilelang.lowering.passes.outstanding_accesses import (
     survivor,
 )
 
-Path = tuple[int, ...]
 ROUNDS = 12  # of the fixpoint over one loop, besides those in which copies age until a wait ends them; each may add a barrier
 MOST_TOLD = 32  # rounds in which copies are told apart by their round; after these, they are of any round before
 
@@ -82,10 +81,10 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     kernel = kernel.replace(body=ir.opened(kernel.body))
     prover, watched = Prover(kernel.threads), _watched(kernel)
 
-    def needs(stmt: ir.Stmt, names: Mapping[Var, Expr]) -> bool:
+    def needs(stmt: ir.Stmt, names: Mapping[Var, Expr], path: Path) -> bool:
         """Whether a statement, run by all threads, would need a barrier inside."""
         alone = Walk(kernel, prover, watched, uniform=True)
-        alone.stmt(stmt, (), Scope(names), State())
+        alone.stmt(stmt, path, Scope(names), State())  # by names that the other walk has, too
         return bool(alone.sites)
 
     check_uniform(kernel.body, needs, {})
@@ -248,7 +247,7 @@ class Walk:
         low, high = interval(scope.value(loop.extent))
         reads = list(self._reads(loop.extent, scope))
         state = self._arrive(path, state, reads).adding(reads)
-        var = Var(_unique(loop.var, path), INDEX, 0, None if high is None else high - 1)
+        var = Var(unique(loop.var, path), INDEX, 0, None if high is None else high - 1)
         inside = dataclasses.replace(scope.naming(loop.var, var), span=scope.span)
         after = self._rounds(loop, path, inside, var, state)
         left, pairs = self._probe(loop.body, (*path, 0), inside, state)
@@ -313,7 +312,7 @@ class Walk:
                 low, high = interval(scope.value(extent))
                 if high is not None and high <= 0:
                     return state, pairs
-                own = Var(_unique(var, path), INDEX, 0, None if high is None else high - 1)
+                own = Var(unique(var, path), INDEX, 0, None if high is None else high - 1)
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 after, found = self._probe(body, (*path, 0), inner, state)
                 return (outliving(after, own, low == high) if low is not None and low > 0 else state), pairs + found
@@ -354,7 +353,7 @@ class Walk:
                 _, high = interval(scope.value(extent))
                 if high is not None and high <= 0:
                     return
-                own = Var(_unique(var, path), INDEX, 0, None if high is None else high - 1)
+                own = Var(unique(var, path), INDEX, 0, None if high is None else high - 1)
                 inner = dataclasses.replace(scope.naming(var, own), bound=scope.bound | {own})
                 yield from self._accesses(body, inner, (*path, 0))
             case ir.If(condition=condition, then=then, otherwise=otherwise):
@@ -434,11 +433,6 @@ def _after(buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr) -> tuple[E
     flat = sum((i * stride for i, stride in zip(indices, buffer.strides, strict=True)), count)
     first, *others = zip(buffer.shape, buffer.strides, strict=True)
     return flat // first[1], *(flat // stride % extent for extent, stride in others)
-
-
-def _unique(var: Var, path: Path) -> str:
-    """A name of its own for the variable of the loop at a path: two loops may use one variable."""
-    return f"{var.name}@{'.'.join(map(str, path))}"
 
 
 def _waits(loop: ir.For) -> bool:

@@ -15,7 +15,8 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import is_thread
 
 Names = Mapping[Var, Expr]
-Needs = Callable[[ir.Stmt, Names], bool]
+Path = tuple[int, ...]
+Needs = Callable[[ir.Stmt, Names, Path], bool]
 
 
 def diverges(e: Expr) -> bool:
@@ -23,33 +24,39 @@ def diverges(e: Expr) -> bool:
     return any(map(is_thread, free(e))) or any(load.buffer.memory == "register" for load in ir.loads(e))
 
 
-def check_uniform(stmt: ir.Stmt, needs: Needs, names: Names) -> None:
-    """Raises Refusal `barrier-in-divergent-control` where `needs(inner, names)` says that divergent control needs a barrier inside.
+def unique(var: Var, path: Path) -> str:
+    """A name of its own for the variable of the loop at a path: two loops may use one variable."""
+    return f"{var.name}@{'.'.join(map(str, path))}"
 
-    names: what the variables of enclosing loops and Lets stand for.
+
+def check_uniform(stmt: ir.Stmt, needs: Needs, names: Names, path: Path = ()) -> None:
+    """Raises Refusal `barrier-in-divergent-control` where `needs(inner, names, path)` says that divergent control needs a barrier.
+
+    names: what the variables of enclosing loops and Lets stand for. path: of the statement in the kernel.
     """
     match stmt:
         case ir.Seq(body=body):
-            for child in body:
-                check_uniform(child, needs, names)
+            for i, child in enumerate(body):
+                check_uniform(child, needs, names, (*path, i))
                 if isinstance(child, ir.Let):
                     names = {**names, child.var: substitute(child.value, names)}
         case ir.For(kind="vector"):
-            _check(stmt, needs, names, "a vector loop")
+            _check(stmt, needs, names, path, "a vector loop")
         case ir.For(extent=extent) if diverges(substitute(extent, names)):
-            _check(stmt, needs, names, "a loop whose number of iterations depends on the thread")
+            _check(stmt, needs, names, path, "a loop whose number of iterations depends on the thread")
         case ir.For(var=var, extent=extent, body=body):
             _, high = interval(substitute(extent, names))
-            check_uniform(body, needs, {**names, var: Var(var.name, INDEX, 0, None if high is None else high - 1)})
+            own = Var(unique(var, path), INDEX, 0, None if high is None else high - 1)
+            check_uniform(body, needs, {**names, var: own}, (*path, 0))
         case ir.If(condition=condition) if diverges(substitute(condition, names)):
-            _check(stmt, needs, names, "a branch")
+            _check(stmt, needs, names, path, "a branch")
         case ir.If(then=then, otherwise=otherwise):
-            check_uniform(then, needs, names)
-            check_uniform(otherwise or ir.Seq(()), needs, names)
+            check_uniform(then, needs, names, (*path, 0))
+            check_uniform(otherwise or ir.Seq(()), needs, names, (*path, 1))
 
 
-def _check(stmt: ir.Stmt, needs: Needs, names: Names, where: str) -> None:
-    if needs(stmt, names):
+def _check(stmt: ir.Stmt, needs: Needs, names: Names, path: Path, where: str) -> None:
+    if needs(stmt, names, path):
         raise Refusal(
             "barrier-in-divergent-control",
             f"threads would have to synchronize inside {where}, which not all of them reach together",

@@ -98,7 +98,7 @@ class _Unrolling:
         if found is None:
             small = isinstance(e, Cast) and any(t.is_float and t.bits <= 16 for t in (e.dtype, e.operand.dtype))
             own = _FUNCTION if isinstance(e, Call) else _CONVERSION if small else 1
-            found = self.sizes[e] = own + sum(self.operations(c) for c in e.children() if isinstance(c, Expr))
+            found = self.sizes[e] = own + sum([self.operations(c) for c in e.children() if isinstance(c, Expr)])
         return found
 
     def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
@@ -134,15 +134,13 @@ class _Unrolling:
         """The variables that occur in the index of a register buffer. By identity: the kernel outlives this walk."""
         found = self.addressing.get(id(stmt))
         if found is None:
-            found = frozenset().union(*(self.register_variables(s) for s in stmt.children() if isinstance(s, ir.Stmt)))
+            found = frozenset().union(*map(self.register_variables, ir.parts(stmt)))
             found = self.addressing[id(stmt)] = found.union(*_addresses(stmt))
         return found
 
     def value(self, e: Expr, values: dict[Var, Expr]) -> Expr:
         """An expression with loop variables replaced, simplified."""
-        if not values:
-            return e
-        if type(e) is Const:
+        if not values or type(e) is Const:
             return e
         names = self.mentioned.get(e)
         if names is None:
@@ -165,8 +163,7 @@ class _Unrolling:
 
 def _addresses(stmt: ir.Stmt) -> list[frozenset[Var]]:
     """The variables in the index of each access to registers that a statement makes by itself."""
-    loads = [load for e in ir.expressions(stmt) for load in ir.loads(e)]
-    indices = [load.indices for load in loads if load.buffer.memory == "register"]
+    indices = [load.indices for e in ir.expressions(stmt) for load in ir.loads(e) if load.buffer.memory == "register"]
     if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
         indices.append(stmt.indices)
     if isinstance(stmt, ir.Instruction):
