@@ -18,6 +18,18 @@ __getattr__ = moved(__name__, dict.fromkeys(("estimate_schedule", "estimate_loop
 SCALES = ("operations_scale", "moves_scale", "waiting_scale", "launch_scale")
 
 
+def summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """The seconds of parts by name.
+
+    >>> summed([("move A", 1.0), ("blocks", 2.0), ("move A", 3.0)])
+    {'move A': 4.0, 'blocks': 2.0}
+    """
+    found: dict[str, float] = {}
+    for what, seconds in parts:
+        found[what] = found.get(what, 0.0) + seconds
+    return found
+
+
 @dataclasses.dataclass(frozen=True)
 class Estimate:
     """A predicted time. parts: (what, seconds) that add up to `seconds`; bound: what no schedule of the computation can go below
@@ -30,9 +42,7 @@ class Estimate:
     @classmethod
     def of(cls, parts: Iterable[tuple[str, float]]) -> Self:
         """The estimate of what takes so long together; parts of one name are one."""
-        found: dict[str, float] = {}
-        for what, seconds in parts:
-            found[what] = found.get(what, 0.0) + seconds
+        found = summed(parts)
         return cls(sum(found.values()), tuple(found.items()))
 
     def above(self, bound: float) -> Self:

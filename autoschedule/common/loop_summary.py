@@ -15,7 +15,8 @@ from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, nest_
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import INDEX, Expr, Read, Var, substitute
 from tilelang.core.layout import Layout
-from tilelang.core.lazy import cached_property
+from tilelang.core.lazy import Caching, cached_property
+from tilelang.core.node import record
 from tilelang.core.simplify import interval, simplify
 from tilelang.profiles.profile import Profile, l1, l2
 from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor_kinds
@@ -26,13 +27,14 @@ from tilelang.schedules.task import Task, placed_names, prefix_of, task_of, task
 from tilelang.schedules.walk import Extents, piece_of, refine, walk_steps
 
 WALK = "walk"
+NONE = frozenset[str]()
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
 
 # The task that a `compute` step makes, and the same for the steps in its braces.
 StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 
 
-@dataclasses.dataclass(frozen=True)
+@record
 class Loop:
     """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
     many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major). peel: the
@@ -44,7 +46,7 @@ class Loop:
     count: int | None = None
     order: Layout | None = None
     peel: bool = False
-    selected: frozenset[str] = frozenset()
+    selected: frozenset[str] = NONE
 
     @property
     def total(self) -> int:
@@ -60,8 +62,8 @@ class Loop:
         return f"{self.level} " + " ".join(f"{a}:{n}" for a, n in self.rounds) + count + " unroll" * self.unroll
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Placed:
+@record
+class Placed(Caching):
     """A tensor (or, with access None, the state of reductions) in a memory, inside the first `depth` loops; tile: the extents there.
 
     source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
@@ -82,13 +84,14 @@ class Placed:
     stream: bool = False
     stage: Loops | None = None
     stop_bytes: int = 0
-    cut: Tile = dataclasses.field(default_factory=dict)
+    cut: Tile | None = None
 
     @cached_property
     def by_points(self) -> bool:
         """Whether its layout is over axes, so that it holds an element for each point of them."""
-        names = set(self.layout.dims) if self.layout is not None else set()
-        return self.access is not None and bool(names - {d.name for d in self.access.tensor.dims})
+        if self.layout is None or self.access is None:
+            return False
+        return not self.access.dims.issuperset(self.layout.dims)
 
     @cached_property
     def turned(self) -> bool:
@@ -131,8 +134,8 @@ class Placed:
         return f"{self.verb} {what} in {self.memory} from {self.source}, {self.box_bytes} bytes{by}"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Loops:
+@record
+class Loops(Caching):
     """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
 
     tiles: the extents outside the first loop, and inside each. binding: the instruction's axes, with the nest's. teams: what a block is
@@ -147,6 +150,46 @@ class Loops:
     instruction: str | None = None
     teams: tuple[Team, ...] = ()
     binding: tuple[tuple[str, str], ...] = ()
+
+    @cached_property
+    def staged(self) -> dict[str, Placed]:
+        """Where tensors lie in shared memory, by name."""
+        inside = (p for p in self.places if p.memory == "shared" and p.verb in ("load", "compute"))
+        return {p.access.name: p for p in inside if p.access is not None}
+
+    @cached_property
+    def body_depth(self) -> int:
+        """Inside how many loops the innermost body stands: those that are not written out."""
+        return next((n for n in range(len(self.loops), 0, -1) if not self.loops[n - 1].unroll), 0)
+
+    @cached_property
+    def register_depth(self) -> int | None:
+        """Inside how many loops the innermost accumulator in registers begins; None where there is none."""
+        depths = [p.depth for p in self.places if p.verb == "accumulate" and p.memory == "register"]
+        return max(depths, default=None)
+
+    @cached_property
+    def piece_depth(self) -> int:
+        """Inside how many loops results are in registers: those of the innermost accumulator; where nothing is reduced, a body's."""
+        if not self.nest.reduced:
+            return self.body_depth
+        return len(self.loops) if self.register_depth is None else self.register_depth
+
+    def passes(self, depth: int) -> int:
+        """How often what stands inside the first `depth` loops runs: pieces outside of the tensors, or not selected by data, are passed
+        over."""
+        found = self._passes.get(depth)
+        if found is None:
+            tile = self.tiles[depth]
+            if self.nest.decided:
+                for loop, outside in zip(self.loops[:depth], self.tiles, strict=False):
+                    tile = {**tile, **{a: outside[a] for a in loop.selected}}
+            found = self._passes[depth] = math.prod([-(-n // tile[a]) for a, n in self.nest.extents.items()])
+        return found
+
+    @cached_property
+    def _passes(self) -> dict[int, int]:
+        return {}
 
     def rounds(self, depth: int | None = None) -> int:
         """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
@@ -256,7 +299,7 @@ class _Reading:
         self.spec = self.nest.spec
         self.loops: list[Loop] = []
         self.left = Extents(self.nest.extents, frozenset(a.name for a in self.nest.reduced))
-        self.tiles: list[dict[str, int]] = [dict(self.nest.extents)]
+        self.tiles: list[Tile] = [self.left.most]
         self.places: list[Placed] = []
         self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
         self.vector: tuple[str, int] | None = None
@@ -271,27 +314,27 @@ class _Reading:
         return Loops(self.nest, *whole, self.vector, self.instruction, self.teams, self.binding)
 
     def add(self, step: Step) -> None:
-        match step:
+        match step:  # the most frequent first
+            case Split():
+                selected = self.selected(step) if self.nest.decided else NONE
+                self.loops.append(Loop(self.cut(step), WALK, step.unroll, None, None, step.peel, selected))
+            case Place():
+                self.place(step)
+            case Spread(_, level, count, order):
+                self.loops.append(Loop(self.cut(step), level, False, count if isinstance(count, int) else None, order))
+            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.left.sizes:
+                self.vector = (axis, lanes)
             case Fuse() | Unfuse():
                 self.spec = advance(self.spec, step, self.task, self.kinds)
-                self.left = refine(self.left, step)
                 self.nest = nest_of(self.task, self.spec)
                 # What is fused or divided was not cut: whole in every tile above, and the loops there have one round along it.
                 whole = {a.name: a.extent for a in self.nest.axes}
+                self.left = refine(self.left, step).in_order(whole)
                 self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
                 self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
                 self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in whole)) for x in self.loops]
-            case Spread(_, level, count, order):
-                self.loops.append(Loop(self.cut(step), level, False, count if isinstance(count, int) else None, order))
-            case Split(unroll=unroll, peel=peel):
-                selected = self.selected()
-                self.loops.append(Loop(self.cut(step), WALK, unroll, peel=peel, selected=selected & dict(step.sizes).keys()))
-            case Vectorize(axis, lanes) if isinstance(lanes, int) and axis in self.left.sizes:
-                self.vector = (axis, lanes)
             case Do(instruction, binding):
                 self.instruction, self.binding = instruction, binding
-            case Place():
-                self.place(step)
             case Units("block", teams):
                 self.teams = teams
             case _:
@@ -300,31 +343,30 @@ class _Reading:
     def cut(self, step: Spread | Split) -> tuple[tuple[str, int], ...]:
         """Cuts the tile and returns the iterations. A stage may lack an axis if nothing reads it; lowering then skips or refuses it."""
         most, piece = self.left.most, piece_of(step)
-        rounds = tuple((a, -(-most[a] // n)) for a, n in piece.items() if a in most)
         self.left = self.left.cut(piece)
-        most = self.left.most
-        self.tiles.append(self.tiles[-1] | {a: most[a] for a, _ in rounds})
-        return rounds
+        self.tiles.append(self.left.most)
+        return tuple([(a, -(-most[a] // n)) for a, n in piece.items() if a in most])
 
-    def selected(self) -> frozenset[str]:
-        """The axes of which data selects a point that is known here, if accumulators can be addressed by it: those in registers
-        cannot."""
-        if not self.nest.decided or self.memory_of.get(("", ()), "register") == "register":
-            return frozenset()
-        most = self.left.most
-        return frozenset(a for a, data in self.nest.decided.items() if all(most[d] == 1 for d in data))
+    def selected(self, step: Split) -> frozenset[str]:
+        """The axes of a walk of which data selects a point that is known here, if accumulators can be addressed by it: those in
+        registers cannot."""
+        if self.memory_of.get(("", ()), "register") == "register":
+            return NONE
+        most, decided = self.left.most, self.nest.decided
+        return frozenset(a for a, _ in step.sizes if a in decided and all(most[d] == 1 for d in decided[a]))
 
     def place(self, step: Place) -> None:
-        inner = step.steps or ()
-        access = self.placed_access(step)
+        access, vector, instruction, stop_bytes = self.placed_access(step), None, None, 0
+        if step.steps:
+            vector = next(((s.axis, s.lanes) for s in step.steps if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None)
+            instruction = next((s.instruction for s in step.steps if isinstance(s, Do)), None)
+            stop_bytes = self.stop_bytes(step.steps) if step.verb == "accumulate" else 0
         key = (access.name, access.written) if access is not None else ("", ())
         source = self.memory_of.get(key, "global") if step.verb != "via" else "global"
+        stage = self.stage(step) if step.verb == "compute" else None
         self.places.append(Placed(
-            step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout,
-            next(((s.axis, s.lanes) for s in inner if isinstance(s, Vectorize) and isinstance(s.lanes, int)), None),
-            next((s.instruction for s in inner if isinstance(s, Do)), None),
-            step.ahead, step.stream, self.stage(step) if step.verb == "compute" else None,
-            self.stop_bytes(inner) if step.verb == "accumulate" else 0, dict(self.left.sizes),
+            step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout, vector, instruction,
+            step.ahead, step.stream, stage, stop_bytes, self.left.sizes,
         ))  # fmt: skip
         if step.verb != "via" and step.memory not in self.caches:
             self.memory_of[key] = step.memory
@@ -341,9 +383,8 @@ class _Reading:
         """The read that a place is of: the one that it names, or the first of its tensor."""
         if step.verb in ("accumulate", "via"):
             return None
-        written = step.what.indices if isinstance(step.what, Read) else None
-        of_tensor = [a for a in self.nest.reads if a.name == step.tensor_name]
-        return next((a for a in of_tensor if written in (None, a.written)), None)
+        written, name = step.what.indices if isinstance(step.what, Read) else None, step.tensor_name
+        return next((a for a in self.nest.reads if a.name == name and written in (None, a.written)), None)
 
     def stage(self, step: Place) -> Loops:
         """The loops of what makes a placed definition."""

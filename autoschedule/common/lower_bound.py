@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from tilelang.autoschedule.common.matrix_units import needed_rates, rates_of
@@ -102,7 +102,7 @@ def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -
         else:
             found.append(next((y for x, y in reversed(points) if x <= footprint_bytes), points[0][1]))
     if not found:
-        return cached[0] if cached else sure(profile).get("global_gb_per_s")
+        return cached[0] if cached else profile.sure_rates.get("global_gb_per_s")
     return max([*found, *(rate or 0.0 for rate in cached)])
 
 
@@ -112,14 +112,9 @@ def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
     return (curve for curve in found if curve is not None and not profile.assumed(f"curves.{curve.name}.points"))
 
 
-def sure(profile: Profile) -> Mapping[str, float]:
-    """The rates that somebody measured or documented."""
-    return {name: rate for name, rate in profile.rates if not profile.assumed(f"rates.{name}")}
-
-
 def _caches(profile: Profile) -> Iterator[tuple[float, float | None]]:
     """Bytes and GB/s of each cache, all cores' together, the nearest first; None where the rate is unknown."""
-    sizes, known, cores = dict(profile.rates), sure(profile), profile.compute_units or 1
+    sizes, known, cores = dict(profile.rates), profile.sure_rates, profile.compute_units or 1
     for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
         rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
         yield (cache.capacity_bytes or 0) * cores, rate * cores / cycle if rate and cycle else None
@@ -133,7 +128,7 @@ def peak(profile: Profile, computed: DType, multiplied: DType | None = None, lic
 
     Another type's rate says nothing: a narrower one may be packed, or have instructions of its own.
     """
-    known = sure(profile)
+    known = profile.sure_rates
     names = [f"{computed.name}_gflops"]
     if multiplied is not None:
         if not needed_rates(profile, multiplied, licences) <= known.keys():

@@ -126,6 +126,16 @@ class Access:
         return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
 
     @cached_property
+    def dims(self) -> frozenset[str]:
+        """The names of its tensor's dimensions."""
+        return frozenset(d.name for d in self.tensor.dims)
+
+    @cached_property
+    def beside(self) -> frozenset[str]:
+        """The axes along which its elements lie side by side in memory."""
+        return frozenset(a for a in self.axes if self.stride(a) == 1)
+
+    @cached_property
     def gathered(self) -> bool:
         """Whether an index is read from a tensor."""
         return any(isinstance(e, Read) for i in self.indices for e in i.walk())
@@ -141,6 +151,23 @@ class Access:
         """Elements from one index of a dimension to the next, row-major."""
         shape = self.tensor.shape
         return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+
+    @cached_property
+    def _sums(self) -> tuple[tuple[tuple[str, int], ...] | None, ...]:
+        """Of each index that is a sum of multiples of axes these, by name; None of others."""
+        forms = [linear(i)[0] for i in self.indices]
+        plain = [all(isinstance(atom, (Var, Axis)) for atom, _ in form) for form in forms]
+        named = [tuple((axis_of(atom), factor) for atom, factor in form) for form in forms]
+        return tuple(terms if sums else None for terms, sums in zip(named, plain, strict=True))
+
+    def _span(self, dim: int, tile: Tile) -> int | None:
+        """The `span` of one of its indices."""
+        if (terms := self._sums[dim]) is None:
+            return span(self.indices[dim], tile)
+        total = 1
+        for name, factor in terms:
+            total += abs(factor) * (tile.get(name, 1) - 1)
+        return total
 
     @cached_property
     def _extents(self) -> Callable[[Tile], Any]:
@@ -189,8 +216,8 @@ class Access:
         key = self._key(tile)
         found = self._boxes.get(key)
         if found is None:
-            spans = (span(i, tile) for i in self.indices)
-            found = tuple(d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True))
+            spans = [self._span(dim, tile) for dim in range(len(self.indices))]
+            found = tuple([d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True)])
             self._boxes[key] = found
         return found
 
@@ -199,7 +226,7 @@ class Access:
         key = self._key(tile)
         found = self._beyond.get(key)
         if found is None:
-            found = tuple(span(i, tile) or extent for i, extent in zip(self.indices, self.tensor.shape, strict=True))
+            found = tuple([self._span(dim, tile) or extent for dim, extent in enumerate(self.tensor.shape)])
             self._beyond[key] = found
         return found
 
@@ -213,12 +240,25 @@ class Access:
 
     def stride(self, axis: str) -> int | None:
         """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
-        if axis not in self._strides:
+        if axis not in self._strides and self._steps is not None:
+            self._strides[axis] = self._steps.get(axis, 0)
+        elif axis not in self._strides:
             gathered = (e for i in self.indices for e in i.walk() if isinstance(e, Read))
             decided = any(axis in _names(e) for e in gathered)
             first, second = self._offset({}), self._offset({axis: 1})
             self._strides[axis] = None if decided or first is None or second is None else second - first
         return self._strides[axis]
+
+    @cached_property
+    def _steps(self) -> Mapping[str, int] | None:
+        """The strides of its axes where every index is a sum of multiples of axes, else None."""
+        found: dict[str, int] = {}
+        for terms, stride in zip(self._sums, self.strides, strict=True):
+            if terms is None:
+                return None
+            for name, factor in terms:
+                found[name] = found.get(name, 0) + factor * stride
+        return found
 
     @cached_property
     def _strides(self) -> dict[str, int | None]:
@@ -241,6 +281,8 @@ class Access:
         step = self.stride(axis)
         if step is None or extent < 2:
             return 1
+        if self._steps is not None:
+            return extent
         if (axis, extent) not in self._regular:
             first, low, high = self._offset({}) or 0, 1, extent
             while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
@@ -336,6 +378,18 @@ class Nest:
         return {a: axes for a, axes in found.items() if a not in axes and axes <= {x.name for x in self.axes}}
 
     @cached_property
+    def wide_names(self) -> tuple[str, ...]:
+        return tuple(a.name for a in self.wide)
+
+    @cached_property
+    def first_reads(self) -> Mapping[str, Access]:
+        """Of every tensor that is read, by name, the first read."""
+        found: dict[str, Access] = {}
+        for a in self.reads:
+            found.setdefault(a.name, a)
+        return found
+
+    @cached_property
     def spatial_extents(self) -> Mapping[str, int]:
         return {a.name: a.extent for a in self.spatial}
 
@@ -382,6 +436,14 @@ class Nest:
             key = (a.name, a.store)
             whole[key] = max(whole.get(key, 0), a.footprint_bytes(self.extents))
         return sum(whole.values())
+
+    @cached_property
+    def touched_bytes(self) -> Mapping[str, int]:
+        """Of every tensor, by name, the bytes of the part that is touched."""
+        whole: dict[str, int] = {}
+        for a in self.accesses:
+            whole[a.name] = max(whole.get(a.name, 0), a.footprint_bytes(self.extents))
+        return whole
 
     def fuse(self, name: str, parts: Sequence[str]) -> Nest:
         """The nest with one axis in place of several, the last of them fastest.

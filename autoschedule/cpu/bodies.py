@@ -2,71 +2,51 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Tile
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
+from tilelang.core.node import record
 
 
-def passes(loops: Loops, depth: int) -> int:
-    """How often what stands inside the first `depth` loops runs: pieces outside of the tensors, or not selected by data, are passed
-    over."""
-    tile = loops.tiles[depth]
-    for loop, outside in zip(loops.loops[:depth], loops.tiles, strict=False):
-        if loop.selected:
-            tile = {**tile, **{a: outside[a] for a in loop.selected}}
-    return math.prod([-(-n // tile[a]) for a, n in loops.nest.extents.items()])
-
-
-@dataclasses.dataclass(frozen=True)
+@record
 class Body:
-    """What runs without a jump: its depth among the loops, how often it runs in all, the extents that are written out in it, and how
-    many values of an axis one vector covers."""
+    """What runs without a jump: its depth among the loops, how often it runs in all, the extents that are written out in it, how many
+    values of an axis one vector covers, and the vectors along each axis."""
 
     depth: int
     rounds: int
     tile: Tile
     axis: str
     lanes: int
+    counts: Mapping[str, int]
 
-    def vectors(self, axes: Iterator[str] | list[str] | frozenset[str]) -> int:
+    def vectors(self, axes: Iterable[str]) -> int:
         """Vectors of the points along some axes."""
-        return math.prod([-(-self.tile[a] // self.lanes) if a == self.axis else self.tile[a] for a in axes])
+        return math.prod(map(self.counts.__getitem__, axes))
 
 
-def piece_depth(loops: Loops) -> int:
-    """Inside how many loops results are in registers: those of the innermost accumulator; where nothing is reduced, a body's."""
-    if loops.nest.reduced:
-        return max((p.depth for p in loops.places if p.verb == "accumulate" and p.memory == "register"), default=len(loops.loops))
-    return body_depth(loops)
+def _body(depth: int, rounds: int, tile: Tile, axis: str, lanes: int) -> Body:
+    return Body(depth, rounds, tile, axis, lanes, {**tile, axis: -(-tile[axis] // lanes)} if axis in tile else tile)
 
 
 def piece_count(loops: Loops) -> int:
     """How many times results in registers begin: without an accumulator, for each vector, or element, by itself."""
-    depth = piece_depth(loops)
-    if any(p.verb == "accumulate" and p.memory == "register" for p in loops.places):
-        return passes(loops, depth)
+    depth = loops.piece_depth
+    if loops.register_depth is not None:
+        return loops.passes(depth)
     axis, lanes = loops.vector if loops.vector is not None else ("", 1)
     tile = loops.tiles[depth]
-    return passes(loops, depth) * math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
-
-
-def body_depth(loops: Loops) -> int:
-    """Inside how many loops the innermost body stands: those that are not written out."""
-    depth = len(loops.loops)
-    while depth and loops.loops[depth - 1].unroll:
-        depth -= 1
-    return depth
+    return loops.passes(depth) * math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
 
 
 def body_of(loops: Loops, device: Cores) -> Body:
     """The innermost body: rounds that are written out, and vectors; what a leaf leaves of other axes are rounds."""
-    depth = body_depth(loops)
-    tile, rounds = dict(loops.tiles[depth]), passes(loops, depth)
+    depth = loops.body_depth
+    tile, rounds = dict(loops.tiles[depth]), loops.passes(depth)
     axis, lanes = loops.vector if loops.vector is not None else ("", 1)
     for a, n in loops.tiles[-1].items():
         if a == axis:
@@ -78,8 +58,8 @@ def body_of(loops: Loops, device: Cores) -> Body:
             rounds *= n
             tile[a] = -(-tile[a] // n)
     if loops.vector is None and not loops.nest.reduced:
-        return _by_compiler(loops, Body(depth, rounds, tile, "", 1), int(device.rates.get("compiler_lanes", 1)))
-    return Body(depth, rounds, tile, axis, min(lanes, device.lanes))
+        return _by_compiler(loops, _body(depth, rounds, tile, "", 1), int(device.rates.get("compiler_lanes", 1)))
+    return _body(depth, rounds, tile, axis, min(lanes, device.lanes))
 
 
 def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
@@ -90,7 +70,7 @@ def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
     if not left or left[-1][1] < lanes or body.tile[left[-1][0]] > 1:
         return body
     axis = left[-1][0]
-    return Body(body.depth, -(-body.rounds // lanes), {**body.tile, axis: lanes}, axis, lanes)
+    return _body(body.depth, -(-body.rounds // lanes), {**body.tile, axis: lanes}, axis, lanes)
 
 
 def stages_inside(loops: Loops) -> list[tuple[Placed, Loops]]:
@@ -105,4 +85,4 @@ def stage_share(place: Placed, loops: Loops) -> float:
     part = [min(a.extent, place.tile.get(a.name, a.extent)) / a.extent for a in nest.spatial]
     if place.access is not None:
         part = [n / whole for n, whole in zip(place.access.box(place.tile), place.access.tensor.shape, strict=True)]
-    return passes(loops, place.depth) * math.prod(part)
+    return loops.passes(place.depth) * math.prod(part)

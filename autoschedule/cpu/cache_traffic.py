@@ -12,10 +12,13 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tilelang.autoschedule.common.loop_summary import PREFETCHED, Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Tile
 from tilelang.autoschedule.cpu.constants import CPU
+from tilelang.core.lazy import cached_property
+from tilelang.core.node import record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,24 +41,26 @@ class Cache:
         [0.0, 0.29, 1.0]
         """
         filled = working_set / max(1, self.bytes)
-        if filled <= CPU.lost[0][0]:
-            return CPU.lost[0][1]
-        for (x0, y0), (x1, y1) in itertools.pairwise(CPU.lost):
-            if filled < x1:
-                return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
-        return 1.0
-
-    def footprint(self, access: Access, box: tuple[int, ...]) -> int:
-        """Bytes of the lines that a box touches: rows that lie apart begin and end in lines of their own."""
-        return lines_bytes(access, box, self.line_bytes)
+        (least, none), (most, every) = CPU.lost[0], CPU.lost[-1]
+        if filled <= least:
+            return none
+        if filled >= most:
+            return every
+        (x0, y0), (x1, y1) = next(ends for ends in itertools.pairwise(CPU.lost) if filled < ends[1][0])
+        return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
-        """Whether the rows of a box find places: rows that lie a power of two apart share the same few. Ways larger than a page have
-        some places twice and others not at all, as pages come to lie: half of them are there for certain."""
+        """Whether the rows of a box find places: rows that lie a power of two apart share the same few."""
+        return self._places is None or _places(access, box, *self._places)
+
+    @cached_property
+    def _places(self) -> tuple[int, int, int] | None:
+        """Its sure ways, its sets, and the bytes of a line; None where a line may take any place. Ways larger than a page have some
+        places twice and others not at all, as pages come to lie: half of them are there for certain."""
         if self.ways is None:
-            return True
+            return None
         ways = self.ways // 2 if 0 < self.page_bytes < self.bytes // self.ways else self.ways
-        return _places(access, box, ways, max(1, self.bytes // (self.ways * self.line_bytes)), self.line_bytes)
+        return ways, max(1, self.bytes // (self.ways * self.line_bytes)), self.line_bytes
 
 
 @functools.lru_cache(maxsize=1 << 12)
@@ -73,7 +78,7 @@ def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_byt
 
 @functools.lru_cache(maxsize=1 << 12)
 def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
-    """The bytes that a box touches, in whole cache lines of `line_bytes`."""
+    """The bytes that a box touches, in whole cache lines of `line_bytes`: rows that lie apart begin and end in lines of their own."""
     rows, run = rows_of(access, box, line_bytes)
     within = any(s * access.element_bytes % line_bytes for s in access.strides[:-1])
     return rows * (run - min(run, access.element_bytes if within else line_bytes) + line_bytes)
@@ -92,8 +97,7 @@ def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int,
     return rows, run
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Walk:
+class Walk(NamedTuple):
     """Rounds along one axis, one after another. inside, outside: the tiles of one round and of all, by number; depth: of its loop."""
 
     axis: str
@@ -103,7 +107,7 @@ class Walk:
     depth: int
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@record
 class Stream:
     """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
     its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
@@ -150,16 +154,20 @@ class Traffic:
         self._sets: dict[int, list[int]] = {}  # by the bytes of a line
         self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
         self._parts: dict[str, int] = {}  # of the axes of which data selects a round, in how many parts
+        tile = loops.tiles[0]
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
-                tile, size = self.tiles[-1], loops.tiles[d + 1][axis]
+                size = loops.tiles[d + 1][axis]
                 rounds = -(-tile[axis] // size)
                 if axis in loops.loops[d].selected:
                     self._parts[axis] = rounds
                 elif rounds > 1:
-                    self.walks.append(Walk(axis, rounds, len(self.tiles), len(self.tiles) - 1, d))
-                    self.tiles.append({**tile, axis: size})
-        self._cut = ["", *(w.axis for w in self.walks)]  # the one axis along which a tile differs from the one around it
+                    tile, number = {**tile, axis: size}, len(self.tiles)
+                    self.walks.append(Walk(axis, rounds, number, number - 1, d))
+                    self.tiles.append(tile)
+        self._cut = [
+            w.axis for w in self.walks
+        ]  # the one axis along which each tile but the first differs from the one around it
         self.walks.reverse()
         outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
         self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, which lie in one place
@@ -168,9 +176,12 @@ class Traffic:
         """The boxes of all tiles, by number."""
         found = self._boxes.get(access)
         if found is None:
-            found = self._boxes[access] = []
-            for axis, tile in zip(self._cut, self.tiles, strict=True):
-                found.append(access.box(tile) if not found or axis in access.axes else found[-1])
+            axes, box = access.axes, access.box(self.tiles[0])
+            found = self._boxes[access] = [box]
+            for axis, tile in zip(self._cut, self.tiles[1:], strict=True):
+                if axis in axes:
+                    box = access.box(tile)
+                found.append(box)
         return found
 
     def rows(self, s: Stream) -> int:
@@ -189,7 +200,8 @@ class Traffic:
         sets = self._sets.get(cache.line_bytes)
         if sets is None:
             sets = self._sets[cache.line_bytes] = self._working_sets(cache)
-        return [cache.lost(n) for n in sets]
+        least = CPU.lost[0][0] * cache.bytes
+        return [cache.lost(n) if n > least else CPU.lost[0][1] for n in sets]
 
     def begun(self, cache: Cache, follow: Follow) -> list[tuple[float, float]]:
         """Lines that come from beyond a cache before they are fetched ahead, the first ones of each row that begins: how many, and how
@@ -226,17 +238,17 @@ class Traffic:
         chosen = self._walked(s)
         rows = alive = rows_of(s.access, boxes[chosen[0][1].inside], follow.near_bytes)[0] if chosen else 1
         found, most = {math.inf: float(rows)}, alive
-        for number, walk, along in chosen:
+        for number, (_, rounds, inside, outside, _), along in chosen:
             missing, touched, first = lost[number], sets[number], 1.0
             if along:
-                wider = rows_of(s.access, boxes[walk.outside], follow.near_bytes)[0]
+                wider = rows_of(s.access, boxes[outside], follow.near_bytes)[0]
                 begins = wider > rows or most > follow.rows
                 alive, rows = alive * wider // rows, wider
                 most = max(most, alive)
                 if not begins:
                     continue
-                first = min(walk.rounds, sizes[walk.outside] / sizes[walk.inside])
-            again, once = (walk.rounds - first) * missing, found[math.inf]
+                first = min(rounds, sizes[outside] / sizes[inside])
+            again, once = (rounds - first) * missing, found[math.inf]
             found = {apart: n * (first + (again if apart < math.inf else 0.0)) for apart, n in found.items()}
             if again > 0:
                 found[float(touched)] = found.get(float(touched), 0.0) + once * again
@@ -247,15 +259,14 @@ class Traffic:
         key = (s, 0 if s.packed else cache.line_bytes)
         found = self._sizes.get(key)
         if found is None:
-            found = self._sizes[key] = []
-            boxes = [tuple(t[a] for a in s.access.axes) for t in self.tiles] if s.points else self.boxes(s.access)
-            for axis, box in zip(self._cut, boxes, strict=True):
-                if found and axis not in s.access.axes:
-                    found.append(found[-1])
-                elif s.packed:
-                    found.append(int(math.prod(box) * s.access.element_bytes * s.border))
-                else:
-                    found.append(cache.footprint(s.access, box))
+            access, element_bytes, line_bytes = s.access, s.access.element_bytes, cache.line_bytes
+            boxes = [tuple([t[a] for a in access.axes]) for t in self.tiles] if s.points else self.boxes(access)
+            found, last, size = self._sizes.setdefault(key, []), None, 0
+            for box in boxes:
+                if box is not last:
+                    size = int(math.prod(box) * element_bytes * s.border) if s.packed else lines_bytes(access, box, line_bytes)
+                    last = box
+                found.append(size)
         return found
 
     def _working_sets(self, cache: Cache) -> list[int]:
@@ -263,41 +274,46 @@ class Traffic:
         summed."""
         found = [0] * len(self.walks)
         for s in self.streams:
-            sizes, last = self._sized(s, cache), math.inf if s.packed else self._last(s)
-            copy = self._copies[s] if s.packed else 0
-            for number, walk in enumerate(self.walks):
-                if walk.depth < last:
-                    found[number] += sizes[copy if s.packed and walk.depth < s.inner else walk.inside]
+            sizes = self._sized(s, cache)
+            if s.packed:
+                copied, inner = sizes[self._copies[s]], s.inner
+                for number, walk in enumerate(self.walks):
+                    found[number] += copied if walk.depth < inner else sizes[walk.inside]
+            else:
+                for number, walk, _ in self._walked(s):
+                    found[number] += sizes[walk.inside]
         return found
 
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
         chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
         found = start = float(sizes[chosen[0][1].inside if chosen else 0])
         again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box is another one
-        part = 1.0 / math.prod(n for a, n in self._parts.items() if a in s.access.axes)
-        for number, walk, along in chosen:
+        access, packed, inner = s.access, s.packed, s.inner
+        part = 1.0 / math.prod([n for a, n in self._parts.items() if a in access.axes]) if self._parts else 1.0
+        for number, (_, rounds, inside, outside, depth), along in chosen:
             missing = lost[number]
-            if s.packed and walk.depth < s.inner:  # the copy is made anew where it was: from afar where others drove it out
-                found = found * (1 + (walk.rounds - 1) * missing) + again * missing * walk.rounds
-                again = 0.0
-                continue
-            if missing < 1.0 and not s.packed:
+            if packed:
+                if depth < inner:  # the copy is made anew where it was: from afar where others drove it out
+                    found = found * (1 + (rounds - 1) * missing) + again * missing * rounds
+                    again = 0.0
+                    continue
+            elif missing < 1.0:
                 if moved:
-                    held, moved = cache.holds(s.access, boxes[walk.inside]), False
-                missing = missing if held else 1.0
-            moved = moved or along
+                    held, moved = cache.holds(access, boxes[inside]), False
+                if not held:
+                    missing = 1.0
             if along:
-                whole = float(sizes[walk.outside])
-                least, start = min(float(walk.rounds), whole / start), whole
-                found *= least + (walk.rounds - least) * missing
+                moved, whole = True, float(sizes[outside])
+                least, start = min(float(rounds), whole / start), whole
+                found *= least + (rounds - least) * missing
             elif missing:
-                found *= 1.0 + (walk.rounds - 1.0) * missing * part
+                found *= 1.0 + (rounds - 1.0) * missing * part
         return found * s.weight
 
 
 def streams(loops: Loops) -> Iterator[Stream]:
     """Every tensor that a kernel reads or writes: as it lies, and where it is staged as it is packed, too."""
-    staged = staged_places(loops)
+    staged = loops.staged
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
     touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # an empty tensor never is
@@ -321,18 +337,11 @@ def fetched_share(loops: Loops, place: Placed) -> float:
     """The share of a copy's lines that a prefetch brings before it: of each round but the first."""
     assert place.access is not None
     name, depth = place.access.name, place.depth
-    beside = [p for p in loops.places if p.depth == depth and p.access is not None and p.access.name == name]
-    if depth and any(p.ahead and p.memory in PREFETCHED for p in beside):
+    fetches = [p.access for p in loops.places if p.ahead and p.depth == depth and p.memory in PREFETCHED]
+    if depth and any(access is not None and access.name == name for access in fetches):
         rounds = loops.loops[depth - 1].rounds[-1][1] if loops.loops[depth - 1].rounds else 1
         return 1.0 - 1.0 / rounds
     return 0.0
-
-
-def staged_places(loops: Loops) -> dict[str, Placed]:
-    """Where tensors lie in memory of the block, by name."""
-    return {
-        p.access.name: p for p in loops.places if p.access is not None and p.verb in ("load", "compute") and p.memory == "shared"
-    }
 
 
 def touched_bytes(loops: Loops) -> int:
@@ -341,7 +350,7 @@ def touched_bytes(loops: Loops) -> int:
     made = {access.name for access, _ in inside if access is not None}
     whole: dict[str, int] = {}
     for nest in (loops.nest, *(stage.nest for _, stage in inside)):
-        for a in nest.accesses:
-            if a.name not in made:
-                whole[a.name] = max(whole.get(a.name, 0), a.footprint_bytes(nest.extents))
+        for name, touched in nest.touched_bytes.items():
+            if name not in made:
+                whole[name] = max(whole.get(name, 0), touched)
     return sum(whole.values())

@@ -105,21 +105,16 @@ class _Search:
     ) -> None:
         self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
         self.passes = passes(self.nest, device)
-        self.known: dict[tuple[object, ...], Counted] = {}
-        self.dropped: set[tuple[object, ...]] = set()
+        self.known: dict[tuple[object, ...], Counted | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
 
     def visit(self, tile: RTile) -> Counted | None:
         """The work of a tile; None where it does not fit, or nothing may be visited any more."""
-        if (known := self.known.get(tile.key)) is not None:
-            return known
-        if self.left <= 0 or tile.key in self.dropped:
-            return None
-        if self._drops(tile):
-            self.dropped.add(tile.key)
-            return None
-        counted = self.known[tile.key] = self._counted(steps(self.nest, tile), len(tile.fusions))
-        return counted
+        if tile.key in self.known or self.left <= 0:
+            return self.known.get(tile.key)
+        found = None if self._drops(tile) else self._counted(steps(self.nest, tile), len(tile.fusions))
+        self.known[tile.key] = found
+        return found
 
     def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
         """The work of steps; the first `fusions` of them fuse axes that are fused in the nest already."""
@@ -187,11 +182,11 @@ def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
 
 def alone(nest: Nest, tile: RTile) -> bool:
     """Whether a block is one piece."""
-    return all(tile.block[a.name] <= tile.piece[a.name] for a in nest.spatial)
+    return all(tile.block[a] <= tile.piece[a] for a in nest.spatial_extents)
 
 
 def sound(nest: Nest, tile: RTile) -> bool:
     """Whether all is staged whose reads would compute too much at every point: through an axis of several that a walk cuts."""
     fusions = {name for name, _ in tile.fusions}
     cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
-    return all(r.name in tile.staged or form(nest, r) is None for r in nest.reads if cut & r.axes)
+    return not cut or all(r.name in tile.staged or form(nest, r) is None for r in nest.reads if cut & r.axes)

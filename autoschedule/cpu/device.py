@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from tilelang.autoschedule.cpu.cache_traffic import Cache
 from tilelang.autoschedule.cpu.dot_product_words import Dot, dots
 from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Curve, Profile
 
 # The rates of one core that a model reads, besides those that `cores_of` reads; cycles are of a whole vector unless they say "element".
@@ -81,9 +82,16 @@ class Cores:
     def far(self, footprint_bytes: float) -> float | None:
         """Bytes of a core in a cycle from beyond its caches, while it goes over so many: by the curve, else by the one rate."""
         cycle = self.rates.get("cycle_ns")
-        if self.reads is not None and cycle:
-            return self.reads.at(footprint_bytes) * cycle / self.cores
-        return self.caches[-1].beyond
+        if self.reads is None or not cycle:
+            return self.caches[-1].beyond
+        found = self._far.get(footprint_bytes)
+        if found is None:
+            found = self._far[footprint_bytes] = self.reads.at(footprint_bytes) * cycle / self.cores
+        return found
+
+    @cached_property
+    def _far(self) -> dict[float, float]:
+        return {}
 
     def rate(self, name: str) -> float:
         """A rate that is a time; none where it is unknown."""

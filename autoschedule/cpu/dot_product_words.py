@@ -203,7 +203,7 @@ class NotInWords(Exception):
 
 
 def _placed(place: Placed, made: Words) -> Placed:
-    tile, cut = made.count(place.tile), made.count(place.cut)
+    tile, cut = made.count(place.tile), made.count(place.cut or {})
     if place.access is None or place.access not in (made.row, made.lane):
         return dataclasses.replace(place, tile=tile, cut=cut)
     layout, vector = place.layout, place.vector

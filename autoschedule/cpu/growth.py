@@ -169,7 +169,7 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
             yield from _multiplying(nest, fusions, device, axis, lanes)
     if not found:
         piece = dict.fromkeys(nest.spatial_extents, 1)
-        yield RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None)
+        yield RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None, {})
 
 
 def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
@@ -194,7 +194,8 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
         return
     choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
-        plain = RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), whole, piece, (axis, lanes))
+        block = shared_out(nest.spatial, device.cores * CPU.several_blocks, piece)
+        plain = RTile(fusions, block, whole, piece, (axis, lanes), {})
         if {} in choices:
             yield plain
         yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
@@ -299,7 +300,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
             one = dict.fromkeys(nest.spatial_extents, 1)
-            yield RTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width))
+            yield RTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
 
 
 def _turned(nest: Nest, axis: str) -> dict[str, str]:

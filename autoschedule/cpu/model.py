@@ -14,20 +14,17 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.cost import Estimate, summed
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Nest, steps_of
+from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, steps_of
 from tilelang.autoschedule.cpu.bodies import (
     Body,
-    body_depth,
     body_of,
-    passes,
     piece_count,
-    piece_depth,
     stage_share,
     stages_inside,
 )
-from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share, staged_places
+from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores, divided
 from tilelang.autoschedule.cpu.dot_product_words import in_words
@@ -64,7 +61,7 @@ class Counted:
             (loops, ended(loops, device) if loops.nest.points else 1.0, []) for loops in every
         ]
         self._steps = zip(*(_in_steps(loops, even, device) for loops, even, _ in self._kernels), strict=True)
-        self._number = 0
+        self._number, self.whole = 0, False
         self.count()
         self.work_seconds = sum(seconds for _, _, parts in self._kernels for _, seconds in parts) / device.cores
 
@@ -75,22 +72,19 @@ class Counted:
         for (_, _, parts), found in zip(self._kernels, next(self._steps), strict=True):
             parts += found
         self._number += 1
-        kernels = (_whole(loops, parts, even, self._device) for loops, even, parts in self._kernels)
-        self._so_far = Estimate.of([*itertools.chain.from_iterable(kernels), self._launch])
+        self.whole = self._number == STEPS
+        self.least_seconds = sum(self._parts().values())
 
-    @property
-    def least_seconds(self) -> float:
-        return self._so_far.seconds
-
-    @property
-    def whole(self) -> bool:
-        return self._number == STEPS
+    def _parts(self) -> dict[str, float]:
+        """The seconds of each part, of all kernels together."""
+        kernels = [_whole(loops, parts, even, self._device) for loops, even, parts in self._kernels]
+        return summed(itertools.chain(*kernels, (self._launch,)))
 
     @property
     def estimate(self) -> Estimate:
         while not self.whole:
             self.count()
-        return self._so_far
+        return Estimate(self.least_seconds, tuple(self._parts().items()))
 
 
 def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
@@ -103,7 +97,7 @@ def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
     cycle = device.rate("cycle_ns") * 1e-9
     worked = [(what, cycles * cycle) for what, cycles in work(loops, device)]
     yield worked
-    traffic, busy = Traffic(loops, body_depth(loops), piece_depth(loops)), sum(seconds for _, seconds in worked)
+    traffic, busy = Traffic(loops, loops.body_depth, loops.piece_depth), sum(seconds for _, seconds in worked)
     slower = cycle * device.scale("waiting")
     waits = [(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)]
     yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy))]
@@ -116,7 +110,7 @@ def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
         return parts
     blocks = max(1, loops.units("block"))
     each = ("blocks", -(-blocks // device.cores) * device.rate("block_us") * 1e-6)
-    return [*((what, seconds * even) for what, seconds in parts), each]
+    return [*[(what, seconds * even) for what, seconds in parts], each]
 
 
 def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:
@@ -150,10 +144,10 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
     blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
     if all(extent % size == 0 for extent, size in sizes):
         return -(-blocks // cores) / blocks
-    cores = min(cores, blocks)
+    cores, levels = min(cores, blocks), _levels(sizes)
     shares = [blocks * core // cores for core in range(cores + 1)]
     if blocks > CPU.many_blocks * cores:  # one more or less makes no difference
-        return max(_of_first(end, sizes) - _of_first(begin, sizes) for begin, end in itertools.pairwise(shares)) / points
+        return max(end - begin for begin, end in itertools.pairwise([_of_first(n, levels) for n in shares])) / points
     free, following = [(0.0, core) for core in range(cores)], shares[:-1]
     after = [*range(1, cores), 0]  # the share that is looked at next if this one is finished
     for _ in range(blocks):
@@ -165,20 +159,29 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
                 after[owner] = after[further]
             owner = further
         following[owner] += 1
-        taken = _of_first(following[owner], sizes) - _of_first(following[owner] - 1, sizes)
+        taken = _of_first(following[owner], levels) - _of_first(following[owner] - 1, levels)
         heapq.heappush(free, (now + taken / points, core))
     return max(free)[0]
 
 
-def _of_first(blocks: int, sizes: tuple[tuple[int, int], ...]) -> int:
+def _levels(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int, int]]:
+    """Of each axis its extent, the block's, and how many blocks and points all axes after it have."""
+    found, blocks, points = list[tuple[int, int, int, int]](), 1, 1
+    for extent, size in reversed(sizes):
+        found.append((extent, size, blocks, points))
+        blocks, points = blocks * -(-extent // size), points * extent
+    return found[::-1]
+
+
+def _of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> int:
     """The points of the first so many blocks; the last axis comes fastest."""
-    if not sizes:
-        return min(1, blocks)
-    extent, size = sizes[0]
-    inner = math.prod(-(-e // s) for e, s in sizes[1:])
-    whole, rest = divmod(blocks, inner)
-    begun = min(extent, whole * size)
-    return begun * math.prod(e for e, _ in sizes[1:]) + min(size, extent - begun) * _of_first(rest, sizes[1:])
+    found, beside = 0, 1
+    for extent, size, inner_blocks, inner_points in levels:
+        whole, blocks = divmod(blocks, inner_blocks)
+        begun = min(extent, whole * size)
+        found += beside * begun * inner_points
+        beside *= min(size, extent - begun)
+    return found + beside * min(1, blocks)
 
 
 # ---------------------------------------------------------------- work
@@ -190,12 +193,12 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
         computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
-        yield f"compute {stage.nest.writes[0].name}", computed + passes(loops, p.depth) * _fold_latency_cycles(stage, device)
+        yield f"compute {stage.nest.writes[0].name}", computed + loops.passes(p.depth) * _fold_latency_cycles(stage, device)
     for p in loops.places:
         if p.access is not None and p.verb == "load" and p.memory == "shared":
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
             if fetched_share(loops, p) and device.caches:
-                lines = passes(loops, p.depth) * p.box_bytes / device.caches[0].line_bytes
+                lines = loops.passes(p.depth) * p.box_bytes / device.caches[0].line_bytes
                 asked = max(lines, body_of(loops, device).rounds)  # each iteration asks whether there is one
                 yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
 
@@ -204,25 +207,31 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     """Cycles of the innermost bodies, all rounds of all blocks."""
     nest = loops.nest
     body = body_of(loops, device)
-    points = body.vectors(list(body.tile))
-    computed = sum(n * operation_cycles(op, device) for op, n in _fused(nest).items()) * points
-    each = {a: _loads(a, body, device) for a in nest.reads}
-    loads = sum(each.values())
-    stores = 0.0 if nest.reduced else float(sum(body.vectors(a.axes) for a in nest.writes))
-    count = sum(_fused(nest).values()) * points + loads + stores
-    loading = divided(loads, device.loads)
+    points = body.vectors(body.tile)
+    operations = _fused(nest)
+    computed = sum([n * operation_cycles(op, device) for op, n in operations.items()]) * points
+    tile = {**body.tile, body.axis: 1}
+    loads = [_loads(a, tile, body, device) for a in nest.reads]
+    loaded = sum(loads)
+    stores = 0.0 if nest.reduced else float(sum([body.vectors(a.axes) for a in nest.writes]))
+    count = sum(operations.values()) * points + loaded + stores
+    loading = divided(loaded, device.loads)
     cycles = max(
         max(computed, loading) + device.rate("loads_share") * min(computed, loading),
         device.per(stores, "stores_per_cycle"),
         device.per(count, "operations_per_cycle"),
     )
-    summed = math.prod(body.tile[a.name] for a in nest.reduced if a.name != body.axis)
+    summed = math.prod([body.tile[a.name] for a in nest.reduced if a.name != body.axis])
     cycles += _spilled(loops, body, device) * summed * device.rate("spill_cycles")
-    cycles += sum(n * _crossing(loops, a.flat, body, device) for a, n in each.items()) * device.rate("crossing_cycles")
-    cycles += sum(_gathered(loops, a, body, device) for a in (nest.reads if nest.reduced else nest.accesses))
-    cycles += sum(_masked(loops, a, body) for a in nest.reads) * device.rate("masked_vector_cycles")
-    ends = _ends(loops)
-    cycles += summed * max((device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in ends), default=0.0)
+    if body.lanes > 1:
+        along = [(a, n) for a, n in zip(nest.reads, loads, strict=True) if body.axis in a.axes]
+        crossing = [n * _crossing(loops, a.flat, body, device) for a, n in along]
+        cycles += sum(crossing) * device.rate("crossing_cycles")
+        written = [] if nest.reduced else [a for a in nest.writes if body.axis in a.axes]
+        cycles += sum([_gathered(loops, a, body, device) for a in (*(a for a, _ in along), *written)])
+        cycles += sum([_masked(loops, a, body) for a, _ in along]) * device.rate("masked_vector_cycles")
+    ends = [device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in _ends(loops)]
+    cycles += summed * max(ends, default=0.0)
     total = body.rounds * (cycles + device.rate("round_cycles"))
     if nest.reduced:
         total = max(total, _latency_cycles(loops, body, count, device))
@@ -233,8 +242,8 @@ def _ends(loops: Loops) -> set[bool]:
     """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
     point."""
     reduced = loops.nest.reduced_extents.keys() - ({loops.vector[0]} if loops.vector is not None else set())
-    peeled = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}
-    return {a in peeled for tile in loops.tiles for a in reduced if loops.nest.extents[a] % tile[a]}
+    peeled, extents = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}, loops.nest.extents
+    return {a in peeled for a in reduced if any(extents[a] % tile[a] for tile in loops.tiles)}
 
 
 @functools.lru_cache(maxsize=1 << 8)
@@ -253,44 +262,46 @@ def operation_cycles(op: str, device: Cores) -> float:
     return device.rates[name] if name in device.rates else divided(1.0, device.multiply_adds)
 
 
-def _loads(access: Access, body: Body, device: Cores) -> float:
-    """Vectors that one operand needs in a body, each once: windows share rows, but none of the vectors that begin at other elements."""
-    vectors = body.vectors([body.axis]) if body.axis in access.axes else 1
-    tile = {a: (1 if a == body.axis else n) for a, n in body.tile.items()}
-    wide = access.element_bytes * body.lanes > 4 * device.lanes and body.axis in access.axes
-    return min(vectors * math.prod(access.box(tile)), body.vectors(access.axes)) * (2.0 if wide else 1.0)
+def _loads(access: Access, tile: Tile, body: Body, device: Cores) -> float:
+    """Vectors that one operand needs in a body, each once: windows share rows, but none of the vectors that begin at other elements.
+    tile: the body's with one point along the vectors."""
+    if body.axis not in access.axes:
+        return min(math.prod(access.box(tile)), body.vectors(access.axes)) * 1.0
+    wide = access.element_bytes * body.lanes > 4 * device.lanes
+    vectors = body.counts[body.axis] * math.prod(access.box(tile))
+    return min(vectors, body.vectors(access.axes)) * (2.0 if wide else 1.0)
 
 
 def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     """The share of an operand's vectors that lie on two lines: where arrays, rows or windows begin at any element of a line."""
-    if body.axis not in access.axes or body.lanes == 1 or not device.caches:
+    if body.axis not in access.axes or not device.caches:
         return 0.0
-    line, place = device.caches[0].line_bytes, staged_places(loops).get(access.name)
+    line, place = device.caches[0].line_bytes, loops.staged.get(access.name)
     if place is None or place.layout is None or not place.layout.terms:
         rows = access.strides[:-1] if place is None else (row_extent(place),)
-        besides = [steps_of(access.indices[-1]).get(a, 0) for a in access.axes if a != body.axis and loops.nest.extents[a] > 1]
+        steps, extents = steps_of(access.indices[-1]), loops.nest.extents
+        besides = [steps.get(a, 0) for a in access.axes if a != body.axis and extents[a] > 1]
         apart = [n * access.element_bytes for n in (*rows, *besides)]
         apart += [int(device.rate("array_offset_bytes"))] if place is None else []
     else:
         apart = [row_extent(place) * access.element_bytes]
-    if all(n % line == 0 for n in apart):
+    if not any(n % line for n in apart):
         return 0.0
     return min(1.0, body.lanes * access.element_bytes / line)
 
 
 def _masked(loops: Loops, access: Access, body: Body) -> float:
-    """The vectors of an operand read in place that end beyond what there is of it, as the last one of a row does."""
-    if body.axis not in access.axes or body.lanes == 1 or access.name in staged_places(loops):
-        return 0.0
+    """The vectors of an operand along them, read in place, that end beyond what there is of it, as the last one of a row does."""
     there = loops.nest.extents[body.axis]
-    return body.vectors(access.axes) / -(-there // body.lanes) if there % body.lanes else 0.0
+    if not there % body.lanes or access.name in loops.staged:
+        return 0.0
+    return body.vectors(access.axes) / -(-there // body.lanes)
 
 
 def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
-    """Cycles to assemble vectors from elements that do not lie side by side, or may lie outside of the tensor."""
-    if body.axis not in access.axes or body.lanes == 1:
-        return 0.0
-    place = staged_places(loops).get(access.name) if not access.store else None
+    """Cycles to assemble the vectors of an operand along them from elements that do not lie side by side, or may lie outside of the
+    tensor."""
+    place = loops.staged.get(access.name) if not access.store else None
     vectors = float(body.vectors(access.axes))
     if not _beside(access, place, body.axis):
         cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
@@ -310,31 +321,30 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
     if place is None or place.layout is None or not place.layout.terms:
         return access.stride(axis) == 1
     last = place.layout.terms[-1]
-    apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
     names = axis_names(last)
-    along = {d.name for d, index in zip(access.tensor.dims, access.indices, strict=True) if steps_of(index).get(axis, 0) == apart}
-    return axis in names or bool(names & along)
+    if axis in names:
+        return True
+    apart = int(last.right.value) if isinstance(last, Binary) and last.op == "//" and isinstance(last.right, Const) else 1
+    steps = zip(access.tensor.dims, map(steps_of, access.indices), strict=True)
+    return any(d.name in names and step.get(axis, 0) == apart for d, step in steps)
 
 
 def _spilled(loops: Loops, body: Body, device: Cores) -> float:
     """Values that have no register: results, and the operands of one point that several of them share."""
     if not loops.nest.reduced:
         return 0.0
-    tile = loops.tiles[piece_depth(loops)]
-    held = body.vectors([a.name for a in loops.nest.spatial]) if body.tile.keys() == tile.keys() else 0
-    shared = [
-        body.vectors([a.name for a in loops.nest.spatial if a.name in r.axes]) for r in loops.nest.reads if body.axis in r.axes
-    ]
-    return max(0.0, held + min((n for n in shared if n < held), default=0) + 1 - device.registers)
+    spatial = loops.nest.spatial_extents
+    held = body.vectors(spatial) if body.tile.keys() == loops.tiles[loops.piece_depth].keys() else 0
+    shared = [body.vectors([a for a in spatial if a in r.axes]) for r in loops.nest.reads if body.axis in r.axes]
+    return max(0.0, held + min([n for n in shared if n < held], default=0) + 1 - device.registers)
 
 
 def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> float:
     """Cycles that results wait for each other: one after another along a reduction, as many pieces beside each other as the window
     of instructions holds."""
-    depth = piece_depth(loops)
     pieces = piece_count(loops)
-    reduced = [a.name for a in loops.nest.reduced]
-    steps = math.prod(loops.tiles[depth][a] for a in reduced)
+    reduced = loops.nest.reduced_extents
+    steps = math.prod(map(loops.tiles[loops.piece_depth].__getitem__, reduced))
     if body.axis in reduced:
         steps = -(-steps // body.tile[body.axis])
     chain = steps * device.rate("latency_cycles")
@@ -356,16 +366,17 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     nest = loops.nest
     if not nest.reduced:
         return 0.0
-    depth, axis, lanes = piece_depth(loops), *_result_vector(loops, device)
-    handed = CPU.handed_on[any(loops.tiles[depth][a.name] < a.extent for a in nest.reduced)]
+    depth, axis, lanes = loops.piece_depth, *_result_vector(loops, device)
+    tile = loops.tiles[depth]
+    handed = CPU.handed_on[any(tile[a.name] < a.extent for a in nest.reduced)]
     each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
-    each += sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
-    if any(a.name == axis for a in nest.reduced):
+    each += sum([n * operation_cycles(op, device) for op, n in nest.outer.items()])
+    if axis in nest.reduced_extents:
         each += device.rate("fold_cycles")
     for write in nest.writes:
         if axis in write.axes and write.stride(axis) != 1:
             each += turned_vector_cycles(lanes, device) if _transposed(loops) else lanes * device.rate("scattered_element_cycles")
-    return passes(loops, depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
+    return loops.passes(depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
 
 
 def _transposed(loops: Loops) -> bool:
@@ -377,16 +388,16 @@ def drained_cycles(loops: Loops, device: Cores) -> float:
     """Cycles of partial-vector stores and of partial-line stores of transposed rows, which overlap with the computation after them."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
     each = vectors * device.rate("masked_store_cycles") + _turned_rows(loops, device) * device.rate("turned_store_cycles")
-    return passes(loops, piece_depth(loops)) * each
+    return loops.passes(loops.piece_depth) * each
 
 
 def _turned_rows(loops: Loops, device: Cores) -> float:
     """Partial-line stores of one piece of results that was transposed in shared memory and whose rows are not whole vectors; only the
     share of lines that misses a core's last cache counts."""
     axis, _ = _result_vector(loops, device)
-    tile, stores = loops.tiles[piece_depth(loops)], 0.0
     if not device.caches or not _transposed(loops):
         return 0.0
+    tile, stores = loops.tiles[loops.piece_depth], 0.0
     for write in loops.nest.writes:
         row = next((a for a in write.axes if a != axis and write.stride(a) == 1), None)
         if row is not None and tile[row] % device.lanes:
@@ -414,5 +425,5 @@ def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
 def _result_vectors(loops: Loops, device: Cores) -> int:
     """How many vectors of results an accumulator has."""
     axis, lanes = _result_vector(loops, device)
-    tile = loops.tiles[piece_depth(loops)]
-    return math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
+    tile = loops.tiles[loops.piece_depth]
+    return math.prod([-(-tile[a] // lanes) if a == axis else tile[a] for a in loops.nest.spatial_extents])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.cpu.bodies import passes
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.core.expr import Binary, Const, Expr, Var
 from tilelang.core.layout import variable_names
@@ -15,7 +15,7 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
     """Cycles of the moves of a place, all rounds: by vectors, as its steps or the lowering make them, or by elements, where each has an
     index of its own."""
     assert place.access is not None
-    elements = passes(loops, place.depth) * place.box_bytes / place.access.element_bytes
+    elements = loops.passes(place.depth) * place.box_bytes / place.access.element_bytes
     if place.vector is not None and place.vector[1] > 1:
         lanes = min(place.vector[1], device.lanes)
         if place.turned:
@@ -25,7 +25,7 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
         return elements / lanes * device.rate("vector_move_cycles")
     if _remainders(place):  # it was measured where there are two
         return elements * device.rate("padded_move_cycles") * max(1.0, place.access.divisions / 2)
-    return passes(loops, place.depth) * _vectors_moved(place, device)
+    return loops.passes(place.depth) * _vectors_moved(place, device)
 
 
 def turned_vector_cycles(lanes: int, device: Cores) -> float:
@@ -57,7 +57,7 @@ def _read_together(place: Placed) -> int:
     access = place.access
     assert access is not None
     if place.by_points:
-        return max((place.tile[a] for a in access.axes if access.stride(a) == 1), default=1)
+        return max((place.tile[a] for a in access.beside), default=1)
     found = 1
     for dim, extent in zip(reversed(access.tensor.dims), reversed(place.spans), strict=True):
         found *= extent
@@ -89,9 +89,9 @@ def row_extent(place: Placed) -> int:
 
 def _remainders(place: Placed) -> bool:
     """Whether the indices of a place's elements take divisions: fused axes that do not go on where a row ends."""
-    access = place.access
+    access, tile = place.access, place.tile
     assert access is not None
-    return place.by_points and any(access.regular(a, place.tile[a]) < place.tile[a] for a in access.axes)
+    return place.by_points and any(access.regular(a, tile[a]) < tile[a] for a in access.axes)
 
 
 def _side_by_side(place: Placed) -> bool:
@@ -100,10 +100,10 @@ def _side_by_side(place: Placed) -> bool:
     if place.layout is None or not place.layout.terms:
         return True
     last = axis_names(place.layout.terms[-1])
-    innermost = {place.access.tensor.dims[-1].name} | {a for a in place.access.axes if place.access.stride(a) == 1}
-    return bool(last & innermost)
+    return place.access.tensor.dims[-1].name in last or not last.isdisjoint(place.access.beside)
 
 
-def axis_names(term: Expr) -> set[str]:
+@functools.lru_cache(maxsize=1 << 10)
+def axis_names(term: Expr) -> frozenset[str]:
     """The dimensions that a term of a layout is made of."""
-    return {name.removeprefix("@") for name in variable_names((term,))}
+    return frozenset(name.removeprefix("@") for name in variable_names((term,)))

@@ -6,7 +6,6 @@ block; chunks of the reduction, with operands packed in shared memory; tiles who
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping
@@ -16,15 +15,16 @@ from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of, st
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.expr import INDEX, Axis, Expr, Var
 from tilelang.core.layout import Layout
-from tilelang.core.lazy import cached_property
+from tilelang.core.lazy import Caching, cached_property
+from tilelang.core.node import record
 from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 
 PANELS, BOX = "panels", "box"
 
 
-@dataclasses.dataclass(frozen=True)
-class RTile:
+@record
+class RTile(Caching):
     """Extents for one level after another; an axis that a level leaves out is as the level above has it.
 
     fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that several blocks share. chunk: of
@@ -41,7 +41,7 @@ class RTile:
     chunk: Mapping[str, int]
     piece: Mapping[str, int]
     vector: tuple[str, int] | None
-    staged: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    staged: Mapping[str, str]
     panels_first: bool = True
     stream: bool = False
     ahead: int = 0
@@ -51,14 +51,14 @@ class RTile:
     @cached_property
     def key(self) -> tuple[object, ...]:
         """Equal for equal tiles."""
-        levels = tuple(tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged))
+        levels = [tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged)]
         return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
 
-    @property
+    @cached_property
     def axis(self) -> str:
         return self.vector[0] if self.vector is not None else ""
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return self.vector[1] if self.vector is not None else 1
 
@@ -70,16 +70,15 @@ def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
 
 def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
     for name, parts in tile.fusions:
-        yield Fuse(name, parts)
-    spatial = [a.name for a in nest.wide]
-    reduced = [a.name for a in nest.reduced]
+        yield _fuse(name, parts)
+    spatial, reduced, staged = nest.wide_names, nest.reduced_extents, _staged(nest, tile)
     left = dict(nest.extents)
-    blocks = tuple((a, tile.block[a]) for a in spatial)
-    blocks += tuple((a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a])
+    blocks = [(a, tile.block[a]) for a in spatial]
+    blocks += [(a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a]]
     if blocks:
-        yield _spread(blocks)
+        yield _spread(tuple(blocks))
         left.update(blocks)
-    chunks = tuple((a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a])
+    chunks = tuple([(a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a]])
     pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
     if tile.panels_first:
         pieces.sort(key=lambda p: p[0] != tile.axis)
@@ -91,15 +90,15 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield _cut(chunks)
         left.update(chunks)
     if chunks and tile.ahead:
-        for access in _staged(nest, tile):
+        for access in staged:
             if fetchable(access, tile):
                 yield Place("load", access.name, "l2", ahead=tile.ahead)
-    for access in _staged(nest, tile):
+    for access in staged:
         layout = staged_layout(nest, access, tile, left)
-        yield _copy(access.name, layout, _move_steps(access, layout, tile, left))
+        yield _load(access.name, "shared", layout, _move_steps(access, layout, tile, left))
     if pieces:
         tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
-        yield _cut(tuple(pieces), peel=tails)
+        yield _cut(tuple(pieces), False, tails)
         left.update(pieces)
     if reduced and (pieces or not chunks):
         turned = not chunks and scattered(nest, tile)
@@ -110,14 +109,15 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
 
 
 # Candidates have most of their steps in common, and looking a step up takes less time than making it anew.
+_fuse = functools.lru_cache(maxsize=1 << 8)(Fuse)
 _spread = functools.lru_cache(maxsize=1 << 12)(lambda sizes: Tile(sizes, "block"))
 _cut = functools.lru_cache(maxsize=1 << 12)(Split)
 _vector = functools.lru_cache(maxsize=1 << 8)(Vectorize)
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _copy(name: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
-    return Place("load", name, "shared", layout, steps=moved)
+def _load(name: str, memory: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
+    return Place("load", name, memory, layout, steps=moved)
 
 
 @functools.lru_cache(maxsize=1 << 8)
@@ -129,8 +129,8 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     """The walks inside a piece: over its reduction, some points of it written out, then over its results."""
     axis, lanes = tile.axis, tile.lanes
     reduced = [a for a in walked(nest) if left[a] > 1 and a != axis]
-    inside = [a.name for a in nest.spatial if left[a.name] > 1 and a.name != axis]
-    if any(a.name == axis for a in nest.reduced):
+    inside = [a for a in nest.spatial_extents if left[a] > 1 and a != axis]
+    if axis in nest.reduced_extents:
         for a in reduced:
             yield _cut(((a, 1),))
         yield _cut(((axis, lanes),))
@@ -140,27 +140,38 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
             last = number == len(reduced) - 1
             if last and left[a] > CPU.unrolled:
                 size = written_out(left[a])
-                yield _cut(((a, size),), peel=nest.extents[a] % left[a] > 0 or left[a] % size > 0)
-            yield _cut(((a, 1),), unroll=last and not _windows(nest, a, tile, inside))
+                yield _cut(((a, size),), False, nest.extents[a] % left[a] > 0 or left[a] % size > 0)
+            yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
-                near = access.name in tile.staged or access.stride(axis) == 1
-                if axis in access.axes and set(inside) - access.axes and near and together(nest, access.name):
-                    yield Place("load", access.name, "register", steps=_moved(_along(access, tile), lanes))
+                if axis in access.axes and not access.axes.issuperset(inside) and together(nest, access.name):
+                    if access.name in tile.staged or access.stride(axis) == 1:
+                        yield _load(access.name, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
     if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
-        inside.sort(key=lambda a: all(a not in r.axes or axis in r.axes for r in nest.reads))
-        yield _cut(tuple([(a, 1) for a in inside]), unroll=True)
+        shared = _only_with(nest, axis)
+        yield _cut(tuple([(a, 1) for a in (*(a for a in inside if a not in shared), *(a for a in inside if a in shared))]), True)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def _only_with(nest: Nest, axis: str) -> frozenset[str]:
+    """The axes that only those reads have that have an axis, too."""
+    return frozenset(a.name for a in nest.axes if all(a.name not in r.axes or axis in r.axes for r in nest.reads))
 
 
 def _along(access: Access, tile: RTile) -> str:
     """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point."""
     by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
-    fused = any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0])
-    if by_point or fused:
-        return tile.axis
-    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if tile.axis in steps_of(i))
+    return tile.axis if by_point else _dim_along(access, tile.axis)
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _dim_along(access: Access, axis: str) -> str:
+    """The dimension of a tensor along which an axis goes; the axis where an index is more than a sum of axes."""
+    if any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0]):
+        return axis
+    return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if axis in steps_of(i))
 
 
 def fetchable(access: Access, tile: RTile) -> bool:
@@ -181,8 +192,9 @@ def _sums(nest: Nest, tile: RTile) -> Place:
 
 def scattered(nest: Nest, tile: RTile) -> bool:
     """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
-    apart = tile.axis in nest.spatial_extents and any(w.stride(tile.axis) != 1 for w in nest.writes)
-    return apart and math.prod(tile.piece.values()) // tile.lanes > CPU.few_results
+    if tile.axis not in nest.spatial_extents or math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
+        return False
+    return any(w.stride(tile.axis) != 1 for w in nest.writes)
 
 
 def _turned(nest: Nest, tile: RTile) -> Place:
@@ -192,6 +204,7 @@ def _turned(nest: Nest, tile: RTile) -> Place:
     return Place("via", None, "shared", Layout(tuple(Var(a, INDEX) for a in names)))
 
 
+@functools.lru_cache(maxsize=1 << 8)
 def stays(nest: Nest) -> bool:
     """Whether results are what is summed, nothing more, so that sums of chunks can wait where the results lie."""
     states = [t.dtype for s in nest.task.states for t in s.tensors]
@@ -203,12 +216,20 @@ def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
     that the results need."""
     if math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
-    return any(reduced in found and found.keys() & set(inside) for a in nest.reads for found in map(steps_of, a.indices))
+    return not _beside(nest, reduced).isdisjoint(inside)
 
 
-def walked(nest: Nest) -> list[str]:
+@functools.lru_cache(maxsize=1 << 8)
+def _beside(nest: Nest, axis: str) -> frozenset[str]:
+    """The axes that stand in one index of a read together with an axis."""
+    found = (steps_of(i) for a in nest.reads for i in a.indices)
+    return frozenset(name for steps in found if axis in steps for name in steps)
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def walked(nest: Nest) -> tuple[str, ...]:
     """The reduction's axes in the order of their walks: the longest is the innermost, whose rounds are written out."""
-    return [a.name for a in sorted(nest.reduced, key=lambda a: a.extent)]
+    return tuple(a.name for a in sorted(nest.reduced, key=lambda a: a.extent))
 
 
 def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
@@ -234,11 +255,8 @@ def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
 
 
 def _staged(nest: Nest, tile: RTile) -> list[Access]:
-    found: dict[str, Access] = {}
-    for access in nest.reads:
-        if access.name in tile.staged:
-            found.setdefault(access.name, access)
-    return list(found.values())
+    """The first read of each tensor that is staged."""
+    return [access for name, access in nest.first_reads.items() if name in tile.staged]
 
 
 # ---------------------------------------------------------------- how operands lie in shared memory
@@ -319,6 +337,7 @@ def box_layout(access: Access, axis: str) -> Layout | None:
     return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def boxed(nest: Nest, name: str) -> bool:
     """Whether all reads of a tensor share one box: no fused axis, no remainder, nothing that memory decides, constants apart."""
     reads = [a for a in nest.reads if a.name == name]
@@ -327,6 +346,7 @@ def boxed(nest: Nest, name: str) -> bool:
     return sums and all(not linear(i - j)[0] for a in reads for i, j in zip(a.indices, first, strict=True))
 
 
+@functools.lru_cache(maxsize=1 << 10)
 def together(nest: Nest, name: str) -> bool:
     """Whether all reads of a tensor are constants apart: no region that a load could bring has reads that move apart."""
     return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
@@ -389,9 +409,11 @@ def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: i
 def shared_bytes(nest: Nest, tile: RTile) -> int:
     """What a block keeps in shared memory: operands, in whole panels, and the sums that wait, or are turned, there; each begins on a
     line."""
-    whole = {**nest.extents, **tile.block}
-    left = {a: min(whole[a], extent) for a, extent in nest.extents.items()}
-    chunk = {a.name: min(tile.chunk.get(a.name, left[a.name]), left[a.name]) for a in nest.reduced}
+    whole, piece, chunk, cut = {**nest.extents, **tile.block}, tile.piece, dict[str, int](), False
+    for a, extent in nest.reduced_extents.items():
+        left = min(whole[a], extent)
+        chunk[a] = min(tile.chunk.get(a, left), left)
+        cut = cut or chunk[a] < left
     total = 0
     for access in _staged(nest, tile):
         if tile.staged[access.name] == PANELS:
@@ -400,13 +422,12 @@ def shared_bytes(nest: Nest, tile: RTile) -> int:
                 if a in chunk:
                     held *= chunk[a]
                 else:
-                    part = min(tile.piece.get(a, 1), whole[a])
+                    part = min(piece.get(a, 1), whole[a])
                     held *= -(-whole[a] // part) * part
         else:
             held = _box_bytes(nest, access, tile, {**whole, **chunk})
         total += -(-held // 64) * 64
-    cut = any(chunk[a] < left[a] for a in chunk)
-    waits = tile.gathers and cut and any(tile.piece[a.name] < left[a.name] for a in nest.spatial)
+    waits = tile.gathers and cut and any(piece[a] < min(whole[a], n) for a, n in nest.spatial_extents.items())
     turned = bool(chunk) and not cut and scattered(nest, tile)
     if waits or turned:
         results = math.prod((whole if waits else tile.piece)[a.name] for a in nest.spatial)

@@ -14,6 +14,7 @@ from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 
 
+@functools.lru_cache(maxsize=1 << 8)
 def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
     """Axes along which the same operands are found again, the innermost first, and how many operands these are."""
     groups: dict[tuple[bool, ...], list[NestAxis]] = {}
@@ -51,7 +52,7 @@ def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Acce
                 left = left / found if left > found else 1.0
         return tile
 
-    low, high = 1.0, float(math.prod(a.extent for a in nest.axes))
+    low, high, exceeds = 1.0, float(math.prod(a.extent for a in nest.axes)), False
     least_tile, most_tile = of_size(low), of_size(high)
     for _ in range(CPU.halvings):
         if least_tile == most_tile:  # as are all between
@@ -60,8 +61,8 @@ def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Acce
         tile = of_size(middle)
         if tile == least_tile:  # which fits, or nothing does
             low = middle
-        elif sum(a.footprint_bytes(tile) for a in held) <= room_bytes:
+        elif not (exceeds and tile == most_tile) and sum([a.footprint_bytes(tile) for a in held]) <= room_bytes:
             low, least_tile = middle, tile
         else:
-            high, most_tile = middle, tile
+            high, most_tile, exceeds = middle, tile, True
     return least_tile

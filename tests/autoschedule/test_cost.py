@@ -13,7 +13,7 @@ from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.bodies import body_depth, piece_depth, stage_share
+from tilelang.autoschedule.cpu.bodies import stage_share
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import cores_of
@@ -337,7 +337,7 @@ def test_rows_that_begin_again_in_a_shared_cache_take_its_latency() -> None:
     cache of a core: no further away than what was touched since they began last."""
     whole = product(m=2048, n=8192, k=2048).tile(m=2048, n=512).to(tl.block).split(k=256).split(n=64).split(m=8)
     (loops,) = loops_of(whole.accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=16), POCL)
-    traffic = Traffic(loops, body_depth(loops), piece_depth(loops))
+    traffic = Traffic(loops, loops.body_depth, loops.piece_depth)
     device, again = dataclasses.replace(cores_of(POCL), pages=()), 64 << 20
     assert loops.nest.compulsory_bytes > again
 

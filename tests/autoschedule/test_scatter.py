@@ -10,7 +10,6 @@ import pytest
 import tilelang as tl
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.bodies import passes
 from tilelang.schedules.task import tasks_of
 from tilelang.testing.case import arrays
 from tilelang.testing.checking import check_schedule
@@ -59,7 +58,7 @@ def test_the_model_counts_what_data_leaves(memory: str, order: str, visits: int)
     text = tl.computation("c", scatter(100, 8, 9)).text
     plan = tl.parse(f"{text}schedule s for c {{ accumulate in {memory}; {order}; vectorize e=8 }}").schedule("s")
     (loops,) = loops_of(plan, tl.load_profile("zen4"))
-    assert passes(loops, len(loops.loops)) == visits
+    assert loops.passes(len(loops.loops)) == visits
 
 
 def test_which_axes_data_decides() -> None:

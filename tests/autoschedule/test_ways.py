@@ -9,7 +9,6 @@ import pytest
 import tilelang as tl
 from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.cpu.bodies import body_depth, piece_depth
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import as_computation
@@ -40,7 +39,7 @@ def by_squares(y: tl.Tensor, rows: int, **steps: Any) -> Schedule:
 def lines(columns: int, rows: int, cache: Cache = L1) -> float:
     """Bytes of X that come from beyond a cache for each of its bytes."""
     loops = loops_of(by_squares(transposed(4096, columns), rows), zen4())[0]
-    found = Traffic(loops, body_depth(loops), piece_depth(loops)).missed(cache)
+    found = Traffic(loops, loops.body_depth, loops.piece_depth).missed(cache)
     return next(b for s, b in found if s.access.name == "X" and not s.packed) / (4.0 * 4096 * columns)
 
 

@@ -249,9 +249,13 @@ def test_a_choice_by_data_is_a_vector_where_all_lanes_may_be_read() -> None:
     ids, X = tl.input("ids", tl.int32, i), tl.input("X", tl.float32, i)
     plan = tl.schedule(tl.define("Y", tl.sum(tl.where(tl.equal(ids[i], v), X[i], 0), over=i), v)).tile(v=1).to(tl.block)
     source = tl.compile(plan.split(i=16).vectorize(i=16), tl.target("cpu", profile="zen4")).source
-    assert "(*(const int16_u*)(ids + i * 16) == (int16)((int)block_x) ? *(const float16_u*)(X + i * 16) : (float16)(0.0f))" in source
+    assert (
+        "(*(const int16_u*)(ids + i * 16) == (int16)((int)block_x) ? *(const float16_u*)(X + i * 16) : (float16)(0.0f))" in source
+    )
     checked = tl.compile(plan.split(i=16).vectorize(i=16))
-    assert testing.check_kernel(checked, {"ids": np.arange(64, dtype=np.int32) % 5 - 1, "X": np.arange(64, dtype=np.float32)}) == []
+    assert (
+        testing.check_kernel(checked, {"ids": np.arange(64, dtype=np.int32) % 5 - 1, "X": np.arange(64, dtype=np.float32)}) == []
+    )
 
 
 @pytest.mark.parametrize("type", [tl.int8, tl.int32, tl.uint32, tl.int64], ids=str)

@@ -232,6 +232,11 @@ class Profile:
         """Whether a number, by its path, has only the right order of magnitude: for comparing schedules, not for predicting times."""
         return (self.source(path) or "").removeprefix(SHIPPED).startswith("assumed")
 
+    @cached_property
+    def sure_rates(self) -> Mapping[str, float]:
+        """The rates that somebody measured or documented."""
+        return {name: rate for name, rate in self.rates if not self.assumed(f"rates.{name}")}
+
     def with_queried(
         self,
         *,

@@ -8,11 +8,11 @@ the lowering, the cost model and the notes of `explain` all read schedules with 
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, Self, TypeVar
 
+from tilelang.core.node import node
 from tilelang.schedules.steps import Fuse, Split, Step, Tile, Unfuse
 
 
@@ -67,11 +67,11 @@ def count_pieces(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str
     return {a: max(1, -(-sizes[a] // n)) for a, n in piece.items() if a in sizes}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@node
 class Extents:
     """What is left of each axis, by name: the size of the piece. Axes that steps made stand last.
 
-    reduced: the axes of a reduction. within: how many points of the axes exist at most, where these are fewer; use `most`.
+    reduced: the axes of a reduction. within: how many points of the axes exist at most, if these are fewer of some axis; use `most`.
     """
 
     sizes: Mapping[str, int]
@@ -89,10 +89,15 @@ class Extents:
 
     def cut(self, sizes: Mapping[str, int]) -> Extents:
         """A piece; of axes that are not there, nothing is cut."""
-        left, within = dict(self.sizes), dict(self.most)  # the model comes here often
+        left = dict(self.sizes)  # the model comes here often
+        within = None if self.within is None else dict(self.within)
         for a, n in sizes.items():
             if a in left:
-                left[a], within[a] = n, min(n, within[a])
+                if within is None and n > left[a]:
+                    within = dict(left)
+                if within is not None:
+                    within[a] = min(n, within[a])
+                left[a] = n
         return Extents(left, self.reduced, within)
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Extents:
@@ -105,8 +110,14 @@ class Extents:
 
     def _renamed(self, gone: tuple[str, ...], made: Mapping[str, int]) -> Extents:
         """Axes that were not cut, so that all of their points exist, by other names."""
-        sizes, within = ({**{a: n for a, n in left.items() if a not in gone}, **made} for left in (self.sizes, self.most))
-        return Extents(sizes, self.reduced - set(gone) | made.keys() if gone[0] in self.reduced else self.reduced, within)
+        sizes, most = ({**{a: n for a, n in left.items() if a not in gone}, **made} for left in (self.sizes, self.most))
+        reduced = self.reduced - set(gone) | made.keys() if gone[0] in self.reduced else self.reduced
+        return Extents(sizes, reduced, None if self.within is None else most)
+
+    def in_order(self, axes: Iterable[str]) -> Extents:
+        """The same extents with the axes in another order."""
+        sizes, most = ({a: left[a] for a in axes} for left in (self.sizes, self.most))
+        return Extents(sizes, self.reduced, None if self.within is None else most)
 
     def after(self, steps: Iterable[Step]) -> Extents:
         """What a chain of steps leaves.
