@@ -156,6 +156,20 @@ def test_calls_on_two_queues_do_not_share_the_workspace(monkeypatch: pytest.Monk
     assert one["total"] is not another["total"]
 
 
+def test_a_call_takes_the_workspace_that_its_queue_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not the latest one, for whose queue it would wait."""
+    i, j = tl.axes(i=4, j=8)
+    x = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(x[i, j], over=j), i)
+    kernel = tl.compile(tl.schedule(tl.define("y", x[i, j] - total[i], i, j)).compute("total", tl.global_))
+    waited = list[Any]()
+    monkeypatch.setattr(type(kernel._connection), "finish", lambda self, queue=None: waited.append(queue))
+    of_seven, of_nine = kernel._take_workspace(7), kernel._take_workspace(9)
+    kernel._spare[:] = [(of_seven, 7), (of_nine, 9)]
+    assert kernel._take_workspace(7) is of_seven and not waited
+    assert kernel._take_workspace(7) is of_nine and waited == [None]
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timer here")
 def test_a_signals_handler_may_call_the_kernel_that_it_interrupts() -> None:
     i, j = tl.axes(i=64, j=64)

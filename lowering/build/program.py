@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Axis, Call, Expr, Read, Reduce, index
+from tilelang.core.simplify import FALSE
 from tilelang.errors import Refusal, at_step
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import plan_clusters
@@ -252,6 +253,7 @@ class _Assembly:
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
+        body = ir.Seq(()) if 0 in grid else _reached(body)
         used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
         held = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
         largest = max((b.elements for b in self.buffers.values()), default=1)
@@ -358,6 +360,14 @@ class _Assembly:
                     total *= units * per
                     inside = per
         return total
+
+
+def _reached(stmt: ir.Stmt) -> ir.Stmt:
+    """A statement without what never runs, as the body of a reduction over no points: it needs no memory."""
+    if isinstance(stmt, ir.If) and stmt.condition is FALSE:
+        return ir.Seq(()) if stmt.otherwise is None else _reached(stmt.otherwise)
+    made: ir.Stmt = stmt.map_children(lambda child: _reached(child) if isinstance(child, ir.Stmt) else child)
+    return made.body if isinstance(made, ir.For) and isinstance(made.body, ir.Seq) and not made.body.body else made
 
 
 def _check_types(computation: Computation) -> None:

@@ -15,15 +15,15 @@ import functools
 import mmap
 import os
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 from tilelang.errors import DeviceError
 from tilelang.lowering.drivers.loader import Library
+from tilelang.lowering.drivers.process_lock import ProcessLock
 
 SOURCE_FILE = Path(__file__).with_suffix(".c")
 WAIT_S = 100e-6  # threads spin this long, about the cost of sleeping and waking
@@ -88,20 +88,6 @@ def _free(address: int | None) -> None:
     memory = _kept.pop(address or 0, None)
     if memory is not None:
         ctypes.pythonapi.Py_DecRef(ctypes.py_object(memory))
-
-
-class ProcessLock:
-    """A lock that its owner may take again, as in a signal handler, and that is free in a forked child."""
-
-    def __init__(self) -> None:
-        self._lock, self._process = threading.RLock(), os.getpid()
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        if self._process != os.getpid():
-            self._lock, self._process = threading.RLock(), os.getpid()
-        with self._lock:
-            yield
 
 
 class Pool:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +16,7 @@ from tests.errors._computations import copy, matmul
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import host, interface, opencl
 from tilelang.lowering.drivers.interface import Connection, Device, DeviceArray, Driver, fitting
+from tilelang.lowering.drivers.process_lock import once_for_each
 from tilelang.runtime import targets
 
 _: tuple[Driver, ...] = (host, opencl)  # for the type checker
@@ -134,3 +138,30 @@ def test_a_driver_with_threads_of_its_own_is_refused_in_a_forked_child(monkeypat
     with pytest.raises(DeviceError, match="CUDA") as refused:
         opened.check()
     assert refused.value.code == "forked" and "spawn" in (refused.value.help or "")
+
+
+def test_threads_that_ask_at_the_same_time_get_one_connection() -> None:
+    together, made = threading.Barrier(4), list[str]()
+
+    @once_for_each
+    def connect(device: str) -> object:
+        made.append(device)
+        time.sleep(0.01)  # the others ask meanwhile
+        return object()
+
+    def ask(_: int) -> object:
+        together.wait()
+        return connect("one")
+
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(ask, range(4)))
+    assert made == ["one"] and len(set(map(id, found))) == 1
+    assert connect("another") is not found[0] and made == ["one", "another"]
+
+
+@pytest.mark.parametrize("driver", interface.DRIVERS)
+def test_a_driver_connects_to_a_device_once(driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = interface.load(driver)
+    monkeypatch.setattr(module, "Connection", lambda device: object())
+    device = a_device(f"the only one of {driver}")
+    assert module.connect(device) is module.connect(device)

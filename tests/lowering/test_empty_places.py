@@ -77,3 +77,42 @@ schedule for a {{
     simulated = tl.simulate(kernel)
     assert simulated.findings == () and simulated.outputs["Z"].tolist() == [0, 0]
     assert "X_shared" not in str(kernel.program.kernels[0].body)
+
+
+LARGE = [
+    "tile m=1 -> block; load X in shared; split j=32; accumulate in register",
+    "tile j=1048576 -> block; load X in shared; split m=1 j=32; accumulate in register",
+    "tile m=1 -> block; accumulate in register { via shared }; split k=2; load X in register",
+]
+
+
+@pytest.mark.parametrize("steps", LARGE)
+@pytest.mark.parametrize(("m", "accepted"), [(0, True), (1, False)])
+def test_what_no_block_runs_needs_no_memory(steps: str, m: int, accepted: bool) -> None:
+    text = f"""computation Y {{
+  input X: float32[m: {m}, k: 4, j: 1048576]
+  output Y[m, j] = sum[k] X[m, k, j]
+}}
+schedule for Y {{ {steps} }}
+"""
+    made = tl.parse(text).schedule()
+    if accepted:
+        assert not faults(made)
+        assert all(not k.shared and not k.registers for k in testing.lowered(made).kernels)
+    else:
+        with pytest.raises(tl.Refusal) as refused:
+            testing.lowered(made)
+        assert refused.value.code in ("memory-over-capacity", "registers-too-many")
+
+
+@pytest.mark.parametrize("k", [0, 1])
+def test_a_sum_over_no_points_keeps_none_of_its_operands(k: int) -> None:
+    text = f"""computation Y {{
+  input X: float32[m: 4, k: {k}, j: 64]
+  output Y[m, j] = sum[k] X[m, k, j]
+}}
+schedule for Y {{ tile m=1 -> block; load X in shared; split j=8; accumulate in register }}
+"""
+    made = tl.parse(text).schedule()
+    assert not faults(made)
+    assert [b.name for kernel in testing.lowered(made).kernels for b in kernel.shared] == ["X_shared"] * k

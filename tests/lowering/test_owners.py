@@ -7,10 +7,13 @@ import pytest
 import tilelang as tl
 from tilelang.core.distribution import MOST_POINTS
 from tilelang.core.expr import INDEX, Binary, Expr, Var, index
+from tilelang.core.simplify import simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.owners import _registers, existing_beyond, of_threads, stored_by_another
+from tilelang.lowering.build.distribution.register_slices import dim_share
 from tilelang.lowering.build.movement.storage import DimShare, _all_among
 from tilelang.schedules.spec import root_spec
+from tilelang.schedules.steps import Place
 from tilelang.schedules.task import make_task
 
 T, W, BLOCK = Var("thread", INDEX, 0, 7), Var("w", INDEX, 0, 3), Var("block_x", INDEX, 0, 7)
@@ -106,6 +109,14 @@ def test_tiles_of_the_largest_blocks_are_enumerated() -> None:
     x = thread % 32 * 300 + walk
     assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9301))], 4096) is None
     assert existing_beyond([(0, x, range(9301))], [Binary("<", x, index(9302))], 4096) == 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_share_holds_the_longer_of_the_walks_that_read_it(order: int) -> None:
+    """Both begin where the thread's part does; in whichever order they stand, eight elements are read."""
+    thread = Var(ir.THREAD.name, INDEX, 0, 3)
+    offsets = [thread * 8 + Var("few", INDEX, 0, 3), thread * 8 + Var("all", INDEX, 0, 7)][::order]
+    assert dim_share(offsets, Place("load", "X", "register"), "X") == DimShare(simplify(thread * 8), 0, 8, None)
 
 
 def test_a_share_of_pieces_apart_has_a_slot_for_each_offset_and_tests_for_others() -> None:

@@ -163,6 +163,29 @@ def test_rows_are_interleaved(few: int, n: int, type: tl.DType) -> None:
     check_right(plan, x, x.astype(np.float32).sum(0))
 
 
+@pytest.mark.parametrize(
+    ("few", "n", "interleaved"),
+    [
+        (2, 4, True),
+        (4, 8, True),
+        (1, 8, False),
+        (3, 8, False),
+        (2, 6, False),
+        (2, 3, False),
+        (8, 4, False),
+        (2, 2, False),
+        (2, 16, False),
+    ],
+)
+def test_powers_of_two_of_fewer_rows_than_lanes_are_interleaved(few: int, n: int, interleaved: bool) -> None:
+    """On a device with vectors of 8."""
+    x, held = ir.Buffer("X", tl.float32, (few, n), "global", "input"), ir.Buffer("held", tl.float32, (n * few,), "shared")
+    u, v = Var("u", INDEX, 0, few - 1), Var("v", INDEX, 0, n - 1)
+    row = ir.For(v, index(n), ir.Store(held, (v * few + u,), ir.Load(x, (u, v))), "vector")
+    kernel = ir.Kernel("k", (1, 1, 1), 1, (x, held), ir.For(u, index(few), row, "unroll"))
+    assert (transpose_in_registers(kernel, 8).body != kernel.body) is interleaved
+
+
 @pytest.mark.parametrize("value", ["an element", "an element or 0", "a sum", "an element where another one is small"])
 def test_part_of_a_square_is_turned_where_it_is_only_moved(value: str) -> None:
     """10 of 12 columns exist: the whole squares are turned, the last one too if its elements are moved or replaced by a constant."""

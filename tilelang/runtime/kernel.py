@@ -331,8 +331,9 @@ class Kernel(Unchanging):
 
     def _take_workspace(self, queue: Any) -> dict[str, Any]:
         """Memory for the intermediate results of one call. If kernels of another queue may still use it, waits for them."""
-        try:
-            workspace, last = self._spare.pop()
+        mine = next((k for k, (_, last) in enumerate([*self._spare]) if last == queue), -1)
+        try:  # other threads may take some meanwhile: then this is another one, or there is none
+            workspace, last = self._spare.pop(mine)
         except IndexError:
             return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
         try:

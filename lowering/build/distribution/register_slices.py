@@ -188,10 +188,11 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
     parts = [split_terms(o, is_thread_part) for o in offsets]
     (unit,) = {p[0] for p in parts}
-    overlapping = len({p[2] for p in parts}) > 1 or len({tuple(sorted((c, _extent(a)) for a, c in p[1])) for p in parts}) > 1
-    lows, highs = list[int](), list[int]()
+    overlapping = len({p[2] for p in parts}) > 1
+    lows, highs, every = list[int](), list[int](), list[dict[int, int]]()
     for _, rest, constant in parts:
         terms: dict[int, int] = {}
+        every.append(terms)
         a = b = constant
         for atom, c in rest:
             first, last = interval(atom)
@@ -206,6 +207,7 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
         lows.append(a)
         highs.append(b)
     low, high = min(lows), max(highs)
+    overlapping |= any(other != terms for other in every)
     strides, stride, span = [], 1, 1
     for c in sorted(terms):
         overlapping |= c < span
@@ -231,11 +233,6 @@ def _everything(offsets: list[Expr]) -> DimShare:
     low = min(a or 0 for a, _ in ends)
     high = max(b or 0 for _, b in ends)
     return DimShare(index(0), low, high - low + 1, None)
-
-
-def _extent(atom: Expr) -> int:
-    low, high = interval(atom)
-    return 0 if low is None or high is None else high - low + 1
 
 
 def _run(dim: DimShare, lanes: int) -> int:
