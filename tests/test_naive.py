@@ -13,7 +13,7 @@ from tilelang.core.expr import Var, index, rewrite, substitute
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
 from tilelang.schedules.schedule import Schedule
-from tilelang.testing import checking, kernel_checks, kernels, naive, points, reach, tracing
+from tilelang.testing import checking, counterexamples, kernel_checks, kernels, naive, points, reach, tracing
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.misplacing import misplacements
 from tilelang.testing.reach import NotRead
@@ -49,6 +49,9 @@ def test_the_reading_knows_steps_and_computations_only() -> None:
     ours = {"tilelang.computations.computation", "tilelang.core.expr", "tilelang.schedules.steps", "tilelang.testing.kernels"}
     ours |= {"tilelang.testing.points", "tilelang.testing.reach"}
     assert found == ours | {"__future__", "collections.abc", "dataclasses", "math", "numpy", "typing"}
+    tree = ast.parse(Path(str(counterexamples.__file__)).read_text(encoding="utf-8"))
+    imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
+    assert {m for m in imported if m and m.startswith("tilelang")} <= ours | {"tilelang.testing"}
 
 
 def test_random_schedules_do_what_their_steps_say() -> None:

@@ -93,17 +93,33 @@ def read(
     return [*before, _kernel(world, main, steps)]
 
 
-def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) -> Kernel:
+def chains(computation: Computation, steps: Sequence[Step], levels: Mapping[str, int]) -> list[tuple[Table, tuple[Step, ...]]]:
+    """The points of each kernel that steps are given for, before any is taken, and these steps. The last one has the outputs."""
+    main = together(computation)
+    own = [s for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global") and s.steps]
+    every = [(together_with(computation.tensor(s.tensor_name)), s.steps or ()) for s in own]
+    return [(points(tensors, inner, levels, frozenset())[0], tuple(inner)) for tensors, inner in (*every, (main, tuple(steps)))]
+
+
+def points(
+    tensors: tuple[Tensor, ...], steps: Sequence[Step], levels: Mapping[str, int], made: Collection[str]
+) -> tuple[Table, tuple[Tensor, ...], Sequence[Axis]]:
+    """The points of a kernel before any step is taken, its reductions, and the axes of these. made: what other kernels make."""
     definition = definition_of(tensors[0])
-    states = states_of(tensors, set(stages(steps)) | (set(world.made) - {t.name for t in tensors}))
+    states = states_of(tensors, set(stages(steps)) | (set(made) - {t.name for t in tensors}))
     reduction = definition_of(states[0]).reduction if states else None
     over = () if reduction is None else reduction.axes
     extents = {a.name: a.extent for a in (*definition.axes, *over)}
-    kernel = Kernel(tensors, given=world.made - {t.name for t in tensors})
-    block = block_of(steps, extents, world.levels)
+    block = block_of(steps, extents, levels)
     zero = np.zeros(1, np.int64)
     whole = Pieces(dict.fromkeys(extents, zero), zero, zero + block.first, block.threads)
-    spec = Spec(world, kernel, tensors, over, Table(extents, whole, steps, block, over), steps, {})
+    return Table(extents, whole, steps, block, over), states, over
+
+
+def _kernel(world: World, tensors: tuple[Tensor, ...], steps: Sequence[Step]) -> Kernel:
+    table, states, over = points(tensors, steps, world.levels, world.made)
+    kernel = Kernel(tensors, given=world.made - {t.name for t in tensors})
+    spec = Spec(world, kernel, tensors, over, table, steps, {})
     spec.store(spec.run(), states)
     return kernel
 

@@ -30,7 +30,7 @@ from tilelang.lowering.build.reductions.cross_thread import Each, each, threads_
 from tilelang.lowering.build.reductions.results import boxes_for, by_round, check_stop, stored_by_round
 from tilelang.lowering.build.reductions.shared_accumulators import shared_accumulator
 from tilelang.lowering.build.refusals import check_chain, refuse
-from tilelang.schedules.spec import Bound, Spec, complete, point
+from tilelang.schedules.spec import Bound, Spec, complete, point, root_spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Tile, Unfuse, Vectorize
 from tilelang.schedules.task import State, reads
 
@@ -57,6 +57,8 @@ def _check_partial_rounds(frame: Frame, step: Place) -> None:
     """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
     if not frame.walks or frame.outer is not None or frame.state is not None or isinstance(frame.target.places[0], Partial):
         return
+    if any(a.empty and not a.reduction for a in frame.spec.axes):
+        return  # nothing is stored
     for value, place, output in zip(frame.task.values, frame.target.places, frame.task.outputs, strict=True):
         members = [
             (s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)
@@ -291,7 +293,8 @@ def _without_reductions(spec: Spec) -> Spec:
 def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) -> Refusal:
     """That an output cannot keep a state from one round to the next. stores: what the first round leaves of it, {} its chunk."""
     axis = next(a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const))  # of the loop
-    first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{2 * axis.extent - 1}"
+    end = next(a.extent for a in root_spec(frame.task).axes if a.name == axis.name)
+    first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{min(2 * axis.extent, end) - 1}"
     element = f"{output.name}[{', '.join('0' for _ in output.shape)}]"
     return refuse(step, "state-under-walk", f"`{step}` is inside a loop over the reduction, so partial results would be stored in"
                   f" {output.name}, which cannot hold them: {why}",
