@@ -16,7 +16,7 @@ from tilelang.errors import DeviceError
 from tilelang.lowering.drivers import device_arrays, streams
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.interface import Device, OpenedBy, fitting
-from tilelang.lowering.drivers.process_lock import once_for_each
+from tilelang.lowering.drivers.process_lock import OnceForEach
 from tilelang.lowering.drivers.streams import seconds as seconds
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 
@@ -84,7 +84,7 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     return fitting(devices(), "HIP device", platform, device, help=GET)
 
 
-@once_for_each
+@OnceForEach
 def connect(device: Device) -> Connection:
     """The connection to a device; there is one per device."""
     return Connection(device)

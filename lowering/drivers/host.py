@@ -27,7 +27,7 @@ from tilelang.lowering.drivers.extensions import allow_tiles
 from tilelang.lowering.drivers.host_pool import Memory, Pool, aligned_memory
 from tilelang.lowering.drivers.interface import MOST_SCRATCH_BYTES, Device, DeviceArray, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.loader import Library, load_library
-from tilelang.lowering.drivers.process_lock import ProcessLock, once_for_each
+from tilelang.lowering.drivers.process_lock import OnceForEach, ProcessLock
 from tilelang.lowering.drivers.processor import ARM64, X86_64, Processor, processor
 from tilelang.options import Options
 
@@ -78,7 +78,7 @@ def choose(platform: str | None = None, device: str | None = None) -> Device:
     return fitting(devices(), "processor", platform, device)
 
 
-@once_for_each
+@OnceForEach
 def connect(device: Device) -> Connection:
     """The connection to the CPU; there is only one."""
     return Connection(device)

@@ -21,7 +21,7 @@ from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.interface import KINDS, Device, DeviceArray, OpenedBy, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.opencl_memory import HostArray as HostArray
 from tilelang.lowering.drivers.opencl_memory import device_buffer, failed
-from tilelang.lowering.drivers.process_lock import once_for_each
+from tilelang.lowering.drivers.process_lock import OnceForEach
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import prepare_opencl
 
@@ -311,7 +311,7 @@ def _out_of_memory(size_bytes: int, device: Device, error: Exception) -> DeviceE
     return DeviceError("out-of-memory", f"{size_bytes} bytes on {device}: {error}", help="use smaller tensors")
 
 
-@once_for_each
+@OnceForEach
 def connect(device: Device) -> Connection:
     """The connection to a device; there is one per device."""
     return Connection(device)

@@ -7,7 +7,7 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Made = TypeVar("Made")
@@ -27,18 +27,21 @@ class ProcessLock:
             yield
 
 
-def once_for_each(make: Callable[[Key], Made]) -> Callable[[Key], Made]:
-    """A function that makes one thing for each key, also when threads ask for it at the same time."""
-    made: dict[Key, Made] = {}
-    lock = ProcessLock()
+class OnceForEach(Generic[Key, Made]):
+    """Makes one thing for each key, also when threads ask for it at the same time."""
 
-    @functools.wraps(make)
-    def found(key: Key) -> Made:
-        if key not in made:
-            with lock.held():
-                if key not in made:
-                    one = make(key)
-                    made.setdefault(key, one)  # a signal handler may have been here meanwhile
-        return made[key]
+    def __init__(self, make: Callable[[Key], Made]) -> None:
+        self._make, self._made, self._lock = make, dict[Key, Made](), ProcessLock()
+        functools.update_wrapper(self, make)
 
-    return found
+    def __call__(self, key: Key) -> Made:
+        if key not in self._made:
+            with self._lock.held():
+                if key not in self._made:
+                    made = self._make(key)
+                    self._made.setdefault(key, made)  # a signal handler may have been here meanwhile
+        return self._made[key]
+
+    def cache_clear(self) -> None:
+        """Forgets what was made."""
+        self._made.clear()

@@ -16,7 +16,7 @@ from tests.errors._computations import copy, matmul
 from tilelang.errors import ComputationError, DeviceError
 from tilelang.lowering.drivers import host, interface, opencl
 from tilelang.lowering.drivers.interface import Connection, Device, DeviceArray, Driver, fitting
-from tilelang.lowering.drivers.process_lock import once_for_each
+from tilelang.lowering.drivers.process_lock import OnceForEach
 from tilelang.runtime import targets
 
 _: tuple[Driver, ...] = (host, opencl)  # for the type checker
@@ -143,7 +143,7 @@ def test_a_driver_with_threads_of_its_own_is_refused_in_a_forked_child(monkeypat
 def test_threads_that_ask_at_the_same_time_get_one_connection() -> None:
     together, made = threading.Barrier(4), list[str]()
 
-    @once_for_each
+    @OnceForEach
     def connect(device: str) -> object:
         made.append(device)
         time.sleep(0.01)  # the others ask meanwhile
