@@ -87,7 +87,7 @@ class Document:
             raise ParseError("name-twice", message, span=self.place_of(made), help=help)
 
     def _use(self, item: Any) -> None:
-        from tilelang.instructions.instruction import use
+        from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
         try:
             use(name_of(item.children[0]))

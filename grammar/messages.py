@@ -268,7 +268,7 @@ def _misspelt_verb(error: Any, span: Span, text: str) -> ParseError | None:
 
 def _instead(value: Any, name: str) -> str:
     """The probable meaning of a value that is directly followed by a name."""
-    from tilelang.grammar.values import FUNCTIONS, REDUCERS
+    from tilelang.grammar.values import FUNCTIONS, REDUCERS  # late: only for the text of an error
 
     if _kind(value) == "read":
         meant = nearest(str(value.children[0].children[0]), REDUCERS)
@@ -292,7 +292,7 @@ def _place(error: Any) -> tuple[int, str]:
 @functools.cache
 def _examples() -> tuple[dict[tuple[int, str], int], dict[int, int]]:
     """The messages by the failures of their examples: by state and token; by state alone if all failures there have one message."""
-    from lark.exceptions import UnexpectedInput
+    from lark.exceptions import UnexpectedInput  # late: only for the text of an error
 
     exact: dict[tuple[int, str], int] = {}
     by_state: dict[int, set[int]] = {}

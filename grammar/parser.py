@@ -65,7 +65,7 @@ def _placed(build: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
 def lark() -> Lark:
     """The parser, from the tables beside the grammar if they match this grammar and the installed Lark; otherwise the tables are
     computed, which takes a fifth of a second."""
-    import lark as package
+    import lark as package  # late: slow to import, seldom needed
 
     text = _grammar()
     kept = json.loads(resources.files("tilelang.grammar").joinpath(TABLES).read_text(encoding="utf-8"))
@@ -96,8 +96,8 @@ def built(text: str) -> Lark:
 @functools.cache
 def _classes() -> tuple[Any, Any]:
     """The subclasses of Lark's parser and of its token filter."""
-    from lark import Lark
-    from lark.lark import PostLex
+    from lark import Lark  # late: slow to import, seldom needed
+    from lark.lark import PostLex  # late: slow to import, seldom needed
 
     class WholeWords(PostLex):
         """Lexes a name everywhere, even where the parser then rejects it: otherwise `usef` would be `use f`."""
@@ -185,7 +185,7 @@ def parse_parts(text: str, file: str, limit_bytes: int = MOST_BYTES) -> tuple[Sy
 
 def _faults(error: ParseError, text: str, file: str) -> list[TileLangError]:
     """The first error in an item, and those in the statements after it."""
-    from tilelang.grammar.recovery import resumed
+    from tilelang.grammar.recovery import resumed  # late: only for the text of an error
 
     def place(error: ParseError) -> int:
         assert error.span is not None
@@ -214,7 +214,7 @@ def remember(text: str, file: str) -> None:
 
 
 def _parsed(text: str, file: str) -> Syntax:
-    from lark.exceptions import UnexpectedInput
+    from lark.exceptions import UnexpectedInput  # late: only for the text of an error
 
     try:
         return lark().parse(text)
@@ -229,7 +229,7 @@ def _parsed(text: str, file: str) -> Syntax:
 
 def _explained(error: Any, text: str, file: str) -> ParseError:
     """A syntax error with a readable message."""
-    from tilelang.grammar.messages import explain
+    from tilelang.grammar.messages import explain  # late: only for the text of an error
 
     word, at = _found(error, text)
     line = text.count("\n", 0, at) + 1

@@ -10,6 +10,7 @@ from tilelang.core.layout import Layout, _term
 from tilelang.errors import MOST_FINDINGS, TileLangError, collected
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
+from tilelang.schedules.check import main_task
 from tilelang.schedules.schedule import Move, can
 from tilelang.schedules.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 
@@ -184,8 +185,6 @@ class Steps:
         return {t.name: t for t in tensors}
 
     def _reads(self) -> list[Read]:
-        from tilelang.schedules.check import main_task
-
         found = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
         found += [e for v in main_task(self.computation, ()).expressions() for e in v.walk()]
         return [e for e in dict.fromkeys(found) if isinstance(e, Read)]

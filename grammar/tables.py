@@ -14,9 +14,9 @@ from tilelang.grammar.parser import TABLES, built
 
 def tables(text: str) -> dict[str, Any]:
     """The stored form of a grammar's tables: plain lists, dictionaries, strings and numbers."""
-    import lark
-    from lark.grammar import Rule
-    from lark.lexer import TerminalDef
+    import lark  # late: slow to import, seldom needed
+    from lark.grammar import Rule  # late: slow to import, seldom needed
+    from lark.lexer import TerminalDef  # late: slow to import, seldom needed
 
     parser = built(text)
     for own in ("tree_class", "postlex"):  # our classes, which are passed again when the tables are read

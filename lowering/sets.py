@@ -431,7 +431,7 @@ def _ask(system: _System, extra: Case, question: Callable[[Any], Any]) -> Any:
 @functools.cache
 def _library() -> Any:
     try:
-        import islpy
+        import islpy  # late: an optional library
     except ImportError:
         return None
     return islpy

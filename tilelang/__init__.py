@@ -115,11 +115,11 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY and (name == "testing" or f"tilelang.{name}" in MODULES):
-        import importlib
+        import importlib  # late: dir(tilelang) lists what is public only
 
         return importlib.import_module(f"tilelang.{name}")
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
+        from importlib.metadata import PackageNotFoundError, version  # late: slow to import, seldom needed
 
         try:
             return version("tilelang-rtile")
@@ -128,7 +128,7 @@ def __getattr__(name: str) -> Any:
                 "tilelang is not installed: a checkout has no version", name=name, obj=sys.modules[__name__]
             ) from None
     if name in _LAZY:
-        import importlib
+        import importlib  # late: dir(tilelang) lists what is public only
 
         globals()[name] = getattr(importlib.import_module(f"tilelang.{_LAZY[name]}"), name)
         return globals()[name]

@@ -68,7 +68,7 @@ def softmax(M: int, N: int) -> tl.Schedule:
 
 def numpy_softmax(x: Any, out: Any) -> None:
     """The same by NumPy, in place."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     np.subtract(x, x.max(axis=1, keepdims=True), out=out)
     np.exp(out, out=out)
@@ -99,9 +99,9 @@ class Line:
 
 def measure(name: str, schedule: tl.Schedule, by_numpy: Callable[..., object], rounds: int) -> Line:
     """Compile, check, and time in turns with NumPy on the same arrays."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.semantics.reference import compare, random_arrays
+    from tilelang.semantics.reference import compare, random_arrays  # late: only checks need it
 
     kernel = tl.compile(schedule)
     (output,) = kernel.computation.outputs
@@ -143,7 +143,7 @@ def main(matmul_size: int = 1024, softmax_size: int = 2048, rounds: int = 5) -> 
 
 
 def _run(matmul_size: int, softmax_size: int, rounds: int) -> int:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     target = tl.target()
     n, s = matmul_size, softmax_size

@@ -212,7 +212,7 @@ def _window(text: str, column: int) -> tuple[str, int]:
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    import difflib
+    import difflib  # late: only for the text of an error
 
     folded = {w.casefold(): w for w in words}
     near = difflib.get_close_matches(word.casefold(), folded, 1, 0.6)

@@ -111,7 +111,7 @@ class Options:
         found: dict[str, Any] = {}
         for name in sorted(n for n in source if n.startswith(PREFIX)):
             if name not in by_name:
-                import difflib
+                import difflib  # late: only for the text of an error
 
                 near = difflib.get_close_matches(name, by_name, 1)
                 help = f"did you mean {near[0]}?" if near else "use one of " + ", ".join(sorted(by_name))
@@ -134,7 +134,7 @@ def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
 
     If the home directory is unknown (a numeric user without a name and without HOME), returns a directory in which nothing can exist.
     """
-    import platformdirs
+    import platformdirs  # late: slow to import, seldom needed
 
     try:
         if kind == "cache":

@@ -23,7 +23,7 @@ def coordinates(spread: Spread, lanes: int) -> Mapping[str, list[int]]:
     >>> coordinates((("m", 2, 4), ("n", 4, 1)), 8)
     {'m': [0, 0, 0, 0, 4, 4, 4, 4], 'n': [0, 1, 2, 3, 0, 1, 2, 3]}
     """
-    from tilelang.core.distribution import Distribution  # which imports NumPy
+    from tilelang.core.distribution import Distribution  # late: imports NumPy
 
     lane, below, found = Var("lane", INDEX), 1, dict[str, Expr]()
     for axis, count, apart in reversed(spread):
@@ -72,7 +72,7 @@ def places(layout: Layout, extents: Mapping[str, int], spread: Spread, lanes: in
 
 def places_at(layout: Layout, extents: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> list[int]:
     """The same of coordinates that are given, a list for each dimension."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at.items()}
     bound = {Var(d, INDEX): Var(d, INDEX, 0, max(0, extents.get(d, 1) - 1)) for d in layout.dims}

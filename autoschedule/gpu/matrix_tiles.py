@@ -286,7 +286,7 @@ def _movers(
 ) -> tuple[Instruction, ...]:
     """Moves from shared memory by a warp after which every lane has what a map wants, the widest first. turned: the map's dimensions
     in the order of memory."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     found = []
     for made in known():

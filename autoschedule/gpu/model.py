@@ -259,7 +259,7 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
             found.append((a, min(n, left)))
             left = -(-left // n)
         return tuple(reversed(found))
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     corner = {
         a: min(n, GPU.few_units) for a, n in rounds

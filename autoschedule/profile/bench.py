@@ -99,7 +99,7 @@ class Bench:
 
     def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
         """A schedule's kernels as a run, on ones or on the arrays given; a round is one launch of each."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         computation = schedule.computation
         program, source, names = self.lowered(schedule)
@@ -119,7 +119,7 @@ class Bench:
     ) -> Run:
         """A kernel `probe` of a text as a run. Its first argument has the number of rounds; then one for each array, number of bytes,
         or `image`. shared_bytes: of its LOCAL_ARRAY."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         module = self.connection.build(self.text(body, 1 + len(arrays)))
         function = module.function("probe", (blocks, 1, 1), threads, shared_bytes)
@@ -134,7 +134,7 @@ class Bench:
 
     def _argument(self, given: Any) -> Any:
         """Device memory with an array, or of so many bytes; what is memory already as it is."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         if isinstance(given, np.ndarray):
             return self.connection.upload(given)
@@ -147,7 +147,7 @@ class Bench:
 
     def value_of_text(self, body: str, given: Any) -> float:
         """The float that a text's kernel of one thread, in one round, writes to its second argument; the third is what is given."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         function = self.connection.build(self.text(body, 3)).function("probe", (1, 1, 1), 1, 0)
         value = np.zeros(1, np.float32)

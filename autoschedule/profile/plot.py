@@ -21,7 +21,7 @@ def plot(profile: Profile, directory: Path) -> tuple[Path, ...]:
 def drawing() -> None:
     """Makes matplotlib ready to write files. Raises DeviceError `no-matplotlib` where it is not installed."""
     try:
-        import matplotlib
+        import matplotlib  # late: an optional library
     except ImportError:
         message = "matplotlib is not installed, so that nothing can be drawn"
         raise DeviceError("no-matplotlib", message, help="pip install matplotlib") from None
@@ -29,7 +29,7 @@ def drawing() -> None:
 
 
 def _picture(curve: Curve, profile: Profile, directory: Path) -> Path:
-    from matplotlib import pyplot
+    from matplotlib import pyplot  # late: an optional library
 
     figure, axes = pyplot.subplots(figsize=(8, 4.5), layout="constrained")
     axes.plot(*zip(*curve.points, strict=True), marker=".")

@@ -194,7 +194,7 @@ def _scheduler_version() -> str:
 
 @functools.cache
 def _version() -> str:
-    import importlib.metadata
+    import importlib.metadata  # late: slow to import, seldom needed
 
     try:
         return importlib.metadata.version("tilelang-rtile")

@@ -29,7 +29,7 @@ STEP = 1e-3
 
 def calibrate(profile: Profile, samples: Sequence[tuple[Schedule, float]]) -> Profile:
     """The profile with the scalars under which its model comes nearest to the seconds measured of some schedules."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     runs = [(loops_of(schedule, profile), math.log(seconds)) for schedule, seconds in samples]
     logs = np.zeros(len(SCALES))
@@ -51,7 +51,7 @@ def with_scales(profile: Profile, scales: Sequence[float]) -> Profile:
 
 def _residuals(profile: Profile, runs: Sequence[tuple[tuple[Loops, ...], float]], logs: Floats) -> Floats:
     """Logarithms of estimate over time, then how far each scalar is from 1, by what it is trusted."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     scaled = with_scales(profile, [math.exp(x) for x in logs])
     return np.array([math.log(estimate_loops(r, scaled).seconds) - t for r, t in runs] + [TRUST * x for x in logs])

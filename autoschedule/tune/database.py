@@ -238,7 +238,7 @@ class Database:
     def _lock(self, exclusive: bool) -> Iterator[bool]:
         """Holds the lock beside the file, as one of many or alone; whether it could be had."""
         try:
-            import fcntl
+            import fcntl  # late: exists on some systems only
 
             file = open(f"{self.path}.lock", "ab")
         except (ImportError, OSError):  # not on this system, or nothing can be written there

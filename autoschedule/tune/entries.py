@@ -170,7 +170,7 @@ def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
 def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
     """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
     be."""
-    from tilelang.grammar import parse  # only where there is something to read
+    from tilelang.grammar import parse  # late: only where a text is read
 
     document = parse(computation.text + text, "the database")
     if len(document.entries()) != 2:
@@ -183,7 +183,7 @@ def read_schedule(text: str, computation: Computation, profile: Profile | None =
 
 def check_entry(entry: Entry) -> None:
     """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
-    from tilelang.grammar import parse
+    from tilelang.grammar import parse  # late: only where a text is read
 
     computation = parse(entry.key.computation, "the database").computation()
     if computation.text != entry.key.computation:

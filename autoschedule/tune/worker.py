@@ -77,7 +77,7 @@ class Bench:
 
     def run(self, number: int, data: int, files: Mapping[str, Path]) -> dict[str, Any]:
         """Runs a candidate once on a set of inputs; its outputs, whose bytes were no result before, go to files."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         arrays = {name: _bytes_of(path) for name, path in self.setting.inputs[data].items()}
         outputs = {name: np.full(size, 0xFF, np.uint8) for name, size in self.setting.outputs.items()}
@@ -120,7 +120,7 @@ class Bench:
 
 
 def _bytes_of(path: Path) -> Any:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return np.fromfile(path, np.uint8)
 
@@ -158,6 +158,6 @@ def _next(requests: BinaryIO) -> tuple[str, float, tuple[Any, ...]] | None:
 
 
 def _no_core_file() -> None:
-    import resource
+    import resource  # late: exists on some systems only
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

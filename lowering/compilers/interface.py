@@ -75,7 +75,7 @@ def begun(dialect: str, architecture: str, options: Sequence[str]) -> contextlib
     started in advance. options: those that the text will name."""
     if dialect not in PROGRAMS:
         return contextlib.nullcontext()
-    from tilelang.lowering.compilers import native
+    from tilelang.lowering.compilers import native  # late: only this target needs it
 
     return native.begun(architecture, options)
 
@@ -84,7 +84,7 @@ def compile_early(dialect: str, source: str, architecture: str) -> Early | None:
     """Starts to compile a text in the background, in case its code is needed soon; None if the dialect or the system cannot."""
     if dialect not in PROGRAMS:
         return None
-    from tilelang.lowering.compilers import native
+    from tilelang.lowering.compilers import native  # late: only this target needs it
 
     return native.compile_early(source, architecture)
 

@@ -167,7 +167,7 @@ def compile_early(source: str, command: list[str]) -> Early | None:
     compiler starts, or if the text does not fit a pipe."""
     if sys.platform != "linux":
         return None
-    import fcntl
+    import fcntl  # late: exists on some systems only
 
     data = source.encode()
     with contextlib.suppress(DeviceError):

@@ -42,7 +42,7 @@ class CudaError(Exception):
 def _cuda() -> Any:
     """The module cuda.bindings.driver. Raises DeviceError if it is not installed or finds no driver."""
     try:
-        import cuda.bindings.driver as driver
+        import cuda.bindings.driver as driver  # late: an optional library
     except ImportError as error:
         raise DeviceError("no-driver", f"cuda-bindings cannot be imported: {error}", help=GET) from None
     try:
@@ -148,7 +148,7 @@ class Connection(streams.Connection):
         _call(self.cuda.cuCtxPopCurrent)
 
     def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
-        from tilelang.lowering.compilers import nvrtc
+        from tilelang.lowering.compilers import nvrtc  # late: only this target needs it
 
         return nvrtc.compile_source(source, self.device.architecture, options, cache).code
 
@@ -171,7 +171,7 @@ class Connection(streams.Connection):
     @cached_property
     def _zero(self) -> Any:
         """Memory that holds a zero."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         return self.upload(np.zeros(16, np.uint8))
 

@@ -97,7 +97,7 @@ def _by_dlpack(capsule: Any, kind: type) -> Found:
 
 
 def _by_interface(value: Any) -> Found:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     facts = value.__cuda_array_interface__
     address, read_only = facts["data"]

@@ -30,7 +30,7 @@ _opened = OpenedBy("HIP")
 def _hip() -> Any:
     """The module pyhip.hip. Raises DeviceError if it is not installed or finds no library."""
     try:
-        import pyhip.hip
+        import pyhip.hip  # late: an optional library
     except ModuleNotFoundError as error:
         raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", help=GET) from None
     except Exception as error:  # the import opens the library and asks for its version
@@ -107,7 +107,7 @@ class Connection(streams.Connection):
         """Does nothing: every operation makes its own device current."""
 
     def compile(self, source: str, options: Sequence[str], cache: BinaryCache | None) -> bytes:
-        from tilelang.lowering.compilers import clang
+        from tilelang.lowering.compilers import clang  # late: only this target needs it
 
         return clang.compile_source(source, self.device.architecture, options, cache).code
 

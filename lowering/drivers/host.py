@@ -162,7 +162,7 @@ class Connection:
 
     def empty(self, shape: tuple[int, ...], dtype: Any, queue: Any, like: Any) -> Any:
         """A new NumPy array."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         return np.empty(shape, dtype)
 

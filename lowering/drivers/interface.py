@@ -262,6 +262,6 @@ class OpenedBy:
 
 def as_bytes(array: Any) -> Any:
     """A contiguous NumPy array as plain bytes over the same memory, whatever its element type."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return array.reshape(-1).view(np.uint8)

@@ -7,6 +7,7 @@ as the system allows. A library stays loaded until `Library.close`, after which 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import itertools
@@ -46,7 +47,7 @@ class Library:
         handle, self._handle = self._handle, None
         if handle is None:
             return
-        import _ctypes
+        import _ctypes  # late: exists on some systems only
 
         unload = vars(_ctypes).get("dlclose") or vars(_ctypes)["FreeLibrary"]
         unload(handle._handle)
@@ -116,7 +117,6 @@ def _from_file(code: bytes, name: str) -> Library:
 
 def _removal(folder: str) -> Callable[[], None]:
     """Removes a folder when called, or at the end of the process, because Windows does not delete a loaded file."""
-    import atexit
 
     def remove() -> None:
         with contextlib.suppress(OSError):

@@ -40,7 +40,7 @@ def _cl() -> Any:
     """The module pyopencl. Raises DeviceError if it is not installed or finds no loader."""
     prepare_opencl()
     try:
-        import pyopencl
+        import pyopencl  # late: an optional library
     except ImportError as error:
         raise DeviceError("no-driver", f"pyopencl cannot be imported: {error}", help="pip install 'pyopencl[pocl]'") from None
     return pyopencl
@@ -296,7 +296,7 @@ class Connection:
 
     def empty(self, shape: tuple[int, ...], type: Any, queue: Any, like: Any) -> Any:
         """A new pyopencl array."""
-        import pyopencl.array
+        import pyopencl.array  # late: an optional library
 
         return pyopencl.array.empty(queue or self.queue, shape, type)
 

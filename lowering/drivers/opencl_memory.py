@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _cl() -> Any:
-    import pyopencl
+    import pyopencl  # late: an optional library
 
     return pyopencl
 
@@ -85,7 +85,7 @@ class HostArray:
         queue = queue or self._connection.queue
         try:
             if self._connection.device.host_memory:  # mapping makes the host's memory current
-                import numpy as np
+                import numpy as np  # late: NumPy takes long to import
 
                 mapped, _ = cl.enqueue_map_buffer(queue, self.buffer, cl.map_flags.READ, 0, (self._array.nbytes,), np.uint8)
                 mapped.base.release(queue)

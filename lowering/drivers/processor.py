@@ -81,13 +81,13 @@ def processor() -> Processor:
     """The CPU that this process runs on."""
     machine = _MACHINES.get(platform.machine().lower(), platform.machine())
     if sys.platform == "darwin":
-        from tilelang.lowering.drivers import processor_macos
+        from tilelang.lowering.drivers import processor_macos  # late: only this target needs it
 
         return processor_macos.read(machine)
     if sys.platform == "win32":
-        from tilelang.lowering.drivers import processor_windows
+        from tilelang.lowering.drivers import processor_windows  # late: only this target needs it
 
         return processor_windows.read(machine)
-    from tilelang.lowering.drivers import processor_linux
+    from tilelang.lowering.drivers import processor_linux  # late: only this target needs it
 
     return processor_linux.read(machine)

@@ -27,7 +27,7 @@ def read(machine: str) -> Processor:
     """The CPU of this machine."""
     if sys.platform != "win32":
         raise OSError("this is not Windows")
-    import winreg
+    import winreg  # late: exists on some systems only
 
     registry = {}
     with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, _KEY) as key:

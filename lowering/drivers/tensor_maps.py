@@ -5,6 +5,7 @@ Source: CUDA Driver API, cuTensorMapEncodeTiled; its rules are checked here so t
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 from typing import Any
@@ -93,6 +94,4 @@ def encode(driver: Any, map: TensorMap, address: int) -> bytes:
     )
     if int(status):
         raise DeviceError("tensor-map", f"cuTensorMapEncodeTiled refuses {map}: {status}", help="report it with the schedule")
-    import ctypes
-
     return ctypes.string_at(made.getPtr(), MAP_BYTES)

@@ -186,7 +186,7 @@ def _print(a: Argument, bytes: str) -> str:
 
 def sample(tensor: Tensor) -> Any:
     """The 16 values that the example program fills an input with, as its NumPy type: within its range if it has one."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     found: Any
     if tensor.dtype.kind == "bool":
@@ -203,7 +203,7 @@ def sample(tensor: Tensor) -> Any:
 
 def chosen(elements: int, number: int) -> Any:
     """For each element of the input of that number, which of the 16 values it has; the same as `chosen` in the example program."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     x = (np.arange(elements, dtype=np.uint32) + np.uint32(number * 7919)) * np.uint32(2654435761)
     x ^= x >> np.uint32(15)
@@ -211,7 +211,7 @@ def chosen(elements: int, number: int) -> Any:
 
 
 def _values(a: Argument) -> str:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     values = sample(a.tensor)
     if a.type in ("float", "double"):

@@ -73,7 +73,7 @@ class Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
+            import difflib  # late: only for the text of an error
 
             near = difflib.get_close_matches(args[0], COMMANDS, 1)
             if near:
@@ -94,9 +94,9 @@ def _open_streams() -> None:
 
 def _as_json(code: str, message: str, exit_code: int) -> NoReturn:
     """Prints an early error as the one object that --json promises."""
-    from tilelang.cli.common import errors_of
-    from tilelang.cli.output import emit
-    from tilelang.errors import TileLangError
+    from tilelang.cli.common import errors_of  # late: a command imports what it needs itself
+    from tilelang.cli.output import emit  # late: a command imports what it needs itself
+    from tilelang.errors import TileLangError  # late: a command imports what it needs itself
 
     emit({"errors": errors_of(TileLangError(code, message))})
     sys.exit(exit_code)

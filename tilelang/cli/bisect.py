@@ -35,8 +35,8 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     Every prefix of a schedule is a complete schedule; the remaining work runs as plain loops. Prefixes are tried from the longest on
     until one is right. Exits with 1 if a step is wrong.
     """
-    from tilelang.runtime.kernel import devices
-    from tilelang.runtime.targets import local_target, no_device, target
+    from tilelang.runtime.kernel import devices  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import local_target, no_device, target  # late: a command imports what it needs itself
 
     where = on or ("device" if devices() else "simulator")
     if where == "device" and not devices():
@@ -97,9 +97,9 @@ def first_fault(steps: int, fault_of: Callable[[int], Fault | None]) -> tuple[in
 
 def _fault(computation: Computation, steps: tuple[Step, ...], chosen: Target, seed: int) -> Fault | None:
     """The fault of the schedule with these steps, run on the target's device or else in the simulator; None if it is right."""
-    from tilelang.lowering.simulator.simulate import check_work
-    from tilelang.runtime.kernel import compile, simulate
-    from tilelang.semantics import reference
+    from tilelang.lowering.simulator.simulate import check_work  # late: a command imports what it needs itself
+    from tilelang.runtime.kernel import compile, simulate  # late: a command imports what it needs itself
+    from tilelang.semantics import reference  # late: a command imports what it needs itself
 
     try:
         plan = Schedule(computation, steps)

@@ -83,14 +83,14 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
 
 def profile_of(asked: Asked) -> Profile:
     """The profile that a file is checked for."""
-    from tilelang.profiles.files import load_profile
+    from tilelang.profiles.files import load_profile  # late: a command imports what it needs itself
 
     return asked.profile or load_profile("sapphire_rapids")
 
 
 def findings(asked: Asked) -> list[TileLangError]:
     """The errors in the file's computations and schedules, or in the one named by --schedule."""
-    from tilelang.runtime.targets import target
+    from tilelang.runtime.targets import target  # late: a command imports what it needs itself
 
     profile = profile_of(asked)
     if asked.schedule_name is None:
@@ -103,8 +103,8 @@ def findings(asked: Asked) -> list[TileLangError]:
 
 def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
     """Simulates, at small sizes, the requested schedule, else all that apply and compile, else a generated one; by name."""
-    from tilelang.runtime.simulated_check import check_simulated
-    from tilelang.runtime.targets import target
+    from tilelang.runtime.simulated_check import check_simulated  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import target  # late: a command imports what it needs itself
 
     profile = profile_of(asked)
     entries = asked.document.holding(asked.sizes, profile, asked.schedule_name)
@@ -119,7 +119,7 @@ def simulations(asked: Asked, seconds: float) -> dict[str, Verdict]:
 
 def wrong(asked: Asked, name: str, verdict: Verdict) -> Refusal:
     """The finding for a schedule that was simulated and is wrong."""
-    from tilelang.runtime.simulated_check import not_as_defined
+    from tilelang.runtime.simulated_check import not_as_defined  # late: a command imports what it needs itself
 
     assert verdict.faulty is not None
     entry = next((e for e in asked.document.schedules if e.name == name), None)

@@ -119,7 +119,7 @@ class Asked:
         until: only its first steps. trials: how many candidates are timed for what the file leaves open. Raises Refusal with its
         location.
         """
-        from tilelang.runtime.kernel import compile
+        from tilelang.runtime.kernel import compile  # late: a command imports what it needs itself
 
         try:
             given = self.given(target.profile)

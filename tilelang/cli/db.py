@@ -41,7 +41,7 @@ def of_a_database(inner: Command) -> Command:
     @click.option("--database", "-d", "path", metavar="FILE", help="The database file. Default: the one in use.")
     @functools.wraps(inner)
     def wrapped(path: str | None, **named: Any) -> Any:
-        from tilelang.autoschedule.tune.database import Database
+        from tilelang.autoschedule.tune.database import Database  # late: a command imports what it needs itself
 
         found = Database.of(Options.from_environment().replace(database=path))
         if found is None:
@@ -169,7 +169,7 @@ def import_(database: Database, file: str, limit_bytes: int) -> None:
     Every schedule is parsed and checked against its computation. Invalid ones are reported and left out, and the command then exits
     with 1. `-` reads standard input.
     """
-    from tilelang.autoschedule.tune.entries import Entry, check_entry
+    from tilelang.autoschedule.tune.entries import Entry, check_entry  # late: a command imports what it needs itself
 
     good: list[Entry] = []
     refused: list[TileLangError] = []
@@ -218,7 +218,7 @@ def _entries(text: str, file: str) -> list[Any]:
 @of_a_database
 def prune(database: Database, keep: int | None, older_than: int | None, stale: bool, constructed: bool, everything: bool) -> None:
     """Remove the schedules that the options select."""
-    from tilelang.autoschedule.tune.database import KEPT
+    from tilelang.autoschedule.tune.database import KEPT  # late: a command imports what it needs itself
 
     if keep is None and older_than is None and not stale and not constructed and not everything:
         raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --constructed, --all")
@@ -234,8 +234,8 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
 
 def _is_stale() -> Any:
     """A predicate for entries of this machine's devices that can no longer be used."""
-    from tilelang.autoschedule.tune.best import constructed_by, place_of
-    from tilelang.runtime.targets import devices, target
+    from tilelang.autoschedule.tune.best import constructed_by, place_of  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import devices, target  # late: a command imports what it needs itself
 
     here = [place_of(target(device=device)) for device in devices()]
     known = {device for device, _, _ in here}

@@ -28,9 +28,9 @@ PARTS = {"opencl": ("pyopencl", "clinfo"), "cuda": ("cuda.bindings", "nvidia-smi
 @reporting
 def command() -> None:
     """List the devices that kernels can run on, best first, and what is missing for other kinds. Exits with 3 if there is none."""
-    from tilelang.lowering.compilers.interface import tools
-    from tilelang.runtime.kernel import devices
-    from tilelang.runtime.targets import devices_of, measured_path
+    from tilelang.lowering.compilers.interface import tools  # late: a command imports what it needs itself
+    from tilelang.runtime.kernel import devices  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import devices_of, measured_path  # late: a command imports what it needs itself
 
     found, unusable = devices(), _unusable()
     unused = _of_other_devices(found)
@@ -76,7 +76,7 @@ def command() -> None:
 
 def _unusable() -> tuple[tuple[Device, str], ...]:
     """The OpenCL devices that cannot compile, each with the reason."""
-    from tilelang.lowering.drivers import opencl
+    from tilelang.lowering.drivers import opencl  # late: a command imports what it needs itself
 
     try:
         return opencl.unusable_devices()
@@ -86,14 +86,14 @@ def _unusable() -> tuple[tuple[Device, str], ...]:
 
 def _of_other_devices(found: Sequence[Device]) -> list[Path]:
     """The profiles stored by `tilelang profile` of devices that are not here."""
-    from tilelang.runtime.targets import measured_folder, measured_path
+    from tilelang.runtime.targets import measured_folder, measured_path  # late: a command imports what it needs itself
 
     return sorted({*measured_folder().glob("*.toml")} - {measured_path(d) for d in found})
 
 
 def _profile(device: Device) -> str:
     """The default profile for a device's kernels."""
-    from tilelang.runtime.targets import measured_path, shipped_target
+    from tilelang.runtime.targets import measured_path, shipped_target  # late: a command imports what it needs itself
 
     path = measured_path(device)
     try:
@@ -113,7 +113,7 @@ def _is_installed(module: str) -> bool:
 
 def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) -> dict[str, Any]:
     """Why a driver has no devices, which of its parts are installed, and how to install the rest."""
-    from tilelang.runtime.targets import DIALECTS
+    from tilelang.runtime.targets import DIALECTS  # late: a command imports what it needs itself
 
     module, program = PARTS[dialect]
     return {
@@ -127,7 +127,7 @@ def _missing(dialect: str, found: tuple[Any, ...], error: DeviceError | None) ->
 
 
 def _get(dialect: str) -> str:
-    from tilelang.lowering.drivers import cuda, hip, opencl
+    from tilelang.lowering.drivers import cuda, hip, opencl  # late: a command imports what it needs itself
 
     return {"cuda": cuda.GET, "hip": hip.GET, "opencl": opencl.GET}[dialect]
 

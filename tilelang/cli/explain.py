@@ -88,7 +88,7 @@ def command(
 
 def _write_page(kernel: Any, path: str) -> None:
     """Writes the HTML page of a kernel atomically."""
-    from tilelang.cli.page import page
+    from tilelang.cli.page import page  # late: a command imports what it needs itself
 
     check_memory(kernel.computation)
     with working("simulating"):
@@ -102,8 +102,8 @@ def _write_page(kernel: Any, path: str) -> None:
 
 def _counted(kernel: Any) -> Any:
     """The simulator's report; None if there are too many threads, too long loops or too large tensors."""
-    from tilelang.lowering.simulator.simulate import MOST_EXECUTIONS, executions
-    from tilelang.runtime.kernel import simulate
+    from tilelang.lowering.simulator.simulate import MOST_EXECUTIONS, executions  # late: a command imports what it needs itself
+    from tilelang.runtime.kernel import simulate  # late: a command imports what it needs itself
 
     threads = sum(r.grid[0] * r.grid[1] * r.grid[2] * r.threads for r in kernel.resources)
     small = threads <= MOST_THREADS and tensor_bytes(kernel.computation) <= MOST_BYTES

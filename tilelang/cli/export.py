@@ -49,8 +49,8 @@ def command(asked: Asked, folder: str, name: str | None, cpu: str | None, system
 
 def _target(profile: Profile | None, cpu: str | None, system: str | None) -> tuple[Target, str]:
     """The target and the architecture. Raises DeviceError `unknown-architecture`, or if there is no device."""
-    from tilelang.lowering.compilers import native
-    from tilelang.runtime.targets import local_target, target
+    from tilelang.lowering.compilers import native  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import local_target, target  # late: a command imports what it needs itself
 
     if cpu is None and system is None:
         found = local_target(profile, "cpu")
@@ -64,7 +64,7 @@ def _target(profile: Profile | None, cpu: str | None, system: str | None) -> tup
 
 def native_profile(architecture: str) -> str:
     """The shipped profile with the vectors of an architecture. Raises DeviceError `unknown-architecture`."""
-    from tilelang.lowering.compilers import native
+    from tilelang.lowering.compilers import native  # late: a command imports what it needs itself
 
     if native.system_of(architecture).machine == "aarch64":
         return "neon"

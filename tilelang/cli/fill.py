@@ -22,7 +22,7 @@ def command(asked: Asked, dialect: str | None, trials: int, output: str | None) 
     does, else for the default profile of the target. Only --trials needs a device. The given steps of the schedule are not changed. If
     a hole cannot be filled, the error says why.
     """
-    from tilelang.runtime.targets import local_target
+    from tilelang.runtime.targets import local_target  # late: a command imports what it needs itself
 
     kernel = asked.kernel(local_target(asked.profile, dialect) if trials else searched_for(asked, dialect), trials=trials)
     schedule = kernel.schedule.text

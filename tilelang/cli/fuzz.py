@@ -54,7 +54,7 @@ def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], out
     The first fault is shrunk for up to a minute and printed as a file that reproduces it with this command; the exit status is then 1.
     Otherwise the command prints how many cases were right and how many were refused, by error code.
     """
-    from tilelang.testing.fuzzing import fuzz
+    from tilelang.testing.fuzzing import fuzz  # late: a command imports what it needs itself
 
     target = target_of(asked, dialect)
     subjects = [*subjects_of(asked, target)]
@@ -74,8 +74,8 @@ def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], out
 
 def target_of(asked: Asked, dialect: str | None) -> Target:
     """The target: on a device of the dialect if there is one, else with the profile only."""
-    from tilelang.runtime.kernel import devices
-    from tilelang.runtime.targets import devices_of, local_target, target
+    from tilelang.runtime.kernel import devices  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import devices_of, local_target, target  # late: a command imports what it needs itself
 
     if dialect is None and asked.profile is not None:
         dialect = "cpu" if "cpu" in asked.profile.dialects else asked.profile.dialects[0]
@@ -103,7 +103,7 @@ def subjects_of(asked: Asked, target: Target) -> Iterator[Subject]:
 
 
 def _subject(asked: Asked, target: Target, entry: Entry, sizes: Mapping[str, int | DType]) -> Subject:
-    from tilelang.testing.fuzzing import Subject
+    from tilelang.testing.fuzzing import Subject  # late: a command imports what it needs itself
 
     document, values = asked.document, asked.document.values(entry, sizes)
     free = {n: v for n, v in values.items() if isinstance(v, int) and not isinstance(v, bool) and n not in asked.sizes}
@@ -140,7 +140,7 @@ def progress() -> Iterator[Callable[[str], None]]:
 
 def case_text(found: Found, path: str, target: Target, dialect: str | None) -> str:
     """The failing case as a file that reproduces the fault."""
-    from tilelang.grammar import format_text
+    from tilelang.grammar import format_text  # late: only where a text is read
 
     assert found.case is not None and found.outcome is not None
     case = found.case

@@ -99,8 +99,8 @@ def show(text: str) -> None:
     if not sys.stdout.isatty():
         click.echo(text)
         return
-    from rich.console import Console
-    from rich.highlighter import ReprHighlighter
+    from rich.console import Console  # late: slow to import, seldom needed
+    from rich.highlighter import ReprHighlighter  # late: slow to import, seldom needed
 
     Console(highlighter=ReprHighlighter(), soft_wrap=True).print(text, markup=False)
 
@@ -109,7 +109,7 @@ def working(what: str) -> Any:
     """A spinner on standard error during a long operation; nothing if that is not a terminal, or with JSON."""
     if not sys.stderr.isatty() or is_json():
         return contextlib.nullcontext()
-    from rich.console import Console
+    from rich.console import Console  # late: slow to import, seldom needed
 
     return Console(stderr=True).status(what)
 

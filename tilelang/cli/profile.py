@@ -15,7 +15,7 @@ from tilelang.cli.output import emit, is_json, show, table
 
 
 def _aspects() -> list[str]:
-    from tilelang.autoschedule.profile.aspects import ASPECTS
+    from tilelang.autoschedule.profile.aspects import ASPECTS  # late: a command imports what it needs itself
 
     return list(ASPECTS)
 
@@ -35,17 +35,21 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
 
     Without --output, the profile is stored where tilelang finds it: from then on kernels for this device use it.
     """
-    from tilelang.autoschedule.profile.aspects import ASPECTS
-    from tilelang.autoschedule.profile.measure import known, measure, set_aside
+    from tilelang.autoschedule.profile.aspects import ASPECTS  # late: a command imports what it needs itself
+    from tilelang.autoschedule.profile.measure import known, measure, set_aside  # late: a command imports what it needs itself
 
     if listed:
         known(asked)
         rows = [(name, aspect.about) for name, aspect in ASPECTS.items() if name in asked or not asked]
         emit({"aspects": dict(rows)}) if is_json() else show(table(("aspect", "what is measured"), rows))
         return
-    from tilelang.autoschedule.profile.bench import Bench
-    from tilelang.autoschedule.profile.plot import drawing, plot
-    from tilelang.runtime.targets import local_target, measured_path, shipped_target
+    from tilelang.autoschedule.profile.bench import Bench  # late: a command imports what it needs itself
+    from tilelang.autoschedule.profile.plot import drawing, plot  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import (  # late: a command imports what it needs itself
+        local_target,
+        measured_path,
+        shipped_target,
+    )
 
     if directory is not None:
         drawing()  # refused before anything is measured
@@ -79,7 +83,7 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
 @contextlib.contextmanager
 def _progress() -> Iterator[Any]:
     """On a terminal, a bar with the count and the remaining time; otherwise a line per aspect; with JSON, nothing."""
-    from tilelang.autoschedule.profile.measure import Progress
+    from tilelang.autoschedule.profile.measure import Progress  # late: a command imports what it needs itself
 
     if is_json():
         yield Progress()
@@ -87,9 +91,15 @@ def _progress() -> Iterator[Any]:
     if not sys.stderr.isatty():
         yield Progress(aspect=lambda name, about: click.echo(f"{name}: {about}", err=True))
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.console import Console  # late: slow to import, seldom needed
+    from rich.progress import (  # late: slow to import, seldom needed
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Bar  # late: slow to import, seldom needed
 
     columns = (
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),

@@ -69,9 +69,9 @@ def command(
     Without a schedule in the file, a generated one is used. Prints a summary of the outputs. With --check, the schedule is also
     simulated at small sizes, and the command exits with 1 if a result is wrong.
     """
-    from tilelang.runtime.kernel import devices
-    from tilelang.runtime.simulated_check import check_simulated
-    from tilelang.runtime.targets import local_target, no_device
+    from tilelang.runtime.kernel import devices  # late: a command imports what it needs itself
+    from tilelang.runtime.simulated_check import check_simulated  # late: a command imports what it needs itself
+    from tilelang.runtime.targets import local_target, no_device  # late: a command imports what it needs itself
 
     if not devices():
         raise no_device()
@@ -120,7 +120,7 @@ def command(
 
 def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: bool) -> Any:
     """The comparison with the reference: of this run if inputs came from files; else of random data and small integers."""
-    from tilelang.semantics import reference
+    from tilelang.semantics import reference  # late: a command imports what it needs itself
 
     if own:
         return reference.compare(kernel.computation, given, results, error_ulps=kernel.schedule.error_ulps)
@@ -149,9 +149,9 @@ def _free_bytes() -> int:
 
 def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str, Any]:
     """The inputs by name: from files, else random. Nothing in a file is executed: pickles are not allowed."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.semantics.reference import random_arrays
+    from tilelang.semantics.reference import random_arrays  # late: a command imports what it needs itself
 
     names = [t.name for t in computation.inputs]
     for name in paths:
@@ -190,7 +190,7 @@ def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, st
 
 def save(results: dict[str, Any], paths: list[tuple[str, str]]) -> None:
     """Writes outputs to files atomically."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     for name, path in paths:
         write_whole(path, functools.partial(np.save, arr=results[name], allow_pickle=False))
@@ -198,7 +198,7 @@ def save(results: dict[str, Any], paths: list[tuple[str, str]]) -> None:
 
 def describe(array: Any) -> dict[str, Any]:
     """The shape, type, and range of values of an array."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     values = np.asarray(array)
     numbers = values.astype(np.float64) if values.size else None

@@ -28,7 +28,7 @@ class Shown:
 
 def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> None:
     """Shows the search for a schedule with holes, or for a computation without a schedule."""
-    from tilelang.autoschedule.common.complete import search
+    from tilelang.autoschedule.common.complete import search  # late: a command imports what it needs itself
 
     aim = searched_for(asked, dialect)
     pruning = Pruning.without(without)
@@ -50,7 +50,7 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
 def searched_for(asked: Asked, dialect: str | None) -> Target:
     """The target of the search: the requested profile, else this machine's device as in `tl.compile`; if there is no such device, the
     dialect's default profile."""
-    from tilelang.runtime.targets import target
+    from tilelang.runtime.targets import target  # late: a command imports what it needs itself
 
     dialect = dialect or Options.from_environment().target
     if asked.profile is None:
@@ -70,8 +70,8 @@ def described(aim: Target) -> str:
 
 def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> list[Shown]:
     """The candidates with their outcomes: lowered, and compiled if a compiler that reports resources is installed."""
-    from tilelang.autoschedule.models import estimate_schedule
-    from tilelang.autoschedule.tune.programs import program_of, pruned
+    from tilelang.autoschedule.models import estimate_schedule  # late: a command imports what it needs itself
+    from tilelang.autoschedule.tune.programs import program_of, pruned  # late: a command imports what it needs itself
 
     options = Options.from_environment()
     made = [program_of(s, aim, options) for s in schedules]

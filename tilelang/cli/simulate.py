@@ -25,9 +25,9 @@ def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
 
     The simulator executes every thread, so choose small sizes with --size. Exits with 1 if it finds a fault.
     """
-    from tilelang.lowering.simulator.simulate import check_work
-    from tilelang.runtime.kernel import simulate
-    from tilelang.semantics import reference
+    from tilelang.lowering.simulator.simulate import check_work  # late: a command imports what it needs itself
+    from tilelang.runtime.kernel import simulate  # late: a command imports what it needs itself
+    from tilelang.semantics import reference  # late: a command imports what it needs itself
 
     kernel = without_a_device(asked, until=until)
     check_work(kernel.program)

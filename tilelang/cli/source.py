@@ -34,7 +34,7 @@ def without_a_device(asked: Asked, dialect: str | None = None, until: int | None
 
     usual: the default dialect, if the profile supports it; in OpenCL the threads of a block stay threads.
     """
-    from tilelang.runtime.targets import target
+    from tilelang.runtime.targets import target  # late: a command imports what it needs itself
 
     if dialect is None and (asked.profile is None or usual in asked.profile.dialects):
         dialect = usual

@@ -35,7 +35,7 @@ _LARGE_BYTES, _LINE_BYTES = 1 << 20, 64
 
 def new_array(t: Tensor, type: Any) -> Any:
     """An uninitialised array for a tensor, aligned to a cache line if large. Raises ComputationError if memory is insufficient."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     size = math.prod(t.shape) * np.dtype(type).itemsize
     try:
@@ -50,7 +50,7 @@ def new_array(t: Tensor, type: Any) -> Any:
 
 def contiguous(t: Tensor, array: Any) -> Any:
     """An array of a tensor in C order: itself, or a copy. Raises ComputationError if there is not enough memory for a copy."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     if array.flags.c_contiguous:
         return array
@@ -86,7 +86,7 @@ def _no_memory(message: str) -> ComputationError:
 
 def share_memory(a: Any, b: Any) -> bool:
     """Whether two NumPy arrays share bytes; the cheap test first."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     both = isinstance(a, np.ndarray) and isinstance(b, np.ndarray)
     return both and np.may_share_memory(a, b) and np.shares_memory(a, b)
@@ -121,7 +121,7 @@ def as_array(name: str, value: Any, type: DType | None = None) -> Any:
     Raises ComputationError if NumPy cannot make an array of it, if a number of a list does not fit the type, and for masked arrays,
     because a kernel would ignore their masks.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     if isinstance(value, np.ma.MaskedArray):
         raise wrong(name, "is masked, but kernels ignore masks", "pass value.filled(...)")
@@ -130,7 +130,7 @@ def as_array(name: str, value: Any, type: DType | None = None) -> Any:
     try:
         by_bits = _BY_BITS.get(str(getattr(value, "dtype", "")))
         if by_bits is not None:
-            import torch
+            import torch  # late: an optional library
 
             return value.detach().view(getattr(torch, by_bits[1])).numpy().view(by_bits[0].numpy)
         if not hasattr(value, "__array__") and hasattr(value, "__dlpack__"):
@@ -205,7 +205,7 @@ def check_range(tensor: Tensor, array: Any) -> None:
     low, high = tensor.range
     least, most = int(array.min()), int(array.max())
     if least < low or most >= high:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         at = tuple(int(i) for i in np.argwhere((array < low) | (array >= high))[0])
         raise wrong(

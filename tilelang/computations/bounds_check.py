@@ -225,9 +225,9 @@ def _within(index: Expr, extent: int) -> bool:
 
 def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
     """The least and greatest value of a variable under the conditions on it alone; None if they never hold."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.core.numeric import evaluate
+    from tilelang.core.numeric import evaluate  # late: imports NumPy
 
     low, high = (0, e.extent - 1) if isinstance(e, Axis) else (e.lower or 0, e.upper or 0)
     if not guards or high - low >= _SCANNED:
@@ -261,9 +261,9 @@ def _stated(index: Expr, extent: int, guards: tuple[Expr, ...]) -> bool:
 @functools.lru_cache(maxsize=1024)
 def _point_outside(index: Expr, extent: int, guards: tuple[Expr, ...]) -> tuple[bool, str | None]:
     """(certain, the smallest out-of-bounds point; "" for a constant index). Every point is tried, or corners if there are too many."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.core.numeric import evaluate
+    from tilelang.core.numeric import evaluate  # late: imports NumPy
 
     stand_ins: dict[Expr, Expr] = {}
     padding: dict[Expr, int] = {}

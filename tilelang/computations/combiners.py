@@ -75,9 +75,9 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
 
     Raises ComputationError with the smallest counterexample, and for a result that does not depend on the accumulators alone.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.core.numeric import evaluate
+    from tilelang.core.numeric import evaluate  # late: imports NumPy
 
     members = {*combiner.left, *combiner.right}
     foreign = [e for r in combiner.result for e in r.walk() if isinstance(e, Read | Axis | Var) and e not in members]
@@ -109,7 +109,7 @@ def _check_laws(
     combiner: Combiner, combine: Callable[[Any, Any], tuple[Any, ...]], neutral: Any, three: Sequence[Any], overflows: bool
 ) -> None:
     """Tests the laws on three accumulators. overflows: results that are not finite refute nothing."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     a, b, c = three
     ab, bc = combine(a, b), combine(b, c)
@@ -146,9 +146,9 @@ def _check_laws(
 
 def _random_elements(values: tuple[Expr, ...], generator: Any) -> tuple[Any, ...]:
     """The values of a reduction with every read, axis and inner reduction replaced by random numbers, small whole ones first."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.core.numeric import evaluate
+    from tilelang.core.numeric import evaluate  # late: imports NumPy
 
     stand_ins: dict[Expr, Any] = {}
 
@@ -170,13 +170,13 @@ def _random_elements(values: tuple[Expr, ...], generator: Any) -> tuple[Any, ...
 
 
 def _magnitude(x: Any) -> Any:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return np.nan_to_num(np.abs(np.asarray(x, np.float64)), posinf=1.0, neginf=1.0)
 
 
 def _close(p: Any, q: Any, scale: Any) -> Any:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
     p, q = np.broadcast_to(p, (_TRIALS,)), np.broadcast_to(q, (_TRIALS,))
@@ -186,7 +186,7 @@ def _close(p: Any, q: Any, scale: Any) -> Any:
 
 
 def _show(state: Any, at: int) -> str:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     items = [np.broadcast_to(np.asarray(x), (_TRIALS,))[at] for x in state]
     texts = [f"{float(x):.6g}" if x.dtype.kind == "f" else str(x) for x in items]

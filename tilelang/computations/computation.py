@@ -355,20 +355,20 @@ class Computation(Unchanging):
     @cached_property
     def hash(self) -> str:
         """SHA-256 of `text`, in hexadecimal."""
-        import hashlib
+        import hashlib  # late: slow to import, seldom needed
 
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     def evaluate(self, /, **arrays: Any) -> Any:
         """The outputs in NumPy, evaluated as written: an array for one output, a dict by name for several."""
-        from tilelang.semantics.reference import evaluate
+        from tilelang.semantics.reference import evaluate  # late: that module imports this one
 
         found = evaluate(self, arrays)
         return found[self.outputs[0].name] if len(self.outputs) == 1 else found
 
     def bound(self, /, **arrays: Any) -> Any:
         """The maximum difference of a correct result from `evaluate`, per element; an array, or a dict by name."""
-        from tilelang.semantics.reference import bound
+        from tilelang.semantics.reference import bound  # late: that module imports this one
 
         found = bound(self, arrays)
         return found[self.outputs[0].name] if len(self.outputs) == 1 else found
@@ -376,7 +376,7 @@ class Computation(Unchanging):
     def check(self, run: Callable[[dict[str, Any]], dict[str, Any]], seed: int = 0) -> Report:
         """Compares the results of `run` (input arrays by name -> output arrays by name) with the reference: on random data within the
         bound, and exactly on small integers if every node is exact on integers."""
-        from tilelang.semantics.reference import check
+        from tilelang.semantics.reference import check  # late: that module imports this one
 
         return check(self, run, seed)
 

@@ -56,7 +56,7 @@ def tensor_of(capsule: Any) -> tuple[DLTensor, bool]:
 
 def element_type(code: int, bits: int, lanes: int) -> Any:
     """The NumPy type for DLPack's. Raises TypeError if there is none."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     if lanes == 1 and code == _BOOL and bits == 8:
         return np.dtype(np.bool_)
@@ -72,7 +72,7 @@ def host_array(value: Any) -> Any:
 
     Raises TypeError if the array is on a device or of a type that NumPy lacks, BufferError if its library does not share it.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     device = int(value.__dlpack_device__()[0])
     if device not in HOST:

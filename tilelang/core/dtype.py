@@ -87,8 +87,8 @@ _FLOAT_RANGES: dict[str, tuple[float, float]] = {
 
 @functools.cache
 def _numpy(name: str) -> np.dtype[Any]:
-    import ml_dtypes
-    import numpy as np
+    import ml_dtypes  # late: imports NumPy
+    import numpy as np  # late: NumPy takes long to import
 
     special = {"float8_e4m3": "float8_e4m3fn"}
     beyond_numpy = name in ("bfloat16", "float8_e4m3", "float8_e5m2", "int4", "uint4")

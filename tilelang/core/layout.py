@@ -120,7 +120,7 @@ class Placement(Node):
         """Refuses a layout that maps two coordinates to one location. Small regions are enumerated, large ones checked at corners."""
         if _gives_back(self.terms, self.variables):
             return
-        from tilelang.core.distribution import Distribution  # which imports NumPy
+        from tilelang.core.distribution import Distribution  # late: imports NumPy
 
         parts = tuple(zip(self.variables, extents.values(), strict=True))
         points = Distribution(parts, self.terms).shortened(MOST_CHECKED, kept=0).table()
@@ -184,13 +184,13 @@ def evaluate(expr: Expr, values: Mapping[Any, Any]) -> Any:
 
 
 def _minimum(a: Any, b: Any) -> Any:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return np.minimum(a, b)
 
 
 def _maximum(a: Any, b: Any) -> Any:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return np.maximum(a, b)
 

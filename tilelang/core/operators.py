@@ -154,7 +154,7 @@ class Operators(Node):
         return self.operation(_UFUNCS[name], *(reversed(inputs) if name.startswith("greater") else inputs))
 
     def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Expr:
-        from tilelang.computations.functions import where
+        from tilelang.computations.functions import where  # late: that module imports this one
 
         match function.__name__, args:
             case "where", (condition, then, otherwise) if not options:

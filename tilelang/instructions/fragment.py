@@ -45,7 +45,7 @@ class Fragment(Node):
 
     def along(self, dims: tuple[int, ...], rank: int) -> Distribution:
         """The same in a tensor of more dimensions. dims: the one in which each coordinate counts; those that none does stand still."""
-        from tilelang.core.distribution import Distribution  # which imports NumPy
+        from tilelang.core.distribution import Distribution  # late: imports NumPy
 
         counted = dict(zip(dims, self.coordinates, strict=True))
         return Distribution(((LANE, self.lanes), (SLOT, self.slots)), tuple(counted.get(d, index(0)) for d in range(rank)))
@@ -58,7 +58,7 @@ class Fragment(Node):
     def gather(self, values: Any, extents: tuple[int, ...], greatest: bool = False) -> Any:
         """A dense array (..., *extents) from what each lane has in each slot, (..., lanes, slots); of copies the last counts, or the
         greatest (of numbers above 0)."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         dense = np.zeros((*values.shape[:-2], *(extents or (1,))), dtype=values.dtype)
         if greatest:
@@ -79,7 +79,7 @@ class Fragment(Node):
 
     def check(self, name: str, extents: tuple[int, ...], written: bool) -> None:
         """Refuses a map that leaves the operand, misses a coordinate, or writes one twice; the message names the operand."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         table = self.table
         if len(self.coordinates) != len(extents):
@@ -122,7 +122,7 @@ class Fragment(Node):
 
 @functools.lru_cache(maxsize=256)
 def _table(fragment: Fragment) -> npt.NDArray[np.int64]:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     grid = fragment.distribution.grid()
     assert grid is not None, "only the lane and the slot decide a coordinate"

@@ -170,7 +170,7 @@ class Instruction(Node):
         return result if written is None else written.scatter(result)
 
     def _gather(self, name: str, values: Any) -> np.ndarray[Any, Any]:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         held, found = self.fragment(name), self.operand(name)
         array = np.asarray(values)
@@ -433,7 +433,7 @@ def use(name: str) -> Instruction:
         _load_shipped()
     found = _KNOWN.get(name) if isinstance(name, str) else None
     if found is None:
-        import difflib
+        import difflib  # late: only for the text of an error
 
         begun = [n for n in _KNOWN if n.startswith(f"{name}_")][:3]
         near = difflib.get_close_matches(str(name), _KNOWN, 3, 0.5) or begun

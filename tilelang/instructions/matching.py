@@ -345,7 +345,7 @@ def _linear_places(placement: Placement, coordinates: Mapping[str, Any]) -> Any:
 
 
 def _same_places(theirs: Placement, ours: Placement, along: list[str], region: Mapping[str, int]) -> bool:
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     cut = [min(region[name], 256) for name in along]
     points = dict(zip(along, np.indices(cut).reshape(len(cut), math.prod(cut)), strict=True))
@@ -357,7 +357,7 @@ def _compare_runs(
     operand: Operand, held: Fragment, residence: Residence, placement: Placement, along: list[str]
 ) -> list[Mismatch]:
     """Whether each lane's slots are consecutive elements, and its first one aligned, wherever in the region the tile begins."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     steps = dict(zip(along, (dim.extent for dim in operand.dims), strict=True))
     count = min(

@@ -132,7 +132,7 @@ def _no_reduction(means: Means) -> None:
 
 def check_bounds(means: Means) -> None:
     """Refuses a read outside its operand, unless it stands in a branch of a `where` or under `pad`."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     guarded = {r for e in means.value.walk() if isinstance(e, (Select, Pad)) for r in e.walk() if isinstance(r, Read)}
     grid = _Grid(means.axes, {}, np.float64)
@@ -167,9 +167,9 @@ def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
 
     An update needs the target's value before as well. A move hands on whatever type it is given.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
-    from tilelang.core import numeric
+    from tilelang.core import numeric  # late: imports NumPy
 
     doubles = any(isinstance(e, Expr) and e.dtype == dt.float64 for e in means.value.walk())
     wide = np.float64 if doubles or means.target.dtype == dt.float64 else np.float32
@@ -198,7 +198,7 @@ def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any])
     arrays: as for `evaluate`. marks: in the same form, integers, 0 where an element is defined. What a `where` or `pad` does not choose
     does not count; what stands at an undefined place is undefined.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     grid = _Grid(means.axes, arrays, None)
     grid.value(means.value)
@@ -229,14 +229,14 @@ class _Grid:
     """All points of some axes at once; reads become arrays over instances and points. wide: of floats; None: types as they are."""
 
     def __init__(self, axes: tuple[Axis, ...], arrays: Mapping[str, Any], wide: Any) -> None:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         self.extents, self.arrays, self.wide = tuple(a.extent for a in axes), arrays, wide
         self.known: dict[Expr, Any] = {a: np.arange(a.extent).reshape([-1 if b is a else 1 for b in axes]) for a in axes}
 
     def value(self, e: Expr) -> Any:
         """An expression at every point."""
-        from tilelang.core import numeric
+        from tilelang.core import numeric  # late: imports NumPy
 
         for found in e.walk():
             if isinstance(found, Read):
@@ -247,7 +247,7 @@ class _Grid:
 
     def places(self, read: Read) -> tuple[Any, list[Any]]:
         """Whether each element read lies inside, and where; what lies outside is brought in (a branch not taken is computed too)."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         inside: Any = np.True_
         places = []
@@ -266,7 +266,7 @@ class _Grid:
 
     def _read(self, read: Read) -> Any:
         """The elements read; gives whether each lies inside."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         inside, places = self.places(read)
         if read not in self.known:
@@ -276,7 +276,7 @@ class _Grid:
 
     def _gathered(self, array: Any, places: list[Any]) -> Any:
         """The elements at places that differ between instances, as they do where another operand says them."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         rank = len(places)
         flat = np.ravel_multi_index(np.broadcast_arrays(*places), array.shape[array.ndim - rank :])
@@ -285,7 +285,7 @@ class _Grid:
         return np.take_along_axis(rows, flat.reshape(*instances, -1), axis=-1).reshape(flat.shape)
 
     def _pad(self, pad: Pad) -> None:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         inside = self._read(pad.read)
         there = self.known[pad.read]

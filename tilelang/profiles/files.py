@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ def profiles_for(dialect: str) -> tuple[Profile, ...]:
 
 
 def _profiles() -> Traversable:
-    from importlib import resources
+    from importlib import resources  # late: slow to import, seldom needed
 
     return resources.files("tilelang").joinpath("profiles")
 
@@ -55,8 +56,6 @@ def load_profile(name_or_path: str | Path) -> Profile:
     """
     name = str(name_or_path)
     if name in RENAMED:
-        import warnings
-
         warnings.warn(f"the profile `{name}` is now called `{RENAMED[name]}`", FutureWarning, stacklevel=2)
     return _load(RENAMED.get(name, name))
 
@@ -117,7 +116,7 @@ def profile_for(architecture: str, device: str = "") -> Profile:
 
 def parse_profile(text: str, origin: str = "profile") -> Profile:
     """A profile from TOML text. `origin` names the file in errors. Raises as `load_profile`."""
-    import tomllib
+    import tomllib  # late: slow to import, seldom needed
 
     try:
         raw = tomllib.loads(text)

@@ -15,7 +15,7 @@ def near(name: str, known: Iterable[str]) -> str:
     >>> near("regster", ("register", "shared"))
     'did you mean `register`?'
     """
-    import difflib
+    import difflib  # late: only for the text of an error
 
     known = list(known)
     found = difflib.get_close_matches(name, known, 1, cutoff=0.65)  # `nope` is not a typo of `hopper`

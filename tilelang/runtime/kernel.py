@@ -92,7 +92,7 @@ def compile(
 
 def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
     """Refuses a schedule whose simulation at small sizes finds a fault; logs what could not be simulated."""
-    from tilelang.runtime.simulated_check import check_simulated, not_as_defined
+    from tilelang.runtime.simulated_check import check_simulated, not_as_defined  # late: only checks need it
 
     verdict = check_simulated(plan, chosen, seconds)
     for why in verdict.skipped:
@@ -216,7 +216,7 @@ class Kernel(Unchanging):
     @cached_property
     def estimate(self) -> Estimate:
         """The predicted time by the profile's numbers: `seconds`, its summands `parts`, and a lower `bound` for any schedule."""
-        from tilelang.autoschedule.models import estimate_schedule
+        from tilelang.autoschedule.models import estimate_schedule  # late: compiling a given schedule does not need it
 
         return estimate_schedule(self.schedule, self.target.profile)
 
@@ -249,7 +249,7 @@ class Kernel(Unchanging):
         Raises DeviceError if the kernel's target is not cpu, the name is not valid in C, the folder cannot be written, a file is in the
         way, or a compiler is missing.
         """
-        from tilelang.lowering.export.folder import export
+        from tilelang.lowering.export.folder import export  # late: compiling a given schedule does not need it
 
         if self.target.dialect != "cpu":
             message = f"export needs the target cpu, this kernel is compiled for {self.target}"
@@ -420,7 +420,7 @@ class Kernel(Unchanging):
 
     def check(self, seed: int = 0) -> CheckReport:
         """Compares with the reference: on random data within the derived bound, and exactly on small integers if that applies."""
-        from tilelang.semantics.reference import check
+        from tilelang.semantics.reference import check  # late: only checks need it
 
         return check(
             self.computation,
@@ -436,7 +436,7 @@ class Kernel(Unchanging):
 
     def benchmark(self, repeats: int = 11, seed: int = 0) -> float:
         """The median time of the kernels on the device in seconds, from its events, over `repeats` runs on random device data."""
-        from tilelang.semantics.reference import random_arrays
+        from tilelang.semantics.reference import random_arrays  # late: only checks need it
 
         if not isinstance(repeats, int) or repeats < 1:
             raise ComputationError(
@@ -469,9 +469,9 @@ def simulate(
     >>> print(simulate(compile(twice, target("opencl", profile="simulated"))))
     nothing found
     """
-    from tilelang.lowering.simulator.simulate import check_work, device_numbers, run
-    from tilelang.runtime.simulated_check import with_wrong_values
-    from tilelang.semantics.reference import random_arrays
+    from tilelang.lowering.simulator.simulate import check_work, device_numbers, run  # late: only checks need it
+    from tilelang.runtime.simulated_check import with_wrong_values  # late: only checks need it
+    from tilelang.semantics.reference import random_arrays  # late: only checks need it
 
     if not isinstance(kernel, Kernel):
         raise ComputationError(

@@ -169,7 +169,7 @@ def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
 
 def _is_written_down(value: Any) -> bool:
     """Whether a value is not an array and its `repr` is complete: a number, a string, a type, None, or tuples and lists of these."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     if isinstance(value, (tuple, list)):
         return all(_is_written_down(v) for v in value)

@@ -66,7 +66,7 @@ class Placing:
         """An input's array. Raises ComputationError if it does not fit."""
         if self.is_device_array is not None and self.is_device_array(value):
             return self._on_device(tensor, type, value, "input")
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         if not isinstance(value, np.ndarray):
             self._check_place(tensor.name, value)
@@ -120,7 +120,7 @@ class Placing:
         return Placed(tensor.name, value, array.buffer, array, None, None, None)
 
     def _on_host(self, tensor: Tensor, type: Any, value: Any) -> Placed:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         array = value
         if value is None:
@@ -143,7 +143,7 @@ class Placing:
 
 def _meets_itself(array: Any) -> bool:
     """Whether two elements of a strided array overlap."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     reach, steps = array.itemsize, sorted((abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1)
     for step, n in steps:
@@ -167,7 +167,7 @@ class Direct:
     def __init__(
         self, function: Any, order: Sequence[int], inputs: Sequence[Typed], outputs: Sequence[Typed], address: Any
     ) -> None:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         self._function, self._order, self._address, self._array, self._empty = function, order, address, np.ndarray, np.empty
         self._inputs, self._outputs = ([(t.shape, d, d.itemsize, math.prod(t.shape) * d.itemsize) for t, d in typed]

@@ -116,7 +116,7 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
     if target.origin in UNMEASURED:
         _say(UNMEASURED[target.origin], str(target.device), target.profile.name)
     if any(name.startswith("matrix_") for name, _ in here.rates):
-        from tilelang.autoschedule.common.matrix_units import missing
+        from tilelang.autoschedule.common.matrix_units import missing  # late: compiling a given schedule does not need it
 
         for message in missing(_parts(given)[0], here):
             _say("%s", message)
@@ -182,7 +182,7 @@ def acceptable(
 
 def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, options: Options) -> tuple[Schedule, ir.Program]:
     """The best predicted schedule whose kernels fit the registers by the compiler's report; its binary is then in the cache."""
-    from tilelang.autoschedule.tune.programs import chosen, text_of
+    from tilelang.autoschedule.tune.programs import chosen, text_of  # late: compiling a given schedule does not need it
 
     tried: list[tuple[Schedule, ir.Program]] = []
 
@@ -201,7 +201,11 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
     """The autotuned or else a previously generated schedule, and one autotuned for a similar shape; None if missing."""
     if target.device is None:
         return None, None
-    from tilelang.autoschedule.tune.best import NEAR, recall, recall_constructed
+    from tilelang.autoschedule.tune.best import (  # late: compiling a given schedule does not need it
+        NEAR,
+        recall,
+        recall_constructed,
+    )
 
     computation, steps = _parts(given)
     found = recall(computation, target, steps, options, within=NEAR)
@@ -214,7 +218,7 @@ def _or_neighbour(
     near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options, needs: tuple[str, ...]
 ) -> tuple[Schedule, ir.Program]:
     """The schedule autotuned for a similar shape, unless the model predicts it to be clearly slower than the generated one."""
-    from tilelang.autoschedule.tune.best import nearly_as_fast
+    from tilelang.autoschedule.tune.best import nearly_as_fast  # late: compiling a given schedule does not need it
 
     if nearly_as_fast(near, plan, profile):
         with contextlib.suppress(Refusal):
@@ -223,7 +227,7 @@ def _or_neighbour(
 
 
 def _remember(plan: Schedule, given: Schedule | Computation, target: Target, options: Options) -> None:
-    from tilelang.autoschedule.tune.best import remember_constructed
+    from tilelang.autoschedule.tune.best import remember_constructed  # late: compiling a given schedule does not need it
 
     remember_constructed(plan, target, _parts(given)[1], options)
 
@@ -232,7 +236,7 @@ def _timed(
     given: Schedule | Computation, target: Target, profile: Profile, trials: int, options: Options, progress: Progress | None
 ) -> Schedule:
     """The fastest of the first candidates and of earlier autotuning results. Raises DeviceError if none can be timed."""
-    from tilelang.autoschedule.tune.best import best
+    from tilelang.autoschedule.tune.best import best  # late: compiling a given schedule does not need it
 
     computation, steps = _parts(given)
     candidates = constructed(given, profile, options, trials)
@@ -259,9 +263,9 @@ def constructed(
     trials: begin with this many schedules that differ from each other, to be timed. likely: called with the steps that will probably
     be the first.
     """
-    from tilelang.autoschedule.common import complete
-    from tilelang.autoschedule.tune.diverse import diverse
-    from tilelang.autoschedule.tune.prune import Pruning
+    from tilelang.autoschedule.common import complete  # late: compiling a given schedule does not need it
+    from tilelang.autoschedule.tune.diverse import diverse  # late: compiling a given schedule does not need it
+    from tilelang.autoschedule.tune.prune import Pruning  # late: compiling a given schedule does not need it
 
     pruning = Pruning.without(options.without_rules)
     if isinstance(given, Schedule):

@@ -47,9 +47,9 @@ def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: P
                     values[v] = profile is not None and profile.can(v.name.removeprefix("can(").removesuffix(")"))
                 elif isinstance(v, Var) and v.name not in extents:
                     raise _unknown_axis(step, v.name, tuple(extents))
-            import numpy as np  # which a schedule without conditions does not need
+            import numpy as np  # late: NumPy takes long to import
 
-            from tilelang.core.numeric import evaluate
+            from tilelang.core.numeric import evaluate  # late: imports NumPy
 
             chosen = bool(evaluate(step.condition, {v: np.asarray(x) for v, x in values.items()}))
             out += resolve_when(step.then if chosen else step.otherwise, extents, profile)

@@ -195,7 +195,7 @@ def _leaf_sizes(steps: tuple[Step, ...], last: Extents) -> dict[str, int]:
     leaf = steps[-1] if steps else None
     if not isinstance(leaf, Do):
         return {}
-    from tilelang.instructions.instruction import use
+    from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
     shape = use(leaf.instruction).shape
     bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}

@@ -367,7 +367,7 @@ class Schedule(Builder):
     @property
     def error_ulps(self) -> float:
         """How many ulps over one rounding the least exact of its instructions may be wrong by, for each operation."""
-        from tilelang.instructions.instruction import use
+        from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
         return max((use(name).error_ulps for name in instructions_of(self.steps)), default=0)
 
@@ -380,20 +380,20 @@ class Schedule(Builder):
     @property
     def hash(self) -> str:
         """Identity for caching: of the computation's and the schedule's canonical text."""
-        import hashlib
+        import hashlib  # late: slow to import, seldom needed
 
         return hashlib.sha256((self.computation.text + "\n" + self.text).encode()).hexdigest()
 
     def explain(self) -> str:
         """The spec after each step, as text."""
-        from tilelang.schedules.explain import explain
+        from tilelang.schedules.explain import explain  # late: slow to import, seldom needed
 
         return explain(self)
 
     def check(self, profile: Any = None) -> None:
         """Raises the Refusal that compiling this schedule for a profile would raise. profile: a name, a path or a Profile; by default
         `sapphire_rapids`."""
-        from tilelang.runtime.kernel import check_schedule
+        from tilelang.runtime.kernel import check_schedule  # late: that module imports this one
 
         check_schedule(self, profile)
 

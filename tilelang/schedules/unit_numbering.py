@@ -249,7 +249,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
 
 def _takes_each_once(order: Layout, rounds: Mapping[str, int]) -> bool:
     """Whether the units' tiles are found, and are all tiles, each once; large orders are tried on their first units."""
-    from tilelang.core.distribution import Distribution  # which imports NumPy
+    from tilelang.core.distribution import Distribution  # late: imports NumPy
 
     count, total = math.prod(order_extents(order, rounds)), math.prod(rounds.values())
     unit = Var("unit", INDEX, 0, count - 1)
@@ -269,7 +269,7 @@ def _tuple(values: tuple[int, ...]) -> str:
 
 def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Two tiles for which all terms of an order agree, by enumeration; None where there are none."""
-    from tilelang.core.distribution import Distribution  # which imports NumPy
+    from tilelang.core.distribution import Distribution  # late: imports NumPy
 
     parts = tuple((Var(a, INDEX), n) for a, n in rounds.items())
     points = Distribution(parts, order.terms).shortened(MOST_UNITS, kept=0).table()

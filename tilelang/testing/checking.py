@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilelang.computations.computation import Computation
+from tilelang.errors import Refusal
 from tilelang.lowering import ir, printer
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
@@ -121,8 +122,6 @@ def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profi
 
     A refused prefix is a fault too, but where it would go over a limit of the device.
     """
-    from tilelang.errors import Refusal
-
     faults = []
     for n in range(len(schedule.steps)):
         try:

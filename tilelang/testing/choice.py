@@ -50,7 +50,7 @@ class Drawn:
 
 @functools.cache
 def _integers(low: int, high: int) -> SearchStrategy[int]:
-    from hypothesis import strategies
+    from hypothesis import strategies  # late: an optional library
 
     return strategies.integers(low, high)
 

@@ -172,7 +172,7 @@ _WORDS = {
 @functools.cache
 def _rules() -> tuple[dict[str, list[list[Any]]], dict[str, int]]:
     """The expansions of each rule, and how deep the least of it is."""
-    from tilelang.grammar.parser import lark
+    from tilelang.grammar.parser import lark  # late: slow to import, seldom needed
 
     rules: dict[str, list[list[Any]]] = {}
     for rule in lark().rules:
@@ -191,7 +191,7 @@ def _depth(expansion: list[Any], least: dict[str, int]) -> int:
 
 def draw_text(source: Source, deepest: int = 24) -> str:
     """A text that the grammar derives: it can be parsed, and means nothing."""
-    from tilelang.grammar.parser import lark
+    from tilelang.grammar.parser import lark  # late: slow to import, seldom needed
 
     rules, least = _rules()
     fixed = {t.name: str(t.pattern.value) for t in lark().terminals if t.pattern.type == "str"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilelang.core.expr import INDEX, Binary, Var, index
 from tilelang.core.layout import Layout, layout
 from tilelang.schedules.schedule import Move, move
 from tilelang.schedules.steps import Split
@@ -54,8 +55,6 @@ def draw_order(source: Source, names: list[str]) -> Layout:
 
 def packed(dims: list[str], piece: int, padded: bool) -> Layout:
     """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
-    from tilelang.core.expr import INDEX, Var
-
     last = Var(dims[-1], INDEX)
     made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
     return made.pad(1) if padded else made
@@ -63,8 +62,6 @@ def packed(dims: list[str], piece: int, padded: bool) -> Layout:
 
 def crossed(dims: list[str]) -> Layout:
     """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
-    from tilelang.core.expr import INDEX, Binary, Var, index
-
     line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
     rest = tuple(Var(d, INDEX) for d in dims[:-1])
     return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))

@@ -54,7 +54,7 @@ def schedules(
     kept: dict[tuple[Step, ...], Schedule] = {}  # by the steps that were drawn: many draws are of the same ones
 
     def draw(draw: Any) -> Schedule:
-        from hypothesis import strategies
+        from hypothesis import strategies  # late: an optional library
 
         plan = Schedule(made)
         for _ in range(draw(strategies.integers(0, most))):
@@ -120,7 +120,7 @@ def refusals_set_aside() -> Iterator[None]:
         found = each(error)
         if not all(isinstance(e, Refusal) and e.code not in FAULTS for e in found):
             raise
-        from hypothesis import event, reject
+        from hypothesis import event, reject  # late: an optional library
 
         for code in sorted({e.code for e in found}):
             event(f"refused: {code}")
@@ -173,7 +173,7 @@ def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
 
     @functools.wraps(test)
     def watched(*arguments: Any, **named: Any) -> Any:
-        from hypothesis import reject
+        from hypothesis import reject  # late: an optional library
 
         case = key((arguments, named))
         if case in right:
@@ -249,7 +249,7 @@ def _one(make: Callable[[Source], R]) -> SearchStrategy[R]:
     """What a generator gives; where it raises a Refusal, as for a step that contradicts its spec, the case is set aside."""
 
     def draw(draw: Any) -> R:
-        from hypothesis import reject
+        from hypothesis import reject  # late: an optional library
 
         try:
             return make(Drawn(draw))
@@ -260,6 +260,6 @@ def _one(make: Callable[[Source], R]) -> SearchStrategy[R]:
 
 
 def _strategy(draw: Callable[[Any], R]) -> SearchStrategy[R]:
-    from hypothesis import strategies
+    from hypothesis import strategies  # late: an optional library
 
     return strategies.composite(draw)()

@@ -176,7 +176,7 @@ def functions(bench: Bench, found: Findings) -> None:
 
 def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], type: DType) -> float:
     """Seconds of a core for a vector, or a warp, of a sum of some function of each element."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     width = lanes_of(bench, 1 if bench.lockstep else 4)
     b, r, i, j = axes(b=bench.cores, r=100, i=32, j=width)

@@ -85,7 +85,7 @@ def supported(bench: Bench) -> bool:
 
 def _image(bench: Bench, rows: int) -> Any:
     """An image of ones."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     return bench.image(np.ones((rows, ROW_PIXELS, 4), np.float32))
 

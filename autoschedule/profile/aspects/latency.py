@@ -31,7 +31,7 @@ NOTICED_NS = 3.0  # of a page that is searched for
 
 def walk(places: Any, elements: int) -> Any:
     """Indices that lead from element 0 through all places, in random order, and back."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     order = np.random.default_rng(0).permutation(np.asarray(places)[1:])
     next = np.zeros(elements, np.int32)
@@ -43,7 +43,7 @@ def walk(places: Any, elements: int) -> Any:
 def chase(bench: Bench, places: Any) -> Run:
     """A walk through some places, the first of them 0, as a run of STEPS accesses a round, that goes on where the last one stopped;
     all places were visited once."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     run = bench.of_text(CHASE % STEPS, 1, 1, [walk(places, int(max(places)) + 1), np.zeros(1, np.int32)])
     run(-(-len(places) // STEPS))
@@ -57,7 +57,7 @@ def line_elements(bench: Bench) -> int:
 
 def footprints(bench: Bench, found: Findings) -> None:
     """Lines in random order over more and more bytes: every cache is a plateau, and pages that are not found at once are a ramp."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     step, points = line_elements(bench), []
     least = 64 * step * 4
@@ -78,7 +78,7 @@ def footprints(bench: Bench, found: Findings) -> None:
 
 def conflicts(bench: Bench, found: Findings) -> None:
     """Lines a page apart, which share the sets of a small cache; then one line of every page, in sets of their own."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     page, step = PAGE_BYTES // 4, line_elements(bench)
     counts = [*range(2, 33), 40, 48]

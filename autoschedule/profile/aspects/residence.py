@@ -88,7 +88,7 @@ def _blocks(bench: Bench, found: Findings, threads: int, values: int = 1, shared
 
 def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> Callable[[int], float]:
     """The time of so many blocks for each core."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     line = line_elements(bench)
     places = np.arange(0, WALKED_BYTES // 4, line)

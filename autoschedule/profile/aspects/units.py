@@ -127,7 +127,7 @@ def _in_shared(bench: Bench, made: Instruction) -> tuple[int, int, int, Any]:
 
 def _on_bytes(bench: Bench, plan: Schedule) -> Run:
     """A run of a schedule on inputs of bytes that make small numbers in every type: a device may be faster on zeros."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     draw = np.random.default_rng(0)
     small = {

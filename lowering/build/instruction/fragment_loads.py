@@ -124,7 +124,7 @@ def _load_width(step: Place, region: Region, share: FragmentShare) -> int:
 
 def _packed(region: Region, share: FragmentShare, count: int) -> bool:
     """Whether a layout has put what `count` neighbouring slots hold in a row, where the tile and every walk begin at 0."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     source = region.source
     if not isinstance(source, Box):

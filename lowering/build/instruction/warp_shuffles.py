@@ -52,7 +52,7 @@ def _naming(found: Instruction) -> str | None:
 @functools.lru_cache(maxsize=64)
 def _takes_named(found: Instruction, source: str, named: str) -> bool:
     """Whether every lane gets the register of the lane that it names."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     numbers, lanes = np.arange(found.lanes), np.arange(found.lanes) * 5 % found.lanes
     got = found.simulate(
@@ -79,7 +79,7 @@ def _one_a_lane(found: Instruction, name: str) -> bool:
 @functools.lru_cache(maxsize=256)
 def _sources(found: Instruction) -> tuple[int, ...]:
     """For each lane, the lane whose register it gets."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     (source,) = found.reads
     numbers = np.arange(found.lanes).reshape(found.lanes, 1)

@@ -52,7 +52,7 @@ def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Fram
 
     coordinates: the axis along which each coordinate of the map counts.
     """
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     inside = np.ones(held.table.shape[:2], bool)
     for piece in frame.pieces:

@@ -48,7 +48,7 @@ def _bits32(x: float) -> int:
 
 def _rounded(x: float, t: DType) -> Any:
     """A number rounded to its NumPy type."""
-    import numpy as np
+    import numpy as np  # late: NumPy takes long to import
 
     with np.errstate(all="ignore"):
         return np.float64(x).astype(t.numpy)
