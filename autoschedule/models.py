@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of
 from tilelang.autoschedule.common.lower_bound import bound
-from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.autoschedule.common.prune import Pruning
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.common.device_model import DeviceModel

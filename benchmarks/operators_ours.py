@@ -17,10 +17,10 @@ from benchmarks.operators_cases import Operator
 from benchmarks.operators_peers import Array, Arrays
 from tilelang.autoschedule.common.complete import candidates as construction
 from tilelang.autoschedule.common.construct import Candidate
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu.construct import of_cores
 from tilelang.autoschedule.cpu.device import cores_of
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import as_computation
 from tilelang.schedules.task import plan
 

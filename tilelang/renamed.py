@@ -74,8 +74,9 @@ _MOVED = {
     ),
     ("autoschedule", "autoschedule.common"): (
         "cost loops:loop_summary nest:task_accesses limits units:matrix_units roofline:lower_bound "
-        "construct stages:row_fusion tails:continuations notes:search_notes fill:complete holes lanes_threads:threads"
+        "construct stages:row_fusion tails:continuations notes:search_notes fill:complete holes lanes_threads:threads prune"
     ),
+    ("autoschedule.tune", "autoschedule.common"): "prune",
     ("autoschedule", "autoschedule.cpu"): (
         "cores:device cost_cores:model cost_moves:move_cost bodies rtile:tile growth capacity:tile_size_selection "
         "traffic:cache_traffic waiting:memory_stalls words:dot_product_words"
@@ -86,7 +87,7 @@ _MOVED = {
         "lanes_traffic:traffic lanes_units:matrix_tiles cost_lanes:model"
     ),
     ("autoschedule", "autoschedule.tune"): (
-        "best measure measure_programs:programs measure_worker:worker diverse prune database calibrate"
+        "best measure measure_programs:programs measure_worker:worker diverse database calibrate"
     ),
 }
 

@@ -20,10 +20,10 @@ from tilelang.autoschedule.common.holes import COUNT, LANES, MOVE, SIZE, STEPS, 
 from tilelang.autoschedule.common.limits import fills_units, limits
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of
 from tilelang.autoschedule.common.lower_bound import has_empty_axis
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.search_notes import notes
 from tilelang.autoschedule.common.threads import BLOCK_LEVELS
 from tilelang.autoschedule.models import model_of
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
 from tilelang.core.lazy import cached_property

@@ -14,9 +14,9 @@ from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
 from tilelang.autoschedule.common.loop_summary import loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import bound
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.models import model_of
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.computations.computation import Computation
 from tilelang.computations.inlining import kept_in_memory
 from tilelang.core.lazy import cached_property

@@ -1,6 +1,6 @@
 """What a kernel needs of a device and how much the device has: threads, blocks of a grid, shared memory, registers.
 
-Each is a rule that drops candidates (tune/prune.py).
+Each is a rule that drops candidates (prune.py).
 """
 
 from __future__ import annotations

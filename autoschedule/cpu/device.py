@@ -6,9 +6,9 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.cpu.cache_traffic import Cache
 from tilelang.autoschedule.cpu.dot_product_words import Dot, dots
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Curve, Profile
 

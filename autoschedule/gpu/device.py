@@ -7,8 +7,8 @@ import math
 from collections.abc import Mapping
 
 from tilelang.autoschedule.common.matrix_units import rates_of
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Profile
 

@@ -28,8 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from tilelang.autoschedule.common.prune import RULES, Pruning
 from tilelang.autoschedule.tune.programs import OnDevice, program_of, pruned
-from tilelang.autoschedule.tune.prune import RULES, Pruning
 from tilelang.autoschedule.tune.worker import Program, Setting
 from tilelang.computations.arguments import array_type
 from tilelang.computations.computation import Computation

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.tune.worker import Launch, Program
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.lowering import ir

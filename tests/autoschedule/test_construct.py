@@ -17,6 +17,7 @@ from tilelang import autoschedule
 from tilelang.autoschedule.common.axes import fused
 from tilelang.autoschedule.common.construct import construct, ranked
 from tilelang.autoschedule.common.loop_summary import read_steps
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu import model
 from tilelang.autoschedule.cpu.constants import CPU
@@ -27,7 +28,6 @@ from tilelang.autoschedule.cpu.memory_stalls import waiting
 from tilelang.autoschedule.cpu.model import STEPS, Counted
 from tilelang.autoschedule.cpu.tile import shared_bytes, steps
 from tilelang.autoschedule.models import estimate_loops
-from tilelang.autoschedule.tune.prune import Pruning
 from tilelang.errors import Refusal
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile

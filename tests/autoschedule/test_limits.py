@@ -9,7 +9,7 @@ from tests.autoschedule.test_construct import COMPUTATIONS
 from tilelang import testing
 from tilelang.autoschedule.common.complete import fill
 from tilelang.autoschedule.common.construct import construct
-from tilelang.autoschedule.tune.prune import Pruning
+from tilelang.autoschedule.common.prune import Pruning
 from tilelang.computations.computation import Computation
 from tilelang.errors import Refusal
 from tilelang.lowering.pipeline import lower

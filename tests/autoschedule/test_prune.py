@@ -7,7 +7,7 @@ import pytest
 import tilelang as tl
 from tests.autoschedule.test_construct import COMPUTATIONS
 from tilelang.autoschedule.common.complete import candidates, search
-from tilelang.autoschedule.tune.prune import RULES, Pruning
+from tilelang.autoschedule.common.prune import RULES, Pruning
 from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.autoschedule.tune.prune import RULES
+from tilelang.autoschedule.common.prune import RULES
 from tilelang.cli.common import UNTIL, Asked, completed, of_a_file, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.cli.run import check_memory, tensor_bytes

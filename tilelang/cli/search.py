@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from tilelang.autoschedule.tune.prune import RULES, Pruning
+from tilelang.autoschedule.common.prune import RULES, Pruning
 from tilelang.cli.common import NO_DEVICE_CODES, PROFILES, Asked
 from tilelang.cli.output import emit, is_json, show, table, working
 from tilelang.errors import DeviceError, TileLangError

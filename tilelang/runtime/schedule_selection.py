@@ -264,8 +264,8 @@ def constructed(
     be the first.
     """
     from tilelang.autoschedule.common import complete  # late: compiling a given schedule does not need it
+    from tilelang.autoschedule.common.prune import Pruning  # late: compiling a given schedule does not need it
     from tilelang.autoschedule.tune.diverse import diverse  # late: compiling a given schedule does not need it
-    from tilelang.autoschedule.tune.prune import Pruning  # late: compiling a given schedule does not need it
 
     pruning = Pruning.without(options.without_rules)
     if isinstance(given, Schedule):
