@@ -25,10 +25,11 @@ from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.cores import usable_cores
 from tilelang.lowering.drivers.extensions import allow_tiles
 from tilelang.lowering.drivers.host_pool import Memory, Pool, aligned_memory
-from tilelang.lowering.drivers.interface import MOST_SCRATCH_BYTES, Device, DeviceArray, as_bytes, check_limits, fitting
+from tilelang.lowering.drivers.interface import Device, DeviceArray, as_bytes, check_limits, fitting
 from tilelang.lowering.drivers.loader import Library, load_library
 from tilelang.lowering.drivers.process_lock import OnceForEach, ProcessLock
 from tilelang.lowering.drivers.processor import ARM64, X86_64, Processor, processor
+from tilelang.lowering.limits import MOST_SCRATCH_BYTES
 from tilelang.options import Options
 
 if TYPE_CHECKING:

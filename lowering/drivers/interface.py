@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from tilelang.lowering.drivers.tensor_maps import TensorMap
 
 DRIVERS = {"cpu": "host", "opencl": "opencl", "cuda": "cuda", "hip": "hip"}  # their modules, by dialect
-MOST_SCRATCH_BYTES = 64 << 20  # per block on a CPU: its shared memory, and what its threads keep across barriers
 KINDS = ("gpu", "accelerator", "cpu", "custom")  # of devices, best first
 
 

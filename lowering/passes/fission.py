@@ -25,7 +25,7 @@ from tilelang.core.simplify import FALSE, TRUE, conjuncts, simplify
 from tilelang.errors import Refusal
 from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
-from tilelang.lowering.drivers.interface import MOST_SCRATCH_BYTES
+from tilelang.lowering.limits import MOST_SCRATCH_BYTES
 from tilelang.lowering.passes.allocate_shared import ALIGNMENT, over_capacity, with_buffers
 from tilelang.lowering.passes.collapse_loops import collapsed
 from tilelang.lowering.passes.dependence_test import Opaque, evaluate, is_thread

@@ -18,6 +18,7 @@ from tests.lowering import host_kernels
 from tests.lowering.host_kernels import SOURCE, connection
 from tilelang.computations import arguments
 from tilelang.errors import ComputationError, DeviceError, TileLangError
+from tilelang.lowering import limits
 from tilelang.lowering.drivers import host, interface
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.cores import usable_cores
@@ -148,7 +149,7 @@ def test_limits_of_a_block(made: host_kernels.Connection) -> None:
     with pytest.raises(DeviceError, match="threads per block"):
         module.function("nothing", (1,), device.max_threads + 1, 0)
     with pytest.raises(DeviceError, match="bytes of shared memory per block"):
-        module.function("nothing", (1,), 1, interface.MOST_SCRATCH_BYTES + 1)
+        module.function("nothing", (1,), 1, limits.MOST_SCRATCH_BYTES + 1)
 
 
 def test_several_threads_build_at_once() -> None:
