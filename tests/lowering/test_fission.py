@@ -375,7 +375,7 @@ def test_names_are_computed_again_where_they_are_used() -> None:
     kernel = split(program(body, table, OUT, S, threads=N))
     assert [line.strip() for line in lines(kernel)].count("let p: int64 = tid * 2") == 2
     assert [line.strip() for line in lines(kernel)].count("let q: int64 = p + 1") == 1
-    assert arrays_of(kernel) == {"acc_by_thread": (16, 1)}
+    assert arrays_of(kernel) == {}
 
 
 def test_names_and_numbers_of_rounds_read_nothing_that_changes() -> None:
