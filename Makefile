@@ -13,15 +13,15 @@ types:
 	$(PYTHON) -m mypy
 
 test:
-	$(PYTHON) -m pytest -n 2
+	$(PYTHON) -m pytest -n 2 --dist worksteal
 
 # The guide and the API reference as a site, in build/site; a link that leads nowhere is an error. Needs the extra [docs].
 site:
 	$(PYTHON) -m sphinx -q -W --keep-going -b html docs build/site
 
-# What needs no compiler and takes no long: some minutes.
+# What needs no compiler and takes no long: three minutes.
 test-quick:
-	$(PYTHON) -m pytest -n 2 -q --no-compiler -m "not slow"
+	$(PYTHON) -m pytest -n 2 --dist worksteal -q --no-compiler -m "not (slow or gate or emulation or tools)"
 
 format:
 	$(PYTHON) -m ruff format $(PATHS)

@@ -1,9 +1,11 @@
 """Settings of every test: how many random cases Hypothesis draws, chosen by HYPOTHESIS_PROFILE (dev, ci, large)."""
 
 import functools
+import gc
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +23,16 @@ settings.register_profile("dev", _COMMON, max_examples=20)
 settings.register_profile("ci", _COMMON, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("large", _COMMON, max_examples=2500, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+_TESTS = Path(__file__).resolve().parent
+
+# Tests that the quick tier leaves out (make test-quick), by folder.
+_TIERS = {
+    **dict.fromkeys(("gate", "machines", "export"), "gate"),
+    **dict.fromkeys(("emulation", "gpu"), "emulation"),
+    "benchmarks": "tools",
+}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,6 +67,20 @@ def pytest_configure(config: pytest.Config) -> None:
         made, real = Driver(dialect), interface.load
         setattr(interface, "load", lambda name: made if name == dialect else real(name))
         os.environ["TILELANG_TARGET"] = dialect
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks a test by its folder."""
+    folder = item.path.relative_to(_TESTS).parts[0] if item.path.is_relative_to(_TESTS) else ""
+    if folder in _TIERS:
+        item.add_marker(_TIERS[folder])
+
+
+def pytest_collection_finish() -> None:
+    """What was collected stays until the end: it is not searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
 
 
 @functools.cache
