@@ -13,7 +13,18 @@ from tilelang.core.expr import Var, index, rewrite, substitute
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
 from tilelang.schedules.schedule import Schedule
-from tilelang.testing import checking, counterexamples, kernel_checks, kernels, naive, points, reach, tracing
+from tilelang.testing import (
+    checking,
+    counterexamples,
+    kernel_checks,
+    kernels,
+    naive,
+    points,
+    reach,
+    read_dimensions,
+    specs,
+    tracing,
+)
 from tilelang.testing.kernels import Claim, Kernel
 from tilelang.testing.misplacing import misplacements
 from tilelang.testing.reach import NotRead
@@ -42,12 +53,12 @@ def who(claims: list[Claim], element: int) -> set[tuple[int, int, int]]:
 
 def test_the_reading_knows_steps_and_computations_only() -> None:
     found = set()
-    for module in (kernels, naive, points, reach):
+    for module in (kernels, naive, points, reach, read_dimensions, specs):
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         found |= {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}
         found |= {a.name for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names}
     ours = {"tilelang.computations.computation", "tilelang.core.expr", "tilelang.schedules.steps", "tilelang.testing.kernels"}
-    ours |= {"tilelang.testing.points", "tilelang.testing.reach"}
+    ours |= {f"tilelang.testing.{name}" for name in ("points", "reach", "read_dimensions", "specs")}
     assert found == ours | {"__future__", "collections.abc", "dataclasses", "math", "numpy", "typing"}
     tree = ast.parse(Path(str(counterexamples.__file__)).read_text(encoding="utf-8"))
     imported = {n.module for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)}

@@ -1,0 +1,464 @@
+"""A spec in the naive interpretation: it lists its points, and the regions of what they read; see naive.py."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Axis, Expr, Read
+from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
+from tilelang.testing.kernels import (
+    Claim,
+    Indices,
+    Kernel,
+    World,
+    definition_of,
+    reads_of,
+    states_of,
+    together_with,
+)
+from tilelang.testing.points import Pieces, Table
+from tilelang.testing.reach import NotRead, Points, Reach, among, distinct, filled, flat, ranked, reduces, regions
+from tilelang.testing.read_dimensions import Dimensions, uneven
+
+Array = Any
+LINE_BYTES = 64  # of the caches of CPUs
+
+# The regions of a tensor that a step places: the elements of each tensor that the readers reach; where each region begins; its shape;
+# whether it is known exactly; its owners (first unit, last unit, threads of each); and the number of the piece it is for.
+Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, Array, int], Array]
+
+
+class Spec:
+    """A spec: the points of a definition in some regions, its steps, and where its readers find each tensor (`homes`)."""
+
+    def __init__(
+        self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
+        homes: Mapping[str, tuple[str, ...]],
+    ) -> None:  # fmt: skip
+        self.world, self.kernel, self.tensors, self.table, self.steps = world, kernel, tensors, table, steps
+        self.over = tuple(a.name for a in over)
+        self.homes = dict(homes)
+        self.stored: tuple[Table, Array, Array, int] | None = None
+        self.homes_of_store = self.homes
+        self.between = False  # whether any thread finishes results on their way from one place in shared memory to another
+        self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
+        self.needed: Array = np.ones(table.exists.size, bool)  # the points of a stage that its readers must read
+        self.part: Array = np.int64(0)
+        self.parts = False
+
+    @property
+    def dimensions(self) -> Dimensions:
+        """How dimensions are read here."""
+        return Dimensions(self.world, self.tensors, self.table.relabels)
+
+    def run(self) -> Table:
+        """Takes all steps, then says what the points read."""
+        for k, step in enumerate(self.steps):
+            match step:
+                case Place(memory="l1" | "l2") | Place(verb="compute", memory="global"):
+                    pass
+                case Place(verb="load", memory="global"):
+                    self.homes[step.tensor_name] = ("unread",)
+                    self.kernel.unread.append("loads in global memory")
+                    self.kernel.reads.setdefault(("unread", step.tensor_name), [])
+                case Place(verb="load"):
+                    self._load(k, step)
+                case Place(verb="compute"):
+                    self._compute(k, step)
+                case Place():
+                    self._stops(step)
+                case Tile(level="block", sizes=sizes) if table_reduces(self.table, sizes):
+                    self.kernel.parts = self.parts = True
+                    for axis in (a for a, _ in sizes if a in self.table.reduced):
+                        digit, n = self.table.digits[axis][0]
+                        self.part = self.part * max(1, n) + digit
+                    self.table.take(step)
+                case _:
+                    self.table.take(step)
+        unit, parts = self._units()
+        self._silently(unit, parts)
+        for tensor, rows in self._reach(unit, self._placed(len(self.steps)), ()).items():
+            self._find(tensor, rows, parts)
+        # What the store reads, and where to fetch, is not sure to be read here.
+        for tensor, rows in self._reach(unit, self._placed(len(self.steps)), (), must=True).items():
+            if self.homes.get(tensor.name) == ("shared",) and tensor.range is None and not self._is_epilogue(tensor):
+                self._claim(self.kernel.needs, tensor, rows, parts)
+        return self.table
+
+    def _is_epilogue(self, tensor: Tensor) -> bool:
+        """Whether a value that is computed from a reduction reads a tensor beside it, itself or through what is written into it."""
+        placed, seen = self._placed(len(self.steps)), set[Tensor]()
+        waiting = [t for t in self.tensors if self.over and definition_of(t).reduction is None]
+        while waiting:
+            t = waiting.pop()
+            found = {e.tensor for e in definition_of(t).values[t.member].walk() if isinstance(e, Read)} - seen
+            seen |= found
+            inner = (t for t in found if t.definition is not None and t.name not in placed)
+            waiting += [t for t in inner if definition_of(t).reduction is None]
+        return tensor in seen
+
+    def needs(self) -> None:
+        """What every block must read from other kernels and inputs."""
+        for tensor, rows in self._reach(self.table.block, self._made(), (), must=True).items():
+            block, element = flat(rows, tensor.shape)
+            self.kernel.needs.setdefault(("global", tensor.name), []).append(Claim(element, block, block * 0, 1 << 16))
+
+    # ------------------------------------------------------------ reading
+
+    def _made(self) -> set[str]:
+        """What other kernels made."""
+        return set(self.world.made) - {t.name for t in self.tensors}
+
+    def _placed(self, end: int) -> set[str]:
+        """What is in memory for the steps from `end` on."""
+        return (
+            self._made()
+            | _computed(self.world, self.steps[:end])
+            | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
+        )
+
+    def _units(self) -> tuple[Array, tuple[Array, Array, int]]:
+        """A number for the unit that has each point, and block, first thread and width by that number."""
+        t = self.table
+        first, unit = ranked(t.block, t.first)
+        return unit, (t.block[first], t.first[first], t.width)
+
+    def _values(self) -> Iterator[Expr]:
+        for t in self.tensors:
+            v = definition_of(t).values[t.member]
+            if not self.parts or definition_of(t).reduction is not None:
+                yield v
+                continue
+            yield from self._reduced(t, definition_of(t).axes)
+
+    def _reduced(self, tensor: Tensor, at: Indices) -> Iterator[Read]:
+        """The reads of the kernel's reductions in a value, and in what is written into it."""
+        for e, to in dict.fromkeys(reads_of(tensor, at)):
+            if to is not None and reduces(e.tensor, to, self.over):
+                yield Read(e.tensor, to)
+            elif to is not None and definition_of(e.tensor).reduction is None and e.tensor.name not in self._made():
+                yield from self._reduced(e.tensor, to)
+
+    def _reach(
+        self, unit: Array, stops: Any, later: Any, must: bool = False, within: Any = slice(None), only: Read | None = None
+    ) -> dict[Tensor, Array]:  # fmt: skip
+        """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
+        t = self.table
+
+        def reached(points: Points) -> dict[Tensor, Array]:
+            return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)
+
+        if must:  # a region may reach beyond the end of what a stage makes
+            ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
+            chosen = np.logical_and.reduce([t.exists, self.needed, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
+            return reached(Points(t.at, unit).where(chosen))
+        found = reached(Points(t.at, unit).where(within))
+        for points in (Points(t.again(), unit).where(~t.exists), self._onward(unit)) if t.vectors else ():
+            for tensor, rows in reached(points).items():
+                found[tensor] = distinct(np.concatenate([found[tensor], rows], axis=1)) if tensor in found else rows
+        return found
+
+    def _onward(self, unit: Array) -> Points:
+        """The elements up to a cache line behind each point, which one thread may store: its vectors begin at cache lines."""
+        t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
+        if len(axes) != 1 or t.block_of.threads > 1 or self.over or self.homes or others:
+            return Points(t.at, unit).where(t.exists & False)
+        behind = np.arange(1, LINE_BYTES // tensor.dtype.bytes)
+        element = t.at[axes[0].name][:, None] + behind
+        every = Points({axes[0].name: element.reshape(-1)}, np.repeat(unit, behind.size))
+        return every.where(np.repeat(t.exists, behind.size))
+
+    def _claim(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, rows: Array, units: tuple[Array, Array, int],
+               homes: tuple[str, ...] = ()) -> None:  # fmt: skip
+        """Adds (unit, coordinates...) of a tensor to claims. units: block, first thread and width of each."""
+        unit, element = flat(rows, tensor.shape)
+        for home in homes or self.homes.get(tensor.name, ("global",)):
+            claims.setdefault((home, tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
+
+    def _find(self, tensor: Tensor, rows: Array, parts: tuple[Array, Array, int], homes: tuple[str, ...] = ()) -> None:
+        """What units read."""
+        self._claim(self.kernel.reads, tensor, rows, parts, homes)
+        self._idle(self.kernel.reads, tensor, homes)
+
+    def _idle(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, homes: tuple[str, ...] = ()) -> None:
+        """Threads that a spread leaves without a unit may touch anything there: nothing comes of it."""
+        size = math.prod(tensor.shape)
+        for first, width in self.table.spare:
+            blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
+            every = Claim(np.tile(np.arange(size), blocks.size), np.repeat(blocks, size), np.repeat(firsts, size), width)
+            for home in homes or self.homes.get(tensor.name, ("global",)):
+                claims.setdefault((home, tensor.name), []).append(every)
+
+    # ------------------------------------------------------------ places
+
+    def _region(self, k: int, step: Place, tensor: Tensor) -> Region | None:
+        """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
+        t = self.table
+        stops, later = self._followed(k, tensor)
+        _, piece = ranked(t.number)
+        only = step.what if isinstance(step.what, Read) else None
+        inside = t.within()
+        found = self._reach(piece, stops, later, within=inside, only=only)
+        members = (tensor,) if step.verb == "load" else together_with(tensor)
+        rows = [found[t] for t in members if t in found]
+        if not rows:
+            return None
+        which, low, high = regions(distinct(np.concatenate(rows, axis=1)))
+        blocks, firsts, width = self._anyone(step)
+        shape = (high - low).max(axis=1, initial=0) + 1
+        read = self.dimensions
+        longer = read.quotients(tensor, "//")
+        wraps = read.through(tensor, stops, lambda t: read.quotients(t, "%") | read.quotients(t, "//") & (t is not tensor))
+        apart = read.through(
+            tensor,
+            stops,
+            lambda t: uneven(
+                read.reads(t) if only is None or t is not tensor else [],
+                t,
+                lambda e: self._reach(piece, {*stops, t.name}, later, within=inside, only=e),
+            ),
+        )
+        shape = shape + 2 * longer
+        low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
+        # Reads at remainders, at others' quotients, or that move apart may begin anywhere, and be as long as the tensor.
+        every = low.max(axis=1, initial=0) + tensor.shape
+        shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
+        sure = not (longer | wraps | apart).any()
+        return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
+
+    def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
+        """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
+        later = _computed(self.world, self.steps[k + 1 :]) - {tensor.name}
+        return self._placed(k + 1) - later, later
+
+    def _load(self, k: int, step: Place) -> None:
+        tensor = self.world.computation.tensor(step.tensor_name)
+        region = self._region(k, step, tensor)
+        if region is None:
+            return
+        found, low, shape, sure, (block, first, width), _ = region
+        for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
+            self._claim(self.kernel.reads, t, found[t], self._anyone(step))
+        if beside := (*self._beside(step), *(("global",) if step.on else ())):  # a role reads nothing that it loaded itself
+            self.homes[tensor.name] = tuple(dict.fromkeys((*self.homes.get(tensor.name, ("global",)), *beside)))
+        moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
+        stop = next((s for s in moves if isinstance(s, Place)), None)
+        before, after = _around(moves)
+        before = before or (stop.steps if stop is not None else None) or ()
+        if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
+            raise NotRead(f"{step}")
+        # Else nobody says what a thread's share is.
+        read = self.dimensions
+        several = read.through(tensor, self._followed(k, tensor)[0], lambda t: read.fetched(t) | (read.ways(t) > 1))
+        alike = sure and not self.table.wraps and not several.any()
+        if alike and stop is None and step.memory == "register" and not any(isinstance(s, Tile) for s in before):
+            if not any(isinstance(s, Place) and s.verb == "compute" for s in self.steps[k + 1 :]):
+                self.silent.append((tensor, self.table.number, self.homes.get(tensor.name, ("global",))))
+                self._settle(tensor, step)
+                return
+        axes = {d.name: n for d, n in zip(tensor.dims, shape, strict=True)}
+        pieces = Pieces({d.name: c for d, c in zip(tensor.dims, low, strict=True)}, block, first, width)
+        for steps, memory in ((before, step.memory if stop is None else "shared"), (after, step.memory)):
+            stopped = memory == "shared" and len(moves) < len(step.steps or ())
+            self._move(tensor, axes, pieces, steps if sure else (), memory, stopped)
+            self._settle(tensor, step, memory)
+            if stop is None:
+                break
+
+    def _move(
+        self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str, stopped: bool
+    ) -> None:
+        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there.
+
+        stopped: whether the move stops in registers; then all of a piece is read, also where the last piece is smaller.
+        """
+        own = _divided(steps, axes)
+        table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
+        for s in own:
+            table.take(s)
+        if self.table.in_cluster is not None and not self.table.in_block:
+            self.kernel.unread.append("loads above the blocks of a cluster")
+            self.kernel.reads.setdefault(("unread", tensor.name), [])
+            return
+        every = np.arange(table.exists.size)
+        for at, chosen in ((table.at, table.exists), (table.again(), ~table.exists))[: 1 + bool(table.vectors)]:
+            rows = np.stack([every, *(at[d.name] for d in tensor.dims)])
+            self._claim(self.kernel.reads, tensor, rows[:, chosen | stopped], (table.block, table.first, table.width))
+            rows = rows[:, chosen]
+            if memory == "shared":
+                self._claim(self.kernel.writes, tensor, rows, (table.block, table.first, table.width), ("shared",))
+        self._idle(self.kernel.reads, tensor)
+        if memory == "shared":
+            self._idle(self.kernel.writes, tensor, ("shared",))
+
+    def _anyone(self, step: Place) -> tuple[Array, Array, int]:
+        """Block, first thread and width of those who take a step, by the pieces that the spec has there."""
+        t = self.table
+        first, _ = ranked(t.number)
+        if step.on in t.block_of.roles:
+            begin, width = t.block_of.roles[str(step.on)]
+            return t.block[first], t.first[first] * 0 + begin, width
+        return t.block[first], t.first[first], t.width
+
+    def _settle(self, tensor: Tensor, step: Place, memory: str = "") -> None:
+        """Where a tensor is found from here on; what names one read of it leaves the others where they were, and values that are
+        computed from a finished sum are computed outside of its walks."""
+        some = isinstance(step.what, Read) or self._beside(step) or self._is_epilogue(tensor)
+        other = self.homes.get(tensor.name, ("global",)) if some else ()
+        self.homes[tensor.name] = tuple(dict.fromkeys((*other, memory or step.memory)))
+
+    def _beside(self, step: Place) -> tuple[str, ...]:
+        """Where else a tensor is loaded, if that runs ahead or this does: either may find it in the place of the other."""
+        loads = [s for s in self.steps if isinstance(s, Place) and (s.verb, s.tensor_name) == ("load", step.tensor_name)]
+        return tuple(s.memory for s in loads if s is not step and (s.ahead or step.ahead))
+
+    def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
+        """What is loaded in registers without steps: each unit gets the region that it reads below, in each round."""
+        for tensor, number, homes in self.silent:
+            first, piece = ranked(number, unit)
+            found = self._reach(piece, self._placed(len(self.steps)), ()).get(tensor)
+            if found is not None:
+                rows = filled(found, alike=True)
+                rows[0] = unit[first][rows[0]]
+                self._find(tensor, rows, parts, homes)
+
+    def _compute(self, k: int, step: Place) -> None:
+        tensor = self.world.computation.tensor(step.tensor_name)
+        region = self._region(k, step, tensor)
+        homes = {n: m for n, m in self.homes.items() if n not in {t.name for t in together_with(tensor)}}
+        for t in together_with(tensor):
+            self._settle(t, step)
+        if region is None:
+            return
+        _, low, shape, sure, (block, first, width), which = region
+        definition = definition_of(tensor)
+        states = states_of((tensor,), self._placed(k + 1) - {tensor.name})
+        reduction = definition_of(states[0]).reduction if states else None
+        over = () if reduction is None else reduction.axes
+        extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: a.extent for a in over}
+        lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
+        inner = (step.steps or ()) if sure else ()
+        if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
+            # A stop has the name of a stage, also where the steps are not taken.
+            self.kernel.partial |= {t.name for t in definition.tensors}
+        table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
+        _, piece = ranked(self.table.number)
+        needed = self._reach(piece, *self._followed(k, tensor), must=True)
+        rows = np.concatenate(
+            [np.zeros((1 + len(shape), 0), np.int64), *(needed[t] for t in together_with(tensor) if t in needed)], axis=1
+        )
+        made_at = np.stack([which[table.number], *(table.at[a.name] for a in definition.axes)])
+        stage = Spec(self.world, self.kernel, definition.tensors, over, table, inner, homes)
+        stage.needed = among(made_at, rows)
+        done = stage.run()
+        ends = max((k for k, s in enumerate(inner) if isinstance(s, Place) and s.verb == "accumulate"), default=0)
+        if any(table_reduces(done, s.sizes) for s in inner[:ends] if isinstance(s, (Tile, Split))):
+            self.kernel.partial |= {t.name for t in definition.tensors}
+        at = np.stack([np.arange(done.block.size), *(done.at[a.name] for a in definition.axes)])
+        for t in definition.tensors:
+            self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width), (step.memory,))
+
+    def _stops(self, step: Place) -> None:
+        """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
+        before, after = _around(step.steps or ())
+        stops = [s for s in step.steps or () if isinstance(s, Place)]
+        if len(stops) > 1:
+            raise NotRead(f"{step}")
+        if self.stored is not None or all(s.memory != "shared" for s in (step, *stops)):
+            return
+        self.kernel.partial |= {t.name for t in self.tensors}  # a stop has the name of a stage
+        t = self.table
+        outer = {r: n for r, n in t.left.items() if r not in t.reduced}
+        at, _ = ranked(t.number)
+        whole = t.width == t.block_of.threads  # below its units, a block stores together what all of them made
+        steps = _divided(after if stops else before, outer) if whole else ()
+        first = t.first[at] if whole else t.first[at] * 0 + t.block_of.first
+        pieces = Pieces({r: t.base[r][at] for r in outer}, t.block[at], first, t.block_of.threads)
+        found = Table(outer, pieces, steps, t.block_of)
+        for s in steps:
+            found.take(s)
+        self.stored = found, found.block, found.first, found.width
+        self.homes_of_store = dict(self.homes)
+        self.between = step.memory == "shared" and bool(stops)
+
+    # ------------------------------------------------------------ storing
+
+    def store(self, table: Table, states: tuple[Tensor, ...]) -> None:
+        """Who stores the results, or the partial ones."""
+        self.needs()
+        at, exists = table.at, table.exists
+        units: Any = table.block, table.first, table.width
+        if self.stored is not None:
+            other, *units = self.stored
+            local = {**dict.fromkeys(table.roots, np.int64(0)), **other.at}
+            at, exists = table.whole(local, dict.fromkeys(table.low, np.int64(0))), other.exists
+            anyone = units[0], units[1] * 0 + table.block_of.first, table.block_of.threads
+            self._epilogue(at, exists.size, states, anyone if self.between else units)
+        for t in self.kernel.makes if not self.kernel.parts else ():
+            self._write(self.kernel.writes, t, at, exists, units)
+            if self.stored is None and table.vectors:
+                self._write(self.kernel.again, t, table.again(), ~exists, units)
+                onward = self._onward(np.arange(exists.size))
+                self._write(
+                    self.kernel.again, t, onward.at, onward.unit >= 0, tuple(u[onward.unit] for u in units[:2]) + units[2:]
+                )
+        for t in states if self.kernel.parts else ():
+            self._partial(t, table)
+
+    def _epilogue(self, at: Mapping[str, Array], count: int, states: tuple[Tensor, ...], units: Any) -> None:
+        """Who stores may be who reads what is beside the reduction's state."""
+        points = Points({a: np.broadcast_to(c, (count,)) for a, c in at.items()}, np.arange(count))
+        stops = self._placed(len(self.steps)) | {t.name for t in states}
+        values = [v for t in self.tensors if definition_of(t).reduction is None for v in (definition_of(t).values[t.member],)]
+        for tensor, rows in Reach(self.world.values, stops, (), (), False).run(values, points).items():
+            self._claim(self.kernel.reads, tensor, rows, units, self.homes_of_store.get(tensor.name, ("global",)))
+
+    def _write(self, claims: Any, tensor: Tensor, at: Mapping[str, Array], chosen: Array, units: Any) -> None:
+        points = np.arange(chosen.size)
+        rows = np.stack([points, *(np.broadcast_to(at[a.name], points.shape) for a in definition_of(tensor).axes)])
+        unit, element = flat(rows[:, chosen], tensor.shape)
+        claims.setdefault(("global", tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
+
+    def _partial(self, tensor: Tensor, table: Table) -> None:
+        """The blocks' parts of a reduction: in a workspace, one after the other. A block without points stores the identity."""
+        every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
+        order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), definition_of(tensor).axes)
+        names = [e.name for e in order if isinstance(e, Axis)]
+        rows = np.stack([np.arange(table.kept.size), *(table.at[a] for a in names)])[:, table.kept]
+        unit, element = flat(rows, tensor.shape)
+        element = element + np.broadcast_to(self.part, table.kept.shape)[unit] * math.prod(tensor.shape)
+        width = table.width if self.stored is None else table.block_of.threads
+        first = table.first[unit] if self.stored is None else table.first[unit] * 0 + table.block_of.first
+        self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(
+            Claim(element, table.block[unit], first, width)
+        )
+
+
+def _computed(world: World, steps: Sequence[Step]) -> set[str]:
+    """What steps compute here, with all members of a reduction."""
+    names = [s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory != "global"]
+    return {t.name for name in names for t in together_with(world.computation.tensor(name))}
+
+
+def table_reduces(table: Table, sizes: Any) -> bool:
+    """Whether a cut is one of a reduction's axes."""
+    return bool(table.reduced & {a for a, _ in sizes})
+
+
+def _around(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
+    """The steps before the first stop, and those behind it."""
+    k = next((k for k, s in enumerate(steps) if isinstance(s, Place)), len(steps))
+    return tuple(steps[:k]), tuple(steps[k + 1 :])
+
+
+def _divided(steps: Sequence[Step], axes: Mapping[str, int]) -> tuple[Step, ...]:
+    """The steps of a move that cut its own dimensions; none where one cuts something else."""
+    cuts = [s for s in steps if isinstance(s, (Tile, Split, Vectorize))]
+    names = {a for s in cuts for a in ((s.axis,) if isinstance(s, Vectorize) else tuple(a for a, _ in s.sizes))}
+    return tuple(cuts) if names <= axes.keys() and not any(isinstance(s, Tile) and s.level == "block" for s in cuts) else ()
