@@ -145,6 +145,7 @@ def test_tensors_of_another_library_on_the_host(product: tl.Kernel, monkeypatch:
     np.testing.assert_array_equal(double(HostTensor(x, "torch.bfloat16")), x * 2)
 
 
+@pytest.mark.slow
 def test_tensors_of_torch_on_the_host(product: tl.Kernel) -> None:
     """The stand-in above against the real ones, where they are."""
     torch = pytest.importorskip("torch")

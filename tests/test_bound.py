@@ -343,6 +343,7 @@ def reduced_in_float32(whole: Computation, x: Any, tree: str) -> dict[str, Any]:
     return {t.name: member for t, member in zip(whole.outputs, state, strict=True)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMBINED)
 def test_every_tree_of_a_combiner_lies_within_the_bound(name: str) -> None:
     for n in (1, 2, 5, 150):
@@ -354,6 +355,7 @@ def test_every_tree_of_a_combiner_lies_within_the_bound(name: str) -> None:
                 assert report and not report.runs[0].unclaimed, f"{n}, {offset}, {tree}: {report}"
 
 
+@pytest.mark.slow
 def test_from_which_length_on_the_bound_of_a_tuple_misses_a_dropped_term() -> None:
     """The last point of each row dropped: the share of rows that the mean and the squared deviations find wrong, counts left out."""
     shares: dict[int, tuple[float, ...]] = {}
@@ -386,6 +388,7 @@ def test_errors_of_the_points_reach_a_tuple_without_growing_on_the_way() -> None
     assert as_computation(define("y", mean, i)).bound(X=data).max() < 1e-4
 
 
+@pytest.mark.slow
 def test_blocks_of_a_combiner_give_what_one_block_gives(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = combined("chan", 700, 3)
     x = np.random.default_rng(1).standard_normal((3, 700)).astype(np.float32)

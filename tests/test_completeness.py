@@ -245,6 +245,7 @@ def test_every_profile_has_a_test() -> None:
     assert {name for name in files.shipped_profiles() if f'"{name}"' not in TESTS} == set()
 
 
+@pytest.mark.slow
 def test_every_error_is_provoked_by_a_test() -> None:
     kinds = {"Refusal", "ComputationError", "DeviceError", "ParseError", "TileLangError"}
     places = {

@@ -224,6 +224,7 @@ def test_parts_of_indices_and_names_that_are_taken_stay() -> None:
     assert whole.evaluate(**arrays).shape == (8, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [dt.float32, dt.float16, dt.float64, dt.int32])
 def test_parts_of_a_deep_expression_become_definitions(kind: dt.DType) -> None:
     """Operations may be nested deeper than Python's stack; the parts round nothing, whatever the type."""
@@ -256,6 +257,7 @@ def test_a_long_expression_may_be_reduced() -> None:
     np.testing.assert_allclose(whole.evaluate(X=x), expected.sum(axis=1), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_conditions_nested_too_deeply_are_refused() -> None:
     i = axes(i=4)
     X = tl.input("X", dt.float32, i)

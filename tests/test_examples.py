@@ -76,6 +76,7 @@ def test_every_example_has_sizes() -> None:
     assert sorted(SIZES) == NAMES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_main(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     load(name).main(*SIZES[name][1], small=True)
@@ -99,6 +100,7 @@ def test_formula_simulator_and_device_agree(name: str, sizes: tuple[int, ...]) -
         assert compare(computation, arrays, report.outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_simulator_finds_nothing_when_copies_land_late(name: str) -> None:
     for schedule in load(name).schedules(*SIZES[name][1], small=True).values():
@@ -146,6 +148,7 @@ def golden_texts() -> dict[str, str]:
     return texts
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("only_shipped_instructions")
 def test_golden_sources(request: pytest.FixtureRequest) -> None:
     texts = golden_texts()

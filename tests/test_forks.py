@@ -75,6 +75,7 @@ print(codes)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["calls", "builds"])
 def test_a_fork_while_other_threads_call_and_build_kernels(what: str) -> None:
     command = [sys.executable, "-c", FORKED_AMID, what]

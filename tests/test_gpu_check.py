@@ -102,6 +102,7 @@ def a_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tl.Target:
     return tl.target("cuda", device=Driver("cuda").device)
 
 
+@pytest.mark.slow
 def test_the_suite_goes_on_after_a_lost_context_and_in_the_next_run(
     a_device: tl.Target, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

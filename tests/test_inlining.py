@@ -84,6 +84,7 @@ LONG: dict[str, tuple[int, Callable[[tl.Tensor, tl.Axis], Any]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LONG)
 def test_long_chains_are_kept_in_memory_now_and_then(name: str) -> None:
     value = chain(*LONG[name])

@@ -1,6 +1,7 @@
 """Imports go one way, and only options.py reads the environment."""
 
 import ast
+import functools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,8 +47,13 @@ def modules() -> Iterator[tuple[Path, str]]:
                 yield path, ".".join(parts)
 
 
-def imports(path: Path) -> Iterator[tuple[int, str, bool]]:
+@functools.cache
+def imports(path: Path) -> tuple[tuple[int, str, bool], ...]:
     """Every import of our own: its line, the module's name below `tilelang`, and whether it runs only when something is called."""
+    return tuple(_imports(path))
+
+
+def _imports(path: Path) -> Iterator[tuple[int, str, bool]]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     late = set()
     for outer in ast.walk(tree):

@@ -65,6 +65,7 @@ def test_the_reading_knows_steps_and_computations_only() -> None:
     assert {m for m in imported if m and m.startswith("tilelang")} <= ours | {"tilelang.testing"}
 
 
+@pytest.mark.slow
 def test_random_schedules_do_what_their_steps_say() -> None:
     count = 0
     for seed in range(600, 660):
@@ -229,6 +230,7 @@ def test_threads_of_a_role_lie_behind_those_before() -> None:
     assert who(read.writes["global", "Y"], 6) == {(0, 2 * warp + 2, 1)} and who(read.reads["global", "X"], 6) == {(0, 0, warp)}
 
 
+@pytest.mark.slow
 def test_faults_in_who_does_what_are_found() -> None:
     table = misplacements(26, 0)
     print(table)

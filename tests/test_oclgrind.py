@@ -72,6 +72,7 @@ def reports(name: str, folder: Path, narrowing: bool, fault: tuple[str, str] = (
     return log.read_text() if log.exists() else ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("narrowing", [False, True], ids=["all_checks", "without_uninitialised"])
 def test_example_is_clean(name: str, narrowing: bool, tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def faults(computation: Computation, profile: Profile) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @given(testing.recipes(), testing.device_recipes())
 @hypothesis.settings(max_examples=FEW)
 def test_any_computation_gets_a_schedule_on_any_device(recipe: Recipe, device: DeviceRecipe) -> None:
@@ -76,12 +77,14 @@ def test_any_computation_gets_a_schedule_on_any_device(recipe: Recipe, device: D
     assert not found, f"{recipe}\n{device}\n" + "\n".join(found)
 
 
+@pytest.mark.slow
 @given(testing.recipes(), hypothesis.strategies.sampled_from(shipped_profiles()))
 def test_any_computation_gets_a_schedule_on_shipped_devices(recipe: Recipe, name: str) -> None:
     found = faults(recipe.build(), DeviceRecipe(name).build())
     assert not found, f"{recipe}\n{name}\n" + "\n".join(found)
 
 
+@pytest.mark.slow
 @given(testing.recipes(), testing.device_recipes())
 @hypothesis.settings(max_examples=FEW)
 def test_candidates_are_refused_for_want_of_room_alone(recipe: Recipe, device: DeviceRecipe) -> None:
@@ -123,6 +126,7 @@ def test_half_of_a_rate_takes_no_less_time(recipe: Recipe, name: str, number: in
         assert after >= before * (1 - 1e-9), f"{recipe}\n{halved}\n{plan}"
 
 
+@pytest.mark.slow
 def test_schedules_are_the_same_in_every_process() -> None:
     program = """
 from tilelang import planning, testing

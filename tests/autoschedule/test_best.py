@@ -37,6 +37,7 @@ def options(tmp_path: Path) -> Options:
     return Options(database=str(tmp_path / "best.sqlite"))
 
 
+@pytest.mark.slow
 def test_what_was_measured_is_remembered(options: Options) -> None:
     target, asked = tl.target("cpu"), list[int]()
     first = best(sums(40), candidates(sums(40), asked), target, 2, bound_s=1e-9, options=options)

@@ -145,6 +145,7 @@ SHIFTED = Recipe(  # reads of one tensor that are one row apart
 )
 
 
+@pytest.mark.slow
 @given(recipes())
 @example(SHIFTED)
 def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe) -> None:

@@ -75,6 +75,7 @@ def test_a_rate_that_is_not_known_takes_no_time() -> None:
     assert only.seconds == pytest.approx(50e-6) and only.bottleneck == "launch" and only.bound == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["sapphire_rapids", "volta"])
 @given(recipe=recipes("softmax", "normalised"))
 def test_candidates_of_several_tasks_are_estimated_as_their_schedules(device: str, recipe: Recipe) -> None:

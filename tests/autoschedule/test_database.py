@@ -185,6 +185,7 @@ def done(process: "subprocess.Popen[str]") -> str:
     return out
 
 
+@pytest.mark.slow
 def test_four_writers_at_once(database: Database) -> None:
     code = """
         database, number = Database(sys.argv[1]), int(sys.argv[2])
@@ -333,6 +334,7 @@ def test_a_file_of_a_later_version_is_left_alone(database: Database) -> None:
     assert database.path.read_bytes() == before and not list(database.path.parent.glob("*.damaged-*"))
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_a_warning(database: Database) -> None:
     database.record([entry()])
     code = """

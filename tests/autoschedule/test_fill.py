@@ -71,6 +71,7 @@ def is_filling(made: Schedule, given: Schedule) -> bool:
     return re.fullmatch(pattern, text_of(made.steps)) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_holes_are_filled_and_nothing_else_is_changed(name: str) -> None:
     kernel = tl.compile(CASES[name])
@@ -123,6 +124,7 @@ def punched(source: Source, steps: tuple[Step, ...]) -> tuple[Step, ...]:
     return tuple(out)
 
 
+@pytest.mark.slow
 @given(testing.cases(), hypothesis.strategies.integers(0, 1 << 30))
 def test_whatever_is_left_open_of_a_schedule_is_filled(case: testing.Case, seed: int) -> None:
     steps = punched(testing.Seeded(seed), case.schedule.steps)
@@ -134,6 +136,7 @@ def test_whatever_is_left_open_of_a_schedule_is_filled(case: testing.Case, seed:
     assert kernel.check().ok, kernel.schedule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in NAMES if any("cpu" in s for s in SMALL[n])])
 @pytest.mark.parametrize("seed", range(2))
 def test_an_example_without_some_of_its_steps_is_filled(name: str, seed: int) -> None:
@@ -154,6 +157,7 @@ def test_an_example_without_some_of_its_steps_is_filled(name: str, seed: int) ->
     assert kernel.check().ok, kernel.schedule
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in CASES if n != "several reductions"])
 def test_devices_with_warps_get_their_holes_filled_too(name: str) -> None:
     kernel = tl.compile(CASES[name], tl.target("opencl", profile="simulated"))
@@ -184,6 +188,7 @@ def test_warps_are_filled_however_little_there_is(sizes_: tuple[int, int, int]) 
     assert not tl.simulate(pieces).findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["ampere", "h200", "cdna3", "rdna3"])
 def test_what_is_wholly_left_open_is_constructed_with_matrix_instructions_too(device: str) -> None:
     """Whose threads share what a warp holds in registers."""
@@ -195,6 +200,7 @@ def test_what_is_wholly_left_open_is_constructed_with_matrix_instructions_too(de
     assert fill(given.rest(), profile)[0].text == best.schedule.text and " do " in best.schedule.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["volta", "ampere", "h200", "cdna3", "opencl_gpu", "sapphire_rapids"])
 @pytest.mark.parametrize("block", [(64, 64), (128, 128)])
 def test_what_is_open_below_a_block_is_near_what_is_constructed(device: str, block: tuple[int, int]) -> None:

@@ -23,6 +23,7 @@ SIMULATED = tl.load_profile("simulated")
 DEVICES = [n for n in tl.profiles.files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_the_first_candidates_are_right(name: str) -> None:
     computation = tl.parse(COMPUTATIONS[name]).computation()
@@ -34,6 +35,7 @@ def test_the_first_candidates_are_right(name: str) -> None:
         assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COMPUTATIONS)
 def test_every_candidate_is_accepted_and_fits(name: str) -> None:
     computation = tl.parse(COMPUTATIONS[name]).computation()
@@ -189,6 +191,7 @@ def small_product(type: tl.DType, turned: bool) -> tl.Computation:
     return tl.schedule(tl.define("C", value, m, n)).computation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize(
     ("device", "type", "instruction"),

@@ -28,6 +28,7 @@ def windows(rows: int, columns: int, channels: int) -> Computation:
     ).computation()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(5, 7, 36), (5, 12, 20)], ids=str)
 def test_results_leave_in_vectors(sizes: tuple[int, int, int]) -> None:
     """Beside fused rows, whatever their length: what a warp stores is told apart by the fused axis, not digit by digit."""

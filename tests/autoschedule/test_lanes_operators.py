@@ -13,6 +13,7 @@ from tilelang.autoschedule.common.construct import construct
 DEVICES = [n for n in tl.profiles.files.shipped_profiles() if tl.load_profile(n).lockstep]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
 def test_operators_are_accepted_and_fit(device: str) -> None:
     """Each operator on one device, in turns: all of them on all devices take minutes."""

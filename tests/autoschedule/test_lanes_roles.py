@@ -38,6 +38,7 @@ def test_a_large_product_of_16_bits_has_roles_first(type: tl.DType) -> None:
         assert any("consumer" in t and f"tile {block} -> block" in t for t in texts), block
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(8192, 8192, 8192), (4096, 4096, 4096), (2048, 1000, 3000)], ids=str)
 def test_first_candidates_keep_sums_in_registers(shape: tuple[int, int, int]) -> None:
     for candidate in with_roles(transposed(*shape), H200)[:2]:
@@ -54,6 +55,7 @@ def test_what_follows_the_product_is_part_of_its_schedule() -> None:
     lowered(first.schedule, H200)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(200, 136, 96), (64, 72, 40)], ids=str)
 def test_they_are_right(shape: tuple[int, int, int]) -> None:
     computation = transposed(*shape)
@@ -63,6 +65,7 @@ def test_they_are_right(shape: tuple[int, int, int]) -> None:
         assert not faults, f"{candidate.schedule}\n" + "\n".join(faults)
 
 
+@pytest.mark.slow
 def test_blocks_share_a_long_reduction() -> None:
     computation = transposed(64, 128, 4096)
     split = next(c for c in with_roles(computation) if "k=" in str(c.schedule).split("-> block")[0])
@@ -70,6 +73,7 @@ def test_blocks_share_a_long_reduction() -> None:
     assert not faults, f"{split.schedule}\n" + "\n".join(faults)
 
 
+@pytest.mark.slow
 def test_tensors_that_boxes_do_not_reach_are_left_to_others() -> None:
     assert not with_roles(transposed(512, 512, 500))  # rows of 1000 bytes
     assert not with_roles(as_computation(example("01_matmul").matmul(512, 512, 512, tl.float16)))  # k not along the rows of B

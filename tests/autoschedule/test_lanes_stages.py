@@ -34,6 +34,7 @@ def two_passes(m: int, n: int) -> Computation:
     return as_computation(tl.define("Y", (X[i, j] - mean[i]) * tl.rsqrt(variance[i] + 1e-5), i, j))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [softmax, layer_norm, two_passes])
 @pytest.mark.parametrize(("rows", "columns"), [(9, 132), (5, 77), (70, 12)])
 def test_every_form_is_right(make: type, rows: int, columns: int) -> None:

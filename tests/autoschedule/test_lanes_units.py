@@ -27,6 +27,7 @@ def by_tf32(m: int, n: int, k: int) -> Computation:
     return as_computation(example("16_matrix_types").matmul(m, n, k))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["ampere", "ada", "h200", "blackwell", "cdna2", "cdna3", "rdna3"])
 @pytest.mark.parametrize(("n", "k"), [(1000, 4032), (4032, 1000)])
 def test_few_rows_fill_the_device(device: str, n: int, k: int) -> None:
@@ -39,6 +40,7 @@ def test_few_rows_fill_the_device(device: str, n: int, k: int) -> None:
     assert best.estimate.seconds < 4 * one, "longer reductions cost less than in proportion"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["ampere", "cdna3"])
 def test_a_reduction_that_blocks_share_is_right(device: str) -> None:
     computation, profile = product(72, 64, 1024), tl.load_profile(device)
@@ -49,6 +51,7 @@ def test_a_reduction_that_blocks_share_is_right(device: str) -> None:
     assert not faults, f"{split.schedule}\n" + "\n".join(faults)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["ampere", "cdna3", "rdna3"])
 def test_results_of_16_bits_go_through_shared_memory(device: str) -> None:
     computation, profile = product(72, 80, 96), tl.load_profile(device)
@@ -58,6 +61,7 @@ def test_results_of_16_bits_go_through_shared_memory(device: str) -> None:
     assert not faults, f"{via.schedule}\n" + "\n".join(faults)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("device", "type"),
     [("ampere", tl.float16), ("cdna2", tl.float16), ("cdna3", tl.float16), ("rdna3", tl.float16), ("ampere", tl.float32)],
@@ -74,6 +78,7 @@ def test_no_lane_waits_for_a_bank(device: str, type: tl.DType) -> None:
     assert not report.findings and sum(count.total for count in report.conflicts) == 0, best.schedule
 
 
+@pytest.mark.slow
 def test_tf32_is_taken_only_where_the_definition_gives_leave() -> None:
     for device in ("ampere", "h200"):
         profile = tl.load_profile(device)

@@ -34,6 +34,7 @@ def little_shared(name: str, capacity_bytes: int) -> Profile:
     return dataclasses.replace(found, memories=memories, dialects=found.dialects[:1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grid", [{"grid_max": (3, 1, 1)}, {"grid_threads_max": 256}], ids=str)
 @pytest.mark.parametrize("name", ["product", "depthwise", "row sum", "pointwise", "softmax"])
 def test_blocks_are_no_more_than_a_grid_takes(name: str, grid: dict[str, int]) -> None:
@@ -46,6 +47,7 @@ def test_blocks_are_no_more_than_a_grid_takes(name: str, grid: dict[str, int]) -
     assert not testing.check_schedule(found[0].schedule, testing.arrays(computation), profile=profile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["cdna3", "volta", "h200"])
 def test_large_computations_get_grids_that_devices_take(device: str) -> None:
     profile, i = tl.load_profile(device), tl.axes(i=1 << 36)

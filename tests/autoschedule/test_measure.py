@@ -64,6 +64,7 @@ def test_every_candidate_is_checked_and_timed_in_turns() -> None:
     assert found.best is not None and found.best.median_s == min(t.median_s for t in found.trials)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "code"), [(HANG, "timeout"), (CRASH, "crashed"), (WRONG, "wrong"), ("nonsense;", "compile-failed")]
 )
@@ -155,6 +156,7 @@ def test_only_what_is_outclassed_gets_fewer_samples(monkeypatch: pytest.MonkeyPa
     assert [len(t.seconds) for t in found.trials] == [5, 11, 11]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["", "load", "run", "sample"])
 def test_an_interrupt_leaves_no_process_and_no_files(when: str, tmp_path: Path) -> None:
     code = f"""

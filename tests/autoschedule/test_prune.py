@@ -57,6 +57,7 @@ def test_shares_are_of_all_that_was_generated() -> None:
     assert (made.kept, made.generated) == (0, 4) and made.shares["barrier-in-divergent-control"] == 0.25
 
 
+@pytest.mark.slow
 def test_fillings_are_counted_by_the_same_rules() -> None:
     half = tl.schedule(parsed(PRODUCT)).tile(m=tl.hole, n=tl.hole).to(tl.block).load("A", tl.shared).rest()
     found = search(half, tl.load_profile("sapphire_rapids"))

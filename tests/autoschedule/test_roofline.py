@@ -38,6 +38,7 @@ def measured_on(row: dict[str, Any]) -> tl.Profile:
     return tl.load_profile(names[0]) if numbers and names else POCL
 
 
+@pytest.mark.slow
 def test_nothing_measured_lies_below_it() -> None:
     """Times of schedules and of other libraries, alone and in a row, each on the device of its profile."""
     known = {o.id: o for o in (*operators_cases.read(), *operators_cases.SQUARES)}

@@ -44,6 +44,7 @@ def with_capability(capability: str) -> tl.Target:
     return tl.target("cpu", profile=profile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capability", KINDS)
 @pytest.mark.parametrize("name", HEAD)
 def test_they_are_right_and_estimated_as_they_are_read(name: str, capability: str) -> None:

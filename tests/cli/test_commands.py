@@ -16,6 +16,7 @@ from tilelang.lowering.compilers import wheels
 from tilelang.lowering.compilers.interface import tools
 
 
+@pytest.mark.slow
 def test_run_checks_and_times(gemm: str) -> None:
     result = tilelang("run", gemm, "-s", "simt", "--check", "--time", "--size", "M=33")
     assert result.exit_code == 0, result.output
@@ -45,6 +46,7 @@ def test_run_reads_and_writes_arrays(gemm: str, tmp_path: Path) -> None:
     assert several.exit_code == 2 and "several arrays" in several.stderr
 
 
+@pytest.mark.slow
 def test_run_until_a_step(gemm: str) -> None:
     for steps in range(7):
         assert tilelang("run", gemm, "-s", "simt", "--until", str(steps), "--check").exit_code == 0

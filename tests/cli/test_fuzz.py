@@ -70,6 +70,7 @@ def test_a_planted_fault_is_found_made_small_and_printed_as_a_file(file: str, tm
     assert told["fault"]["kind"] == "wrong" and tl.parse(told["fault"]["text"]).schedule().hash == plan.hash
 
 
+@pytest.mark.slow
 def test_what_is_right_is_counted_and_refusals_by_code(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzzing, "Trials", Here)
     result = tilelang("fuzz", file, "--seconds", "3", "--seed", "3", "-S", "N=9", "--target", "opencl", "-p", "simulated")
@@ -79,6 +80,7 @@ def test_what_is_right_is_counted_and_refusals_by_code(file: str, monkeypatch: p
     assert found["cases"] == found["right"] + sum(found["refused"].values()) + sum(found["set_aside"].values())
 
 
+@pytest.mark.slow
 def test_cases_run_in_a_process_of_their_own(file: str) -> None:
     result = tilelang("fuzz", file, "--seconds", "1", "-s", "staged")
     assert result.exit_code == 0 and "nothing found" in result.stdout
@@ -194,6 +196,7 @@ class Calls:
         return self.call
 
 
+@pytest.mark.slow
 def test_a_process_that_is_taken_down_is_told_and_started_anew() -> None:
     case: Any = Calls(os._exit, 3)
     trials = fuzzing.Trials(CPU, seconds=2)
@@ -214,6 +217,7 @@ RUNNING = (  # what the process says before a kernel runs
 )
 
 
+@pytest.mark.slow
 def test_a_kernel_that_hangs_or_takes_its_process_down_is_a_fault() -> None:
     trials = fuzzing.Trials(CPU, seconds=2)
     hangs: Any = Calls(exec, RUNNING + "time.sleep(60)")

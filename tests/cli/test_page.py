@@ -71,6 +71,7 @@ class Checked(HTMLParser):
 # ---------------------------------------------------------------- the text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KERNELS)
 def test_a_page_is_balanced_and_leads_nowhere_else(name: str) -> None:
     found = Checked(written(name))
@@ -82,6 +83,7 @@ def test_a_page_is_balanced_and_leads_nowhere_else(name: str) -> None:
         assert attributes.get("data-of", "d0") in found.data
 
 
+@pytest.mark.slow
 def test_a_page_stays_small() -> None:
     assert len(written("product").encode()) < 1_000_000
     i = tl.axes(i=1_000_000)
@@ -90,6 +92,7 @@ def test_a_page_stays_small() -> None:
     assert record(kernel).report is not None and len(page(kernel).encode()) < 1_000_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["07_split_reduction", "12_embedding_bag", "13_causal_product"])
 def test_kernels_of_every_kind_have_a_page(name: str) -> None:
     kernel = simulated(importlib.import_module(f"examples.{name}").schedules(small=True)["simt"])
@@ -194,6 +197,7 @@ def test_registers_tell_which_element_of_the_result_a_thread_holds() -> None:
     assert held(simulated(example.gemm_simt(example.matmul(75, 83, 37))), "C_state") == by_hand
 
 
+@pytest.mark.slow
 def test_registers_tell_every_sum_that_an_epilogue_takes() -> None:
     m, n, k = tl.axes(m=40, n=70, k=90)
     A, B, bias = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n), tl.input("bias", tl.float32, n)
@@ -246,6 +250,7 @@ def test_blocks_share_the_inputs_of_a_product() -> None:
     assert found["C", True].first.reshape(64, 96)[:, ::32].tolist() == [[0, 1, 2]] * 64
 
 
+@pytest.mark.slow
 def test_a_large_launch_is_cut_and_says_so() -> None:
     i, j = tl.axes(i=4096, j=4096)
     y = tl.define("Y", 2 * tl.input("X", tl.float32, i, j)[i, j], i, j)
@@ -255,6 +260,7 @@ def test_a_large_launch_is_cut_and_says_so() -> None:
     assert "The launch is too large to be simulated whole" in found
 
 
+@pytest.mark.slow
 def test_blocks_of_a_launch_too_large_to_be_simulated_are_shown() -> None:
     example = importlib.import_module("examples.01_matmul")
     small, large = (simulated(example.gemm_simt(example.matmul(300, 200, k), 64, 32, 8)) for k in (16, 1024))

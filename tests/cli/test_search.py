@@ -25,6 +25,7 @@ SIZES = ("-S", "M=40", "-S", "N=48", "-S", "K=20")
 XEON = ("-p", "sapphire_rapids")  # what is searched for, whichever device is here
 
 
+@pytest.mark.slow
 def test_a_file_without_a_schedule_has_one_constructed(tmp_path: Path) -> None:
     path = tmp_path / "product.tile"
     path.write_text(HALF)
@@ -35,6 +36,7 @@ def test_a_file_without_a_schedule_has_one_constructed(tmp_path: Path) -> None:
     assert of_json(tilelang("explain", str(path), *SIZES, "--until", "0", "--json"))["schedule"] == "schedule for product { }"
 
 
+@pytest.mark.slow
 def test_fill_writes_a_file_that_runs(tmp_path: Path) -> None:
     path, made = tmp_path / "half.tile", tmp_path / "filled.tile"
     path.write_text(HALF + "schedule half for product {\n  tile m=? n=16 -> block\n  ...\n}\n")
@@ -92,6 +94,7 @@ def test_a_terminal_shows_how_far_trials_are(monkeypatch: pytest.MonkeyPatch) ->
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_what_is_searched_for_is_the_device_here_as_a_compiled_kernel_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +139,7 @@ def test_fill_says_what_cannot_be(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "error[too-many-threads]" in result.stderr and f"{path}:8:3" in result.stderr, result.stderr
 
 
+@pytest.mark.slow
 def test_explain_shows_the_search(tmp_path: Path) -> None:
     path = tmp_path / "half.tile"
     path.write_text(HALF + "schedule half for product {\n  tile m=? n=? -> block\n  load A in shared\n  ...\n}\n")

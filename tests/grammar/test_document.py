@@ -445,6 +445,7 @@ def test_any_condition_on_extents_is_decided(condition: str, held: bool) -> None
     assert tl.compile(made).check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [250, 3000])
 def test_chains_of_definitions_are_an_error_of_ours(number: int) -> None:
     chain = "".join(f"a{n + 1}[i] = a{n}[i] + 1.0\n" for n in range(number))

@@ -33,6 +33,7 @@ def check(made: Schedule) -> None:
     assert [repr(s) for s in again.steps] == [repr(s) for s in made.steps]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_random_schedules(seed: int) -> None:
     try:
@@ -42,6 +43,7 @@ def test_random_schedules(seed: int) -> None:
     check(made)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_formatting_changes_no_word(seed: int) -> None:
     try:
@@ -55,6 +57,7 @@ def test_formatting_changes_no_word(seed: int) -> None:
     assert parse(once).schedule().hash == made.hash
 
 
+@pytest.mark.slow
 @given(st.integers(0, 2**32))
 def test_programs_of_every_form(seed: int) -> None:
     made, steps = draw_program(Seeded(seed))
@@ -72,6 +75,7 @@ def test_what_the_grammar_derives_is_parsed_and_laid_out(seed: int) -> None:
     assert "".join(once.split()) == "".join(text.split()) and format_text(once) == once
 
 
+@pytest.mark.slow
 def test_what_is_drawn_has_every_word_of_the_language() -> None:
     derived = {word for seed in range(300) for word in draw_text(Seeded(seed)).split()}
     assert set(keywords().values()) | {"image", "?", "...", "`order`"} <= derived

@@ -18,6 +18,7 @@ UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers in
 INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False, "cpu": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "dialect", "clock"),
     [("h200", "cuda", True), ("cdna3", "hip", True), ("volta", "opencl", True), ("sapphire_rapids", "opencl", True),

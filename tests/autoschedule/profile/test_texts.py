@@ -51,6 +51,7 @@ def few_and_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "SPAN_BYTES", 1 << 20)
 
 
+@pytest.mark.slow
 @EMULATED
 @pytest.mark.parametrize(("aspect", "dialect"), [*((a, "cuda") for a in TEXTS), *((a, "hip") for a in OWN_WORDS)])
 def test_texts_of_cuda_and_hip_do_nothing_forbidden(aspect: str, dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -127,6 +128,7 @@ def test_matrix_probes_run(dialect: str, name: str, monkeypatch: pytest.MonkeyPa
     assert run(1) > 0 and operations % (2 * made.shape["m"] * made.shape["n"] * made.shape["k"]) == 0
 
 
+@pytest.mark.slow
 @EMULATED
 def test_copies_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units, "COPIED_BYTES", 1 << 15)
