@@ -106,9 +106,9 @@ def _readme(made: Signature, built: Libraries, files: Mapping[str, bytes], syste
     source = files[f"{made.name}.c"].decode()
     name, windows = made.name, system.name == "windows"
     about = {
-        f"{name}.c": "the kernels, as they ran", f"{name}.h": "the functions and their arguments",
-        f"{name}_launch.c": "the functions: run the kernels, with threads or without", "main.c": "a program that calls them",
-        built.static: "static library", built.shared: "shared library", f"{name}.lib": "what a program is linked with to use the .dll",
+        f"{name}.c": "the kernels", f"{name}.h": "the functions and their arguments",
+        f"{name}_launch.c": "the functions, which run the kernels on one or several threads", "main.c": "a program that calls them",
+        built.static: "static library", built.shared: "shared library", f"{name}.lib": "the import library of the .dll",
     }  # fmt: skip
     target = "" if system.here else f" --target={system.triple}"
     compiler, threads, program = ("cl", "", "main") if windows else ("cc", " -pthread", "./main")
@@ -142,12 +142,12 @@ def _readme(made: Signature, built: Libraries, files: Mapping[str, bytes], syste
 
 def _notes(made: Signature, system: System, name: str) -> str:
     notes = [
-        f"A processor without the instructions of the one named above cannot run the libraries: {name}_run ends by a signal."
+        f"The libraries run only on processors with the instructions of the one named above; on others {name}_run ends with a signal."
     ]
     if made.scratch_bytes or made.workspace_bytes:
         notes.append(
-            f"A program that calls often gives {name}_memory_bytes(threads) bytes of its own, which calls then do not allocate."
+            f"If you call often, pass {name}_memory_bytes(threads) bytes of memory; otherwise each call allocates and frees them."
         )
     if system.name == "linux":
-        notes.append("The shared library takes malloc and the functions of threads from the program that loads it.")
+        notes.append("The shared library uses malloc and the thread functions of the program that loads it.")
     return "\n".join(notes)

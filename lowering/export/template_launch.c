@@ -1,6 +1,7 @@
-/* Runs the kernels of $source_file, one after another, each over all its blocks; $header_file says how to call it.
+/* Runs the kernels of $source_file one after another, each over all of its blocks. $header_file describes the interface.
  *
- * Any C99 compiler takes this file. With -D${macro}_NO_THREADS no threads library is needed, and all blocks run in the calling thread.
+ * Any C99 compiler accepts this file. Compile it with -D${macro}_NO_THREADS to run all blocks in the calling thread, without a threads
+ * library.
  */
 #include "$header_file"
 
@@ -15,7 +16,7 @@
 #endif
 #endif
 
-/* A kernel over the blocks from first to before last. arguments: its arrays; scratch: what one block works in. */
+/* Runs the blocks first, ..., last - 1 of a kernel. arguments: its arrays; scratch: the scratch space of one block. */
 typedef void kernel(void *const *arguments, char *scratch, long long first, long long last);
 
 $declarations
@@ -26,7 +27,7 @@ $declarations
 #define SCRATCH ROUNDED(${scratch_bytes}u)
 #define MOST_THREADS 4096
 
-/* One thread's part of a kernel. */
+/* The blocks of a kernel that one thread runs. */
 typedef struct {
     kernel *run;
     void *const *arguments;
@@ -39,7 +40,7 @@ static void run_share(const share *part)
     part->run(part->arguments, part->scratch, part->first, part->last);
 }
 
-/* ---- threads: start() tells whether one runs a share; finish() waits for its end */
+/* ---- threads: start() returns whether a thread was started for a share; finish() joins it */
 
 #if defined(${macro}_NO_THREADS)
 typedef int thread;
@@ -81,7 +82,7 @@ static void *allocate(size_t bytes) { return malloc(bytes); }
 static void release(void *memory) { free(memory); }
 #endif
 
-/* One thread of a launch: its share, its handle, and whether it was started. */
+/* A thread of a launch: its share, its handle, and whether it was started. */
 typedef struct {
     share part;
     thread handle;
@@ -99,7 +100,7 @@ size_t ${name}_memory_bytes(int threads)
     return WORKSPACE + count * SCRATCH + ROUNDED(count * sizeof(worker));
 }
 
-/* Runs one kernel of so many blocks, and waits for its end. */
+/* Runs all blocks of one kernel and waits until they are done. */
 static void launch(kernel *run, long long blocks, void *const *arguments, char *scratch, worker *workers, int threads)
 {
     int count = blocks < threads ? (int)blocks : threads, i;

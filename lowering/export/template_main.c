@@ -1,8 +1,9 @@
-/* How to call ${name}_run_threads: fills the inputs with numbers that are the same everywhere, runs, prints sums and the time.
+/* An example of calling ${name}_run_threads: fills the inputs with the same numbers on every machine, runs the kernels, and prints
+ * checksums and the time.
  *
  *     main [THREADS [FILE]]
  *
- * FILE: where the bytes of all outputs are written, one after another.
+ * FILE: the bytes of all outputs are written to it, one output after another.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +14,7 @@
 
 #define RUNS 10
 
-/* Element i of an input is one of 16 values: the one that the top bits of a product of i name. */
+/* Element i of an input is one of 16 values, selected by the top 4 bits of a hash of i. */
 static unsigned chosen(size_t i)
 {
     uint32_t x = (uint32_t)i * 2654435761u;
@@ -21,7 +22,7 @@ static unsigned chosen(size_t i)
     return (x * 2246822519u) >> 28;
 }
 
-/* FNV-1a: equal bytes have equal numbers. */
+/* The FNV-1a hash. */
 static unsigned long long hash(const void *bytes, size_t count)
 {
     unsigned long long h = 14695981039346656037ull;
@@ -35,7 +36,7 @@ static void *array(size_t bytes)
 {
     void *made = calloc(bytes + 1, 1);
     if (made == NULL) {
-        fputs("the arrays do not fit the memory\n", stderr);
+        fputs("not enough memory for the arrays\n", stderr);
         exit(1);
     }
     return made;
@@ -55,7 +56,7 @@ int main(int count, char **words)
     double least = 0;
     size_t i;
 $arrays
-    void *memory = NULL; /* allocated by each call; a program that calls often gives its own */
+    void *memory = NULL; /* each call allocates its own; pass memory if you call often */
 
     (void)i;
 $fills
@@ -71,7 +72,7 @@ $fills
             least = took;
     }
 $prints
-    printf("%d threads, least of %d runs: %.6f ms\n", threads, RUNS, least * 1e3);
+    printf("%d threads, fastest of %d runs: %.6f ms\n", threads, RUNS, least * 1e3);
     if (count > 2) {
         FILE *file = fopen(words[2], "wb");
         if (file == NULL) {

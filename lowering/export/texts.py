@@ -16,15 +16,15 @@ from tilelang.lowering.export.signature import Argument, Launch, Signature
 VALUES = 16  # number of distinct values in an example input
 
 _BITS = {
-    "float16": "float16: IEEE 754 binary16, as its 16 bits in a uint16_t",
+    "float16": "float16: the 16 bits of an IEEE 754 binary16 number, in a uint16_t",
     "bfloat16": "bfloat16: the upper 16 bits of a float32, in a uint16_t",
-    "float8_e4m3": "float8_e4m3: E4M3 of the Open Compute Project, as its 8 bits in a uint8_t",
-    "float8_e5m2": "float8_e5m2: E5M2 of the Open Compute Project, as its 8 bits in a uint8_t",
+    "float8_e4m3": "float8_e4m3: the 8 bits of an OCP E4M3 number, in a uint8_t",
+    "float8_e5m2": "float8_e5m2: the 8 bits of an OCP E5M2 number, in a uint8_t",
     "bool": "bool: a byte, 0 or 1",
 }
 _TILES = """\
 
-/* Linux saves AMX's tiles only for a process that asks: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). */
+/* Linux allows a process to use AMX tiles only after a request: arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). */
 #if defined(__linux__) && defined(__x86_64__)
 extern long syscall(long number, ...);
 static void allow_tiles(void) { syscall(158L, 0x1023L, 18L); }

@@ -170,8 +170,8 @@ def test_the_header_tells_shapes_types_and_ranges(tmp_path: Path) -> None:
     header = (tmp_path / "types.h").read_text()
     for line in (
         "errno_: input, float16, 23 x 7 (i, j), 322 bytes", "int32, 23 (i), 92 bytes; each value is at least 0 and less than 11",
-        "const uint16_t *errno_,", "const uint8_t *keep,", "int64_t *wide,", "float16: IEEE 754 binary16, as its 16 bits",
-        "bool: a byte, 0 or 1", "float8_e4m3: E4M3", "bfloat16: the upper 16 bits",
+        "const uint16_t *errno_,", "const uint8_t *keep,", "int64_t *wide,", "float16: the 16 bits of an IEEE 754 binary16 number",
+        "bool: a byte, 0 or 1", "float8_e4m3: the 8 bits of an OCP E4M3 number", "bfloat16: the upper 16 bits",
     ):  # fmt: skip
         assert line in header, line
     assert all(len(line) < 160 for line in header.splitlines())
