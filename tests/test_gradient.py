@@ -278,14 +278,82 @@ def test_second_derivatives() -> None:
 
 
 def test_constants_are_not_differentiated_through() -> None:
+    total = tl.define("total", tl.sum(X[I, J] ** 2, over=J), I)
+    share = tl.define("share", X[I, J] / total[I], I, J)
+    found = tl.computation("g", tl.grad(share, X, constants=total)).evaluate(X=x)
+    np.testing.assert_allclose(found, np.broadcast_to(1 / (x * x).sum(axis=1, keepdims=True), (4, 5)), rtol=1e-14)
+
+
+def peaked() -> tuple[tl.Tensor, tl.Tensor]:
     peak = tl.define("peak", tl.max(X[I, J], over=J), I)
-    e = tl.define("e", tl.exp(X[I, J] - peak[I]), I, J)
+    return peak, tl.define("e", tl.exp(X[I, J] - peak[I]), I, J)
+
+
+def in_parts() -> tl.Tensor:
+    _, e = peaked()
     total = tl.define("total", tl.sum(e[I, J], over=J), I)
-    softmax = tl.define("softmax", e[I, J] / total[I], I, J)
-    seed = tl.input("seed", tl.float64, I, J)
-    lean, full = (tl.computation("g", tl.grad(softmax, X, seed, constants=c)) for c in (peak, ()))
-    assert not any("argmax" in str(d) for d in lean.definitions) and any("argmax" in str(d) for d in full.definitions)
-    np.testing.assert_allclose(lean.evaluate(X=x, seed=y), full.evaluate(X=x, seed=y), atol=1e-15)
+    return tl.define("y", e[I, J] / total[I], I, J)
+
+
+def weighted() -> tl.Tensor:
+    _, e = peaked()
+    total = tl.define("total", tl.sum(e[I, J], over=J), I)
+    return tl.define("y", tl.sum(e[I, J] * Y[K, J], over=J) / total[I], I, K)
+
+
+def logarithm_of_sum() -> tl.Tensor:
+    peak, e = peaked()
+    return tl.define("y", tl.log(tl.sum(e[I, J], over=J)) + peak[I], I)
+
+
+def by_powers_of_two() -> tl.Tensor:
+    least = tl.min(X[I, J] * 3, over=J)
+    powers = tl.exp2(0.5 * (least - X[I, J] * 3))
+    return tl.define("y", tl.where(I > J, powers / tl.sum(powers, over=J, where=J < 3), 0), I, J)
+
+
+CANCELS: dict[str, Callable[[], tl.Tensor]] = {
+    "softmax": lambda: tl.define("y", tl.softmax(X[I, J], over=J), I, J),
+    "of both axes": lambda: tl.define("y", tl.softmax(X[I, J], over=(J, I)), I, J),
+    "masked": lambda: tl.define("y", tl.softmax(X[I, J], over=J, where=J <= I), I, J),
+    "masked by data": lambda: tl.define("y", tl.softmax(X[I, J], over=J, where=(Y[I, J] > 0) | (J == 0)), I, J),
+    "log_softmax": lambda: tl.define("y", tl.log_softmax(X[I, J], over=J), I, J),
+    "in parts": in_parts,
+    "weighted": weighted,
+    "logarithm of a sum": logarithm_of_sum,
+    "by powers of two": by_powers_of_two,
+}
+REMAINS: dict[str, Callable[[tl.Tensor], tl.Tensor]] = {
+    "of another row": lambda e: tl.define("y", e[I, J] / tl.sum(e[3 - I, J], over=J), I, J),
+    "not divided": lambda e: tl.define("y", tl.sum(e[I, J], over=J), I),
+    "divided twice": lambda e: tl.define("y", e[I, J] / tl.sum(e[I, J], over=J) ** 2, I, J),
+    "a sum over rows": lambda e: tl.define("y", e[I, J] / tl.sum(e[I, J], over=I), I, J),
+    "a product": lambda e: tl.define("y", tl.prod(e[I, J], over=J) / tl.sum(e[I, J], over=J), I),
+    "plus one": lambda e: tl.define("y", (e[I, J] + 1) / tl.sum(e[I, J], over=J), I, J),
+    "chosen by it": lambda e: tl.define("y", tl.where(e[I, J] > 0.5, X[I, J], X[I, J] - tl.max(X[I, J], over=J)), I, J),
+}
+
+
+@pytest.mark.parametrize("name", CANCELS)
+def test_the_peak_of_a_softmax_has_no_gradient(name: str) -> None:
+    made = tl.computation("c", CANCELS[name]())
+    arrays = {"X": x, "Y": y}
+    assert compare(made, X, {t.name: arrays[t.name] for t in made.inputs}) < TOLERANCE
+    assert not any("arg" in line for line in text(made, X))
+
+
+@pytest.mark.parametrize("name", REMAINS)
+def test_other_maxima_have_one(name: str) -> None:
+    whole = tl.computation("c", REMAINS[name](peaked()[1]))
+    assert compare(whole, X, {"X": x}) < TOLERANCE
+    assert any("arg" in line for line in text(whole, X))
+
+
+def test_a_constant_total_does_not_cancel_the_peak() -> None:
+    whole = tl.computation("c", in_parts())
+    total = whole.tensor("total")
+    found = tl.computation("g", tl.grad(whole, X, constants=total))
+    assert any("argmax" in str(d) for d in found.definitions)
 
 
 def test_float16_is_summed_in_float32() -> None:

@@ -17,7 +17,7 @@ ROWS = [
     "schedules",
     "grammar lowering autoschedule",
     "runtime",
-    "testing demo cli",
+    "testing demo cli torch",
     "__main__",
 ]
 RANK = {module: row for row, modules in enumerate(ROWS) for module in modules.split()}

@@ -16,6 +16,7 @@ from tilelang.computations.adjoints import Adjoint, guarded, read_adjoints, time
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.define import define
 from tilelang.computations.inverse_reads import solve
+from tilelang.computations.shifts import only_shifts
 from tilelang.core import dtype as dt
 from tilelang.core.expr import (
     Axis,
@@ -116,7 +117,7 @@ class _Gradient:
     """One call of `grad`: what has been found out about the tensors of a computation."""
 
     def __init__(self, whole: Computation, wanted: tuple[Tensor, ...], constants: tuple[Tensor, ...]) -> None:
-        self.whole, self.wanted = whole, wanted
+        self.whole, self.wanted, self.constants = whole, wanted, constants
         every = [*whole.inputs, *(t for d in whole.definitions for t in d.tensors)]
         self._check(every)
         self.active: set[Tensor] = set()
@@ -124,7 +125,7 @@ class _Gradient:
         for t in every:  # in order of creation, so after what it reads
             fixed = t in constants or not t.dtype.is_float
             read = t.definition is not None and self.carries(t.definition.values[t.member])
-            if not fixed and (t in wanted or read):
+            if not fixed and (t in wanted or read and not self.cancels(t)):
                 self.active.add(t)
         self.prefix = "d" + "_".join(t.name for t in whole.outputs) + "_d"
         self.names = {t.name for t in every}
@@ -151,6 +152,11 @@ class _Gradient:
                 raise ComputationError("grad-independent", f"{names} does not depend on {t!r}", help="leave it out of `inputs`")
         if len(set(self.wanted)) != len(self.wanted):
             raise ComputationError("grad-tensors", "`inputs` of tl.grad has a tensor twice", help="list each input once")
+
+    def cancels(self, t: Tensor) -> bool:
+        """Whether a tensor is the peak of a softmax: a maximum whose gradient is 0."""
+        reduction = t.definition.reduction if t.definition is not None else None
+        return reduction is not None and reduction.combiner.name in ("max", "min") and only_shifts(self.whole, t, self.constants)
 
     def carries(self, e: Expr) -> bool:
         """Whether a value depends differentiably on what the gradient is taken by."""
