@@ -203,10 +203,21 @@ def test_a_products_gradients_are_products() -> None:
 def test_a_convolutions_gradient_walks_through_its_window_in_steps_of_the_stride() -> None:
     S = tl.input("S", tl.float64, P)
     assert text(INDICES["stride"](), (V, W), S) == [
-        "output dy_dV[h] = sum[u_by_2: u_by_2 <= h // 2 and h // 2 < u_by_2 + 5 and u_by_2 * 2 + h % 2 < 3]"
-        " S[h // 2 - u_by_2] * W[u_by_2 * 2 + h % 2]",
+        "output dy_dV[h] = sum[u_by_2] pad(S[h // 2 - u_by_2], 0.0) * pad(W[u_by_2 * 2 + h % 2], 0.0)",
         "output dy_dW[u] = sum[p] S[p] * V[p * 2 + u]",
     ]
+
+
+def test_a_condition_stays_where_zero_times_infinity_may_arise() -> None:
+    S = tl.input("S", tl.float64, P)
+    assert text(tl.define("y", tl.sum(V[P + U] * tl.exp(W[U]), over=U), P), V, S) == [
+        "output dy_dV[h] = sum[u: u <= h and h < u + 5] S[h - u] * exp(W[u])",
+    ]
+
+
+def test_the_gradient_of_a_crop_is_padded() -> None:
+    S = tl.input("S", tl.float64, P)
+    assert text(tl.define("y", V[P + 3], P), V, S) == ["output dy_dV[h] = pad(S[h - 3], 0.0)"]
 
 
 def test_pooling_without_overlap_sums_nothing() -> None:

@@ -101,11 +101,13 @@ def test_refusals() -> None:
         ((x.float(), w), "the tensor for X: float64[i: 4, j: 5] has the shape (4, 5) and the type torch.float32"),
         ((x.T, w), "the tensor for X: float64[i: 4, j: 5] has the shape (5, 4) and the type torch.float64"),
         ((x, np.ones(5)), "[1. 1. 1. 1. 1.] for W: float64[j: 5] is not a tensor"),
-        ((x.to("meta"), w), "there are no kernels for tensors on meta"),
     ):
         with pytest.raises(tl.ComputationError) as caught:
             op(*given)
         assert caught.value.message == message
+    with pytest.raises(tl.ComputationError) as caught:
+        op.kernel("meta")
+    assert caught.value.code == "torch-device" and caught.value.message == "there are no kernels for tensors on meta"
 
 
 def test_without_torch_the_error_says_what_to_install() -> None:

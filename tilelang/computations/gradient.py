@@ -13,9 +13,11 @@ from typing import Any, overload
 
 from tilelang.computations import functions as F
 from tilelang.computations.adjoints import Adjoint, guarded, read_adjoints, times
+from tilelang.computations.bounds_check import inside_everywhere
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.define import define
 from tilelang.computations.inverse_reads import solve
+from tilelang.computations.padding import without_conditions
 from tilelang.computations.shifts import only_shifts
 from tilelang.core import dtype as dt
 from tilelang.core.expr import (
@@ -270,10 +272,13 @@ class _Gradient:
         conditions += [simplify(substitute(substitute(c, own), changed)) for c in a.guards]
         parts = [part for c in conditions for part in conjuncts(c)]
         on_data = [part for part in parts if any(isinstance(e, Read) for e in part.walk())]
-        on_axes = conjunction([part for part in parts if part not in on_data])
+        value = simplify(substitute(substitute(a.value, own), changed))
+        left = [part for part in parts if part not in on_data]
+        if all(map(inside_everywhere, on_data)):
+            value, left = without_conditions(value, left)
+        on_axes = conjunction(left)
         if on_axes is not None and isinstance(on_axes, Const):
             return  # nowhere
-        value = simplify(substitute(substitute(a.value, own), changed))
         self.receive(t, guarded(value, tuple(on_data)), tuple(axes.values()), on_axes, definition.allow)
 
     def receive(self, t: Tensor, value: Expr, over: tuple[Axis, ...], where: Expr | None, licences: tuple[str, ...]) -> None:
