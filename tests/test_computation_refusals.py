@@ -285,3 +285,14 @@ def test_an_explicit_cast_is_kept() -> None:
     x = tl.input("X", dt.float64, i)
     made = define("y", tl.cast(x[i], dt.float32) * 2, i)
     assert any(isinstance(e, Cast) for e in definition_of(made).values[0].walk()) and made.dtype == dt.float32
+
+
+def test_conditions_that_state_the_bounds_prove_them_for_any_number_of_points() -> None:
+    p, u, h = axes(p=(1 << 20) - 8, u=9, h=1 << 20)
+    x = tl.input("X", dt.float32, p)
+    for kept in ((u <= h) & (h - u < p.extent), (h - u + 1 > 0) & (h < u + p.extent - 3)):
+        assert define("y", tl.sum(x[h - u], over=u, where=kept), h).shape == (h.extent,)
+    for wide in ((u <= h) & (h - u <= p.extent), (u <= h + 1) & (h - u < p.extent), h - u < p.extent, u <= h):
+        with pytest.raises(ComputationError) as caught:
+            define("y", tl.sum(x[h - u], over=u, where=wide), h)
+        assert caught.value.code == "read-outside"
