@@ -87,8 +87,8 @@ class Drawing:
         self.axes = tl.axes(i=2 + draw(4), j=2 + draw(4), k=1 + draw(4), l=1 + draw(3))
         self.tensors: list[tl.Tensor] = []
         for number in range(1 + draw(3)):
-            dims = {f"x{number}_{d}": 1 + draw(6) for d in range(draw(3))}
-            self.tensors.append(tl.input(f"X{number}", dtype, **dims))
+            dims = [tl.axes(**{f"x{number}_{d}": 1 + draw(6)}) for d in range(draw(3))]
+            self.tensors.append(tl.input(f"X{number}", dtype, *dims))
         self.floats = list(self.tensors)
         self.places = tl.input("ids", tl.int32, self.axes[0], range=(0, 3))
 

@@ -36,7 +36,8 @@ def mean(value: Any, over: Over, where: Any = None) -> Expr:
     sum[k](A[m, k]) / 3.0
     """
     x, axes = _floats("mean", value), several_of(over)
-    return sum(x, axes, where) / _number(x, axes, where)
+    found: Expr = sum(x, axes, where) / _number(x, axes, where)
+    return found
 
 
 def var(value: Any, over: Over, where: Any = None, ddof: int = 0) -> Expr:
