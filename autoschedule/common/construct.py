@@ -7,13 +7,16 @@ and preferred if its single pass over the data is faster.
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import itertools
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
+from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import bound
+from tilelang.autoschedule.common.partition import choices, planned, saved_by_launch, with_kernels
 from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.models import model_of
@@ -53,8 +56,14 @@ def ranked(
     """The same as an iterator, for callers that need only a few. likely: as for `DeviceModel.construct`, if there is a single task."""
     model, least = model_of(profile, pruning), bound(computation, profile)
     *earlier, last = plan(computation, set(), kept_in_memory(computation))
-    made = of_task(last, model, None if earlier else likely)
-    found = _of_several(computation, profile, model, earlier, list(itertools.islice(made, KEPT_OF_SEVERAL))) if earlier else made
+    several = bool(choices(computation))
+    found = of_task(last, model, None if earlier or several else likely)
+    if earlier:
+        found = iter(_of_several(computation, profile, model, earlier, list(itertools.islice(found, KEPT_OF_SEVERAL))))
+    if several:
+        first = next(found)
+        others = planned(computation, profile, model, first.estimate.seconds)
+        found = heapq.merge(others, itertools.chain((first,), found), key=lambda m: m.estimate.seconds)
     return (Candidate(computation, m.steps, m.estimate.above(least)) for m in found)
 
 
@@ -69,15 +78,19 @@ def _of_several(
 ) -> list[Made]:
     """Steps for a computation, the best first, where tasks come before the last one, for which steps are made."""
     last = plan(computation, set(), kept_in_memory(computation))[-1]
-    head: Steps = ()
+    head: list[Place] = []
     if said := not any(t in computation.outputs for task in earlier for t in task.outputs):  # no step says how those are made
         firsts = [(task, next(of_task(task, model)).steps) for task in earlier]
-        head = tuple(Place("compute", task.outputs[0].name, "global", steps=steps or None) for task, steps in firsts)
-    apart = [(*head, *m.steps) for m in made]  # a kernel for each task
+        head = [Place("compute", task.outputs[0].name, "global", steps=steps or None) for task, steps in firsts]
+    apart = [with_kernels(head, m.steps) for m in made]  # a kernel for each task
     before = [k for loops in loops_of(Schedule(computation, apart[0]), profile) for k in loops.kernels()][:-1]
+    nest = nest_of(last)
+    less = ("launch", saved_by_launch(model, before[0])) if before else ("launch", 0.0)
+    parts = (*model.estimate(tuple(before)).parts, less) if before else ()  # of the kernels before, which are the same for all
     found = [
-        Made(steps, model.estimate((*before, read_steps(nest_of(last), m.steps)))) for steps, m in zip(apart, made, strict=True)
+        Made(steps, Estimate.of((*parts, *model.estimate((read_steps(nest, m.steps),)).parts)))
+        for steps, m in zip(apart, made, strict=True)
     ]
-    for steps in model.fuse_rows(computation) if said else ():
-        found.append(Made(steps, model.estimate(loops_of(Schedule(computation, steps), profile))))
+    for rows, steps in model.fuse_rows(Part.whole(computation)) if said else ():
+        found.append(Made(steps, model.estimate((rows.loops(steps, profile),))))
     return sorted(found, key=lambda m: m.estimate.seconds)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.computations.computation import Computation
 from tilelang.schedules.steps import Step
+
+if TYPE_CHECKING:
+    from tilelang.autoschedule.common.kernel_part import Part
+    from tilelang.autoschedule.common.row_fusion import Rows
 
 Steps: TypeAlias = tuple[Step, ...]
 Likely: TypeAlias = Callable[[Steps], None]
@@ -38,8 +41,11 @@ class DeviceModel(Protocol):
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
         """Steps down to the leaf for what loops leave of a nest, some of which the loops have already."""
 
-    def fuse_rows(self, computation: Computation) -> list[Steps]:
-        """All tasks of a computation in one kernel, row by row; none where they have no rows in common."""
+    def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
+        """All tasks of a part of a computation in one kernel, row by row; none where they have no rows in common."""
+
+    def least(self, nest: Nest) -> float:
+        """Seconds that the operations of a nest take at least."""
 
     def unreached(self, nest: Nest) -> list[str]:
         """The levels at which no tile that fits is large enough for computation to be the bottleneck."""

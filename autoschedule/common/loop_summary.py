@@ -254,7 +254,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     computation = schedule.computation
     steps = resolve_when(schedule.steps, axis_extents(computation), profile)
     tasks = tasks_of(computation, steps)
-    caches = {m.name for m in profile.memories if m.cache} if profile is not None else PREFETCHED
+    caches = _caches(profile)
     prefix = prefix_of(steps)
     own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
     here = placed_names(computation, tuple(s for s in steps if s not in prefix))
@@ -275,6 +275,22 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
         for task in tasks
         if task is tasks[-1] or task.name not in own
     )
+
+
+def kernel_loops(
+    computation: Computation, task: Task, stage: Callable[[Place], Task], steps: tuple[Step, ...], profile: Profile
+) -> Loops:
+    """The loops of the steps of one kernel of a computation. stage: what makes a definition that they place."""
+
+    def inside(step: Place) -> tuple[Task, StageTask]:
+        return stage(step), inside
+
+    return _Reading(task, computation, inside, _caches(profile)).read(steps)
+
+
+def _caches(profile: Profile | None) -> Collection[str]:
+    """The memories in which a load is a prefetch."""
+    return {m.name for m in profile.memories if m.cache} if profile is not None else PREFETCHED
 
 
 def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:

@@ -61,13 +61,18 @@ def bound(computation: Computation, profile: Profile) -> float:
     elements, flops = needs(computation)
     read = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.inputs)
     written = sum(elements.get(t.name, 0.0) * t.dtype.bytes for t in computation.outputs)
+    times = list(moved(profile, read, written))
+    times += [_seconds(count, peak(profile, *types)) for types, count in flops.items()]
+    return max(times)
+
+
+def moved(profile: Profile, read: float, written: float) -> tuple[float, ...]:
+    """Seconds in which so many bytes are read and written at least, of each side that goes beside the other."""
     if any(_measured(profile, tuple(SIDES))):  # one side by itself, or with stores that read first: both may go beside each other
         sides = [_moved(profile, read, ("read_bandwidth",)), _moved(profile, written, tuple(SIDES))]
     else:
         sides = [_moved(profile, read + written, ())]
-    times = [seconds / SPREAD for seconds in sides]
-    times += [_seconds(count, peak(profile, *types)) for types, count in flops.items()]
-    return max(times)
+    return tuple(seconds / SPREAD for seconds in sides)
 
 
 def _moved(profile: Profile, count: float, curves: Sequence[str]) -> float:

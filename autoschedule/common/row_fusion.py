@@ -10,19 +10,21 @@ import dataclasses
 from collections.abc import Sequence
 
 from tilelang.autoschedule.common.device_model import Steps
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
-from tilelang.computations.computation import Computation, Definition, Tensor
-from tilelang.computations.inlining import kept_in_memory
-from tilelang.core.expr import Axis, Call
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Axis
+from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Place
-from tilelang.schedules.task import plan, task_of
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """The tasks of a computation that may be one kernel. axes: over which there is a row each; placed: what is kept of a row, each
-    made by one of the stages; last: what is made of it."""
+    """The tasks of a part of a computation, in one kernel. axes: over which there is a row each; placed: what is kept of a row, made by
+    the stages; last: what is made of it."""
 
+    part: Part
     axes: list[str]
     placed: list[Tensor]
     stages: list[Nest]
@@ -34,35 +36,28 @@ class Rows:
 
     def steps(self, head: Steps, stages: Sequence[tuple[str, Steps | None]], tail: Steps) -> Steps:
         """A kernel: what rows go to, the memory and the steps of each stage, the steps of what is last."""
-        kept = (Place("compute", t.name, memory, steps=how) for t, (memory, how) in zip(self.placed, stages, strict=True))
+        kept = (Place("compute", t.name, memory, steps=how) for t, (memory, how) in zip(self.first, stages, strict=True))
         return (*head, *kept, *tail)
 
+    @property
+    def first(self) -> list[Tensor]:
+        """Of what each stage makes the first tensor."""
+        return [t for t in self.placed if t.member == 0]
 
-def rows_of(computation: Computation, keeps_few: bool) -> Rows | None:
-    """The rows of a computation; None where no axis is common to all its tasks, or there is nothing to compute. keeps_few: as of
-    `on_chip`."""
-    placed = on_chip(computation, keeps_few)
-    names = {t.name for t in placed}
+    def loops(self, steps: Steps, profile: Profile) -> Loops:
+        """The loops of such a kernel."""
+        return self.part.loops(steps, self.placed, profile)
+
+
+def rows_of(part: Part, keeps_few: bool) -> Rows | None:
+    """The rows of a part; None where no axis is common to all its tasks, or there is nothing to compute. keeps_few: as of
+    `Part.on_chip`."""
+    placed = part.on_chip(keeps_few)
     order = [t for t in placed if t.member == 0]
-    stages = [nest_of(task_of(t, lambda r: r.name in names)) for t in order]
-    last = nest_of(plan(computation, names)[-1])
+    stages = [nest_of(part.stage(t, placed)) for t in order]
+    last = nest_of(part.task(placed))
     axes = common_axes(placed, [*stages, last])
-    return Rows(axes, order, stages, last) if axes and last.points else None
-
-
-def on_chip(computation: Computation, keeps_few: bool) -> list[Tensor]:
-    """What a kernel of all tasks keeps for a row: the results of reductions, and pointwise values with a function that several read;
-    keeps_few: or that have fewer axes than who reads them."""
-    made = {t.name for task in plan(computation, set(), kept_in_memory(computation))[:-1] for t in task.outputs}
-
-    def dear(definition: Definition, tensor: Tensor) -> bool:
-        if definition.reduction is not None or tensor in computation.outputs:
-            return False
-        readers = [d for d in computation.definitions if tensor in d.reads]
-        several = len(readers) > 1 or (keeps_few and any(len(d.axes) > len(definition.axes) for d in readers))
-        return several and any(isinstance(e, Call) for v in definition.values for e in v.walk())
-
-    return [t for d in computation.definitions for t in d.tensors if t.name in made or dear(d, t)]
+    return Rows(part, axes, placed, stages, last) if axes and last.points else None
 
 
 def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:

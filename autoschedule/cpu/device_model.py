@@ -9,15 +9,16 @@ from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import Likely, Made, Steps
+from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.construct import of_cores
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.growth import seeds
-from tilelang.autoschedule.cpu.model import estimate
+from tilelang.autoschedule.cpu.model import estimate, least_seconds
 from tilelang.autoschedule.cpu.row_fusion import by_rows
 from tilelang.autoschedule.cpu.tile import RTile, steps
-from tilelang.computations.computation import Computation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,8 +37,11 @@ class CpuModel:
         for tile in seeds(nest, fusions, self.device):
             yield steps(nest, _within(tile, loops, nest))
 
-    def fuse_rows(self, computation: Computation) -> list[Steps]:
-        return by_rows(computation, self.device)
+    def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
+        return by_rows(part, self.device)
+
+    def least(self, nest: Nest) -> float:
+        return least_seconds(nest, self.device)
 
     def unreached(self, nest: Nest) -> list[str]:
         return []

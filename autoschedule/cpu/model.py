@@ -238,6 +238,15 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     return total
 
 
+def least_seconds(nest: Nest, device: Cores) -> float:
+    """Seconds that the operations of a nest take at least, on all cores: in full vectors, of products of narrow types by words."""
+    cycles = [sum(n * operation_cycles(op, device) for op, n in counts.items()) for counts in (_fused(nest), nest.outer)]
+    lanes = device.lanes * 4 / max(1, min(4, nest.computed.bytes))
+    narrow = 4 if nest.multiplied is not None and nest.multiplied.bytes < 4 else 1
+    vectors = (cycles[0] * nest.points / narrow + (cycles[1] * nest.outputs if nest.reduced else 0.0)) / lanes
+    return vectors * device.scale("operations") * device.rate("cycle_ns") * 1e-9 / device.cores
+
+
 def _ends(loops: Loops) -> set[bool]:
     """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
     point."""

@@ -9,27 +9,25 @@ from collections.abc import Iterator
 
 from tilelang.autoschedule.common.axes import shared_out
 from tilelang.autoschedule.common.device_model import Steps
-from tilelang.autoschedule.common.row_fusion import rows_of
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
-from tilelang.computations.computation import Computation
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
-def by_rows(computation: Computation, device: Cores) -> list[Steps]:
-    """All tasks in one kernel, row by row; none where no axis is common to all."""
-    fused = rows_of(computation, keeps_few=False)
+def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+    """All tasks of a part in one kernel, row by row; none where no axis is common to all."""
+    fused = rows_of(part, keeps_few=False)
     if fused is None:
-        return []
-    rows, last, stages = fused.axes, fused.last, list(zip(fused.placed, fused.stages, strict=True))
+        return
+    rows, last, stages = fused.axes, fused.last, list(zip(fused.first, fused.stages, strict=True))
     count = math.prod(a.extent for a in last.spatial if a.name in rows)
     width = sum(stage.outputs // count * t.dtype.bytes for t, stage in stages)
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
-        return []
-    inputs = {t.name for t in computation.inputs} if device.fetches else set()
-    fetched = _last_reader(last, fused.stages, inputs)
-    found = []
+        return
+    fetched = _last_reader(last, fused.stages, {t.name for t in part.read} if device.fetches else set())
     for together in (1,) if fetched is None else (2, 1):  # rows: the second hides the latency of the first one's horizontal sum
         far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
         if together > 1 and far:
@@ -39,8 +37,7 @@ def by_rows(computation: Computation, device: Cores) -> list[Steps]:
         kept = [(_memory(stage, rows), _row_steps(stage, rows, lanes, fetch)) for stage in fused.stages]
         for head in _heads(last, rows, device, any(memory == "shared" for memory, _ in kept), together):
             device.pruning.keeps()
-            found.append(fused.steps(head, kept, _last_steps(last, rows, lanes, fetch)))
-    return found
+            yield fused, fused.steps(head, kept, _last_steps(last, rows, lanes, fetch))
 
 
 def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: int) -> Iterator[Steps]:

@@ -10,7 +10,10 @@ from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import Likely, Made, Steps
+from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.lower_bound import peak
+from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu import streams
 from tilelang.autoschedule.gpu.constants import GPU
@@ -21,7 +24,6 @@ from tilelang.autoschedule.gpu.matrix_tiles import fits
 from tilelang.autoschedule.gpu.model import estimate
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, steps
-from tilelang.computations.computation import Computation
 from tilelang.schedules.steps import Split, Step, Tile
 
 MOST_WALKED = 8  # tiles that a block walks over, the largest
@@ -53,8 +55,13 @@ class GpuModel:
         yield from map(steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))
         yield from (tuple(map(_walked, steps(t))) for t in inside[:MOST_WALKED])
 
-    def fuse_rows(self, computation: Computation) -> list[Steps]:
-        return rows_by_lanes(computation, self.device)
+    def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
+        return rows_by_lanes(part, self.device)
+
+    def least(self, nest: Nest) -> float:
+        flops = sum(nest.inner.values()) * nest.points + sum(nest.outer.values()) * (nest.outputs if nest.reduced else 0)
+        rate = peak(self.device.profile, nest.computed, nest.multiplied)
+        return flops / rate * 1e-9 if rate else 0.0
 
     def unreached(self, nest: Nest) -> list[str]:
         """Of blocks of matrix instructions, or of register tiles of lanes."""

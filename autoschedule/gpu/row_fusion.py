@@ -10,36 +10,33 @@ import dataclasses
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.device_model import Steps
+from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
-from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.common.row_fusion import rows_of
+from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.model import full_grid
 from tilelang.autoschedule.gpu.staging import vector_lanes
-from tilelang.computations.computation import Computation
-from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 
 
-def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
-    """All tasks in one kernel, rows shared by warps and blocks; none where the stages have no rows in common, or long ones."""
-    fused = rows_of(computation, keeps_few=True)
+def rows_by_lanes(part: Part, device: Lanes) -> Iterator[tuple[Rows, Steps]]:
+    """All tasks of a part in one kernel, rows shared by warps and blocks; none where stages have no rows in common, or long ones."""
+    fused = rows_of(part, keeps_few=True)
     if fused is None:
-        return []
+        return
     rows, last, nests = fused.axes, fused.last, fused.nests
     columns = [_column(nest, rows) for nest in nests]
     if last.reduced or columns[-1] is None or "" in columns:
-        return []
+        return
     extents = {nest.extents[c] for nest, c in zip(nests, columns, strict=True) if c is not None}
     if len(extents) > 1:
-        return []
+        return
     lanes = min(_lanes(nest, c, device) for nest, c in zip(nests, columns, strict=True) if c is not None)
-    loaded = _loaded(computation, list(zip(nests, columns, strict=True)))
+    loaded = _loaded(fused, list(zip(nests, columns, strict=True)))
     kept = len(loaded) + sum(any(a.name not in rows and a.extent > 1 for a in stage.spatial) for stage in fused.stages)
-    found = []
     for head, threads in _shapes(last, rows, device, extents.pop(), lanes):
         held = kept * -(-last.extents[columns[-1]] // (threads * lanes)) * lanes
         if device.pruning.drops("registers", held > GPU.held):
@@ -48,20 +45,19 @@ def rows_by_lanes(computation: Computation, device: Lanes) -> list[Steps]:
         spread = [(Tile(((c, lanes),), "thread"),) if c is not None and threads > 1 else None for c in columns[:-1]]
         ways = Tile(((columns[-1], lanes),), "thread", threads) if threads > 1 else Split(((columns[-1], lanes),), unroll=True)
         stages = [("register", how) for how in spread]
-        made = _within(computation, fused.steps((*head, *loads), stages, (ways, *_vector(columns[-1], lanes))), device)
+        made = _within(fused, fused.steps((*head, *loads), stages, (ways, *_vector(columns[-1], lanes))), device)
         if made is not None:
             device.pruning.keeps()
-            found.append(made)
-    return found
+            yield fused, made
 
 
 def _vector(axis: str, lanes: int) -> Steps:
     return (Vectorize(axis, lanes),) if lanes > 1 else ()
 
 
-def _within(computation: Computation, steps: Steps, device: Lanes) -> Steps | None:
+def _within(fused: Rows, steps: Steps, device: Lanes) -> Steps | None:
     """The steps, as many blocks as a grid takes, with several rows each; None where none would do."""
-    loops, drops = loops_of(Schedule(computation, steps), device.profile)[-1], device.pruning.drops
+    loops, drops = fused.loops(steps, device.profile), device.pruning.drops
     threads = threads_of(loops, device.profile)
     if drops("shared", shared_bytes(threads) > device.shared_bytes):
         return None
@@ -83,9 +79,9 @@ def _lanes(nest: Nest, column: str, device: Lanes) -> int:
     return min((min(4, vector_lanes(a, column, device)) for a in nest.accesses if column in a.axes), default=1)
 
 
-def _loaded(computation: Computation, nests: list[tuple[Nest, str | None]]) -> dict[str, str]:
-    """The inputs whose rows several stages read, each at one place, with the name of the dimension along them."""
-    inputs = {t.name for t in computation.inputs}
+def _loaded(fused: Rows, nests: list[tuple[Nest, str | None]]) -> dict[str, str]:
+    """The tensors in memory whose rows several stages read, each at one place, with the name of the dimension along them."""
+    inputs = {t.name for t in fused.part.read}
     readers: dict[str, list[str]] = {}
     for nest, column in nests:
         for access in nest.reads:

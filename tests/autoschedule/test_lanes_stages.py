@@ -6,6 +6,7 @@ import tilelang as tl
 from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
 from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.gpu.device import Lanes
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
 from tilelang.autoschedule.models import estimate_schedule
@@ -39,9 +40,9 @@ def two_passes(m: int, n: int) -> Computation:
 @pytest.mark.parametrize(("rows", "columns"), [(9, 132), (5, 77), (70, 12)])
 def test_every_form_is_right(make: type, rows: int, columns: int) -> None:
     computation = make(rows, columns)
-    found = rows_by_lanes(computation, Lanes(SIMULATED))
+    found = list(rows_by_lanes(Part.whole(computation), Lanes(SIMULATED)))
     assert found
-    for steps in found:
+    for _, steps in found:
         plan = Schedule(computation, steps)
         faults = check_schedule(plan, arrays(computation), profile=SIMULATED)
         assert not faults, f"{plan}\n" + "\n".join(faults)
@@ -67,7 +68,7 @@ def test_rows_fit_in_registers(device: str, dialect: str) -> None:
 
 
 def test_rows_that_no_registers_hold_have_kernels_of_their_own() -> None:
-    assert not rows_by_lanes(softmax(4, 1_000_000), Lanes(SIMULATED))
+    assert not list(rows_by_lanes(Part.whole(softmax(4, 1_000_000)), Lanes(SIMULATED)))
     assert construct(softmax(4, 1_000_000), SIMULATED)
 
 

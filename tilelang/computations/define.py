@@ -126,7 +126,7 @@ class _Builder:
 
     def __init__(self, names: Any, written: Any, axes: tuple[Axis, ...], allow: tuple[str, ...], span: Any) -> None:
         self.names, self.written, self.axes, self.allow, self.span = names, written, axes, allow, span
-        self.hoister = Hoister(names[0], self.hidden)
+        self.hoister = Hoister(names[0], self.hidden, lambda name, value, own: self.make((name,), (value,), own, None)[0])
 
     def build(self) -> tuple[Tensor, ...]:
         values = tuple(padded(working(e), self.axes) for e in self.written)

@@ -5,8 +5,9 @@ rounded (or wrapped) only where a definition stores them; therefore a cast *to* 
 type but rounds nothing. Values that are only moved (a read, `pad`, `where`) keep their type. After `working`, a Cast means what it
 says, and later stages do not need this rule.
 
-`Hoister` extracts reductions from expressions: what remains is pointwise, or a single reduction. `with_named_parts` extracts common
-subexpressions of a long expression.
+`Hoister` extracts reductions from expressions: what remains is pointwise, or a single reduction. Of a sum of products it also extracts
+the factors that are computed, not read, and have fewer axes than the product, so that a schedule can place them. `with_named_parts`
+extracts common subexpressions of a long expression.
 """
 
 from __future__ import annotations
@@ -99,11 +100,11 @@ class Hoister:
     """Replaces reductions inside expressions by reads of hidden definitions; equal reductions share one.
 
     name: the tensor being defined. Hidden ones are called NAME_sum, NAME_max, NAME_sum_2, ..., with _0, _1, ... for the members of a
-    tuple.
+    tuple, and NAME_factor, NAME_factor_2, ... for factors. define: makes the hidden definition of a pointwise value over axes.
     """
 
-    def __init__(self, name: str, make: Make) -> None:
-        self.name, self.make = name, make
+    def __init__(self, name: str, make: Make, define: Callable[[str, Expr, tuple[Axis, ...]], Any]) -> None:
+        self.name, self.make, self.define = name, make, define
         self.made: dict[tuple[Any, ...], Sequence[Any]] = {}
         self.known: dict[tuple[Any, ...], Any] = {}
         self.count: dict[str, int] = {}
@@ -138,7 +139,28 @@ class Hoister:
         condition = None if e.condition is None else self.pointwise(e.condition, own, guards)
         within = guards if condition is None else (*guards, condition)
         values = tuple(self.pointwise(v, own, within) for v in e.values)
+        if e.combiner.name == "sum" and len(values) == 1:
+            values = (self.with_factors(values[0], own),)
         return Reduce(e.combiner, values, e.axes, condition, e.member)
+
+    def with_factors(self, e: Expr, axes: tuple[Axis, ...]) -> Expr:
+        """A product of which each factor is read that is computed at fewer points than the product; anything else as it is."""
+        match e:
+            case Cast(operand, target):
+                return cast(self.with_factors(operand, axes), target)
+            case Binary("*", left, right) if e.dtype.is_float:
+                whole = free_axes(e)
+                a, b = (f if free_axes(f) == whole or not _is_computed(f) else self.factor(f, axes) for f in (left, right))
+                return e if (a, b) == (left, right) else Binary("*", a, b)
+        return e
+
+    def factor(self, e: Expr, axes: tuple[Axis, ...]) -> Expr:
+        """A read of a factor's own definition, which has its compute type, so that nothing is rounded."""
+        own = tuple(a for a in axes if a in free_axes(e))
+        key = (e, own)
+        if key not in self.known:
+            self.known[key] = Read(self.define(self.fresh("factor"), e, own), own)
+        return cast(self.known[key], e.dtype)
 
     def hoisted(self, e: Reduce, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> Read:
         values, condition = e.values, e.condition
@@ -159,6 +181,14 @@ class Hoister:
     def fresh(self, kind: str) -> str:
         number = self.count[kind] = self.count.get(kind, 0) + 1
         return f"{self.name}_{kind}" + (f"_{number}" if number > 1 else "")
+
+
+def _is_computed(e: Expr) -> bool:
+    """Whether a value takes operations on what it reads, and its reads are in bounds everywhere."""
+    value = e
+    while isinstance(value, Cast):
+        value = value.operand
+    return not isinstance(value, (Read, Pad)) and any(isinstance(x, Read) for x in value.walk()) and inside_everywhere(e)
 
 
 def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:

@@ -19,7 +19,7 @@ from tilelang.errors import Refusal, TileLangError, at_step, collected, meant, n
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
-from tilelang.schedules.task import Task, Unplaced, placed_names, task_of, tasks_of
+from tilelang.schedules.task import Task, Unplaced, placed_names, prefix_of, task_of, tasks_of
 from tilelang.schedules.unit_numbering import check_order, check_order_form, order_extents
 from tilelang.schedules.walk import count_pieces, piece_of
 
@@ -323,6 +323,9 @@ class CheckedSteps:
         resolved = resolve_when(steps, axis_extents(computation))
         self._computation, self._resolved = computation, resolved[:0]
         self._task, self._placed = _refined_task(computation, resolved)
+        kernels = prefix_of(resolved)
+        self._in_memory = placed_names(computation, tuple(s.replace(steps=None) for s in kernels))
+        self._in_last = placed_names(computation, tuple(s for s in resolved if s not in kernels))
         self._chain = _Chain(root_spec(self._task), self._task, tensor_kinds(computation))
         self.specs: tuple[Spec, ...] = (self._chain.spec,)
         self.refused: tuple[TileLangError, ...] = ()
@@ -342,6 +345,11 @@ class CheckedSteps:
         made._add(more)
         return made
 
+    def _placed_for(self, step: Place) -> set[str]:
+        """What the stage or the kernel of a place finds made: in memory, or by the stages of its kernel."""
+        own = step.memory not in ("register", "shared")
+        return self._in_memory | (placed_names(self._computation, step.steps or ()) if own else self._in_last)
+
     def raise_refused(self) -> None:
         """Raises what is wrong with the steps: the Refusal of one, or all as Findings."""
         if self.refused:
@@ -351,7 +359,7 @@ class CheckedSteps:
         check_cuts(steps, self._cuts)
         for step in steps:
             chain, before, filled = self._chain, self._chain.spec, not self._chain.open
-            braces = _faults_in_braces(self._computation, before, step, self._placed) if isinstance(step, Place) else ()
+            braces = _faults_in_braces(self._computation, before, step, self._placed_for(step)) if isinstance(step, Place) else ()
             if found := chain.add(step, braces):
                 axes = _axes_of(step)
                 if filled and not self._left_open & axes:

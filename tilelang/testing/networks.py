@@ -20,11 +20,11 @@ Term = tuple[int, str]  # the number of a tensor, and how its last dimension is 
 Stage = tuple[str, str, str, tuple[Term, ...], str, tuple[str, ...]]
 
 
-def draw_network(source: Source) -> dict[str, Any]:
-    """Arguments of `network`."""
+def draw_network(source: Source, stages_of: tuple[int, int] = (1, 4)) -> dict[str, Any]:
+    """Arguments of `network`. stages_of: the least and the greatest number of stages."""
     tensors = [_some(source) for _ in range(source.integer(1, 3))]
     inputs, stages = tuple(tensors), []
-    for _ in range(source.integer(1, 4)):
+    for _ in range(source.integer(*stages_of)):
         kind = source.pick(("none", "none", "sum", *REDUCTIONS[:8]))
         kept, over = _some(source), ""
         if kind != "none":

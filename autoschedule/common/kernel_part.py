@@ -1,0 +1,106 @@
+"""A part of a computation: what one of its kernels makes from inputs and from what earlier kernels put into memory.
+
+Definitions in between are inlined, states of the kernel's reductions, or stages, which are kept on chip.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Collection, Mapping
+
+from tilelang.autoschedule.common.loop_summary import Loops, kernel_loops
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.computations.inlining import kept_in_memory
+from tilelang.core.expr import Call
+from tilelang.core.lazy import cached_property
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.steps import Step
+from tilelang.schedules.task import Task, Unplaced, make_task, plan, task_of
+
+
+def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[Tensor, ...]]]:
+    """The number of each definition of a computation, and the tensors that it reads."""
+    found: dict[Definition, tuple[int, tuple[Tensor, ...]]] | None = computation.__dict__.get("reads_of")
+    if found is None:
+        found = computation.__dict__["reads_of"] = {d: (n, d.reads) for n, d in enumerate(computation.definitions)}
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Part:
+    """outputs: over the same axes; kept: in memory when the kernel begins."""
+
+    computation: Computation
+    outputs: tuple[Tensor, ...]
+    kept: frozenset[Tensor] = frozenset()
+
+    @classmethod
+    def whole(cls, computation: Computation) -> Part:
+        """All of a computation that its schedule's last kernel can make."""
+        return cls(computation, plan(computation, set(), kept_in_memory(computation))[-1].outputs)
+
+    @cached_property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Of all that the kernel computes, in the computation's order."""
+        known, found = reads_of(self.computation), dict[Definition, int]()
+        waiting = list(self.outputs)
+        while waiting:
+            definition = waiting.pop().definition
+            if definition is not None and definition not in found:
+                found[definition], read = known[definition]
+                waiting += [t for t in read if t not in self.kept]
+        return tuple(sorted(found, key=lambda d: found[d]))
+
+    @cached_property
+    def read(self) -> frozenset[Tensor]:
+        """What it reads from memory."""
+        known = reads_of(self.computation)
+        return frozenset(t for d in self.definitions for t in known[d][1] if t.definition is None or t in self.kept)
+
+    @cached_property
+    def inside(self) -> frozenset[Tensor]:
+        """What it computes, besides what it makes."""
+        return frozenset(t for d in self.definitions for t in d.tensors if t not in self.outputs)
+
+    @cached_property
+    def made_whole(self) -> frozenset[Tensor]:
+        """What must be made before it is read: reductions that are neither inlined nor states, and values too long to be inlined."""
+        names = set(kept_in_memory(self.computation))
+        found = {t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs}
+        while True:
+            try:
+                self.task(found)
+                for tensor in found:
+                    self.stage(tensor, found)
+            except Unplaced as missing:
+                assert missing.tensor.definition is not None
+                found |= set(missing.tensor.definition.tensors)
+            else:
+                return frozenset(found)
+
+    def on_chip(self, keeps_few: bool) -> list[Tensor]:
+        """What the kernel keeps of a row: what is made whole, and pointwise values with a function that several read; keeps_few: or
+        that have fewer axes than who reads them."""
+
+        def dear(definition: Definition, tensor: Tensor) -> bool:
+            if definition.reduction is not None or tensor in self.computation.outputs or tensor in self.outputs:
+                return False
+            readers = [d for d in self.definitions if tensor in reads_of(self.computation)[d][1]]
+            several = len(readers) > 1 or (keeps_few and any(len(d.axes) > len(definition.axes) for d in readers))
+            return several and any(isinstance(e, Call) for v in definition.values for e in v.walk())
+
+        return [t for d in self.definitions for t in d.tensors if t in self.made_whole or dear(d, t)]
+
+    def task(self, stages: Collection[Tensor] = ()) -> Task:
+        """What the kernel makes of its stages. Raises Unplaced for what it needs made before."""
+        return make_task(self.outputs, lambda t: t not in self.outputs and (t in stages or t in self.kept))
+
+    def stage(self, tensor: Tensor, stages: Collection[Tensor]) -> Task:
+        """What makes a stage. Raises Unplaced as `task` does."""
+        return task_of(tensor, lambda t: t in stages or t in self.kept)
+
+    def loops(self, steps: tuple[Step, ...], stages: Collection[Tensor], profile: Profile) -> Loops:
+        """The loops of its steps."""
+        stage = functools.cache(lambda name: self.stage(self.computation.tensor(name), stages))
+        return kernel_loops(self.computation, self.task(stages), lambda step: stage(step.tensor_name), steps, profile)

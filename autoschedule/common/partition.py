@@ -1,0 +1,278 @@
+"""Cuts a computation into kernels: which definitions get a place in memory, and which are made where they are read.
+
+A *cut* is a set of tensors that are computed to memory. Each of them, with the pointwise definitions in between inlined, the reductions
+that it reads element by element as its states, and other reductions and dear values kept on chip row by row, is one kernel; so is what
+makes the outputs. All sets are compared if there are few, by the sum of their kernels' estimates. A set is only looked at more closely
+while its lower bound is below the best estimate, and each kernel is scheduled once, however many sets have it. Of more definitions one
+after another is put into memory or taken out of it, as long as that gains most.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+import itertools
+import math
+from collections.abc import Sequence
+
+from tilelang.autoschedule.common.device_model import DeviceModel, Made, Steps
+from tilelang.autoschedule.common.kernel_part import Part, reads_of
+from tilelang.autoschedule.common.loop_summary import Loops, loops_of
+from tilelang.autoschedule.common.lower_bound import moved
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.computations.inlining import kept_in_memory
+from tilelang.core.expr import Pad
+from tilelang.errors import collected
+from tilelang.profiles.profile import Profile
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Place, Units
+from tilelang.schedules.task import Unplaced, joins, make_task, plan, reads
+
+MOST_COMPARED = 8  # definitions of which all sets are compared
+MOST_SCHEDULED = 24  # kernels, or as many as a set has, where only two sets are compared
+MOST_CHANGES = 8  # looked at for each definition
+KEPT = 4  # sets that are handed on
+# Of the estimate of one kernel for each task, or of all tasks together, what another cut must stay below. Layer normalization, gelu and
+# an addition at 512 x 768 took 1.07 times as long with the mean in a kernel of its own, whose estimate was 0.82 (Zen 5).
+CLEARLY = 0.8
+
+Cut = frozenset[Tensor]
+
+
+def choices(computation: Computation) -> list[Tensor]:
+    """The tensors that may be computed to memory or not, each the first of its definition: not those that another choice is never
+    worse than, as their only reader has the same elements and can be computed in their place."""
+    readers: dict[Tensor, dict[Definition, None]] = {}
+    for definition, (_, read) in reads_of(computation).items():
+        for tensor in read:
+            readers.setdefault(tensor, {})[definition] = None
+    found, kept, outputs = [], set(kept_in_memory(computation)), set(computation.outputs)
+    for definition in computation.definitions:
+        first = definition.tensors[0]
+        if first.name in kept or not outputs.isdisjoint(definition.tensors):
+            continue
+        if not _continued(definition, list(dict.fromkeys(d for t in definition.tensors for d in readers.get(t, ())))):
+            found.append(first)
+    return found
+
+
+def _continued(definition: Definition, readers: list[Definition]) -> bool:
+    """Whether one pointwise definition reads all of a tensor, element by element, and its kernel can make that, too."""
+    if len(readers) != 1 or readers[0].reduction is not None:
+        return False
+    (reader,), own = readers, set(definition.tensors)
+    found = [r.read if isinstance(r, Pad) else r for v in reader.values for r in reads(v)]
+    mine = [r for r in found if r.tensor in own]
+    if any(isinstance(r, Pad) and r.read.tensor in own for v in reader.values for r in reads(v)):
+        return False
+    if not all(joins(r.indices, reader.axes) for r in mine) or len({r.indices for r in mine}) != 1:
+        return False
+    try:
+        make_task(reader.tensors, lambda t: t not in own and t not in reader.tensors)
+    except Unplaced:
+        return False
+    return True
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scheduled:
+    """The steps of one kernel, with their loops and their estimate."""
+
+    part: Part
+    steps: Steps
+    loops: Loops
+    seconds: float
+
+
+def _together(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The tensors of one reduction, which are made together; a pointwise tensor by itself."""
+    assert tensor.definition is not None
+    return tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
+
+
+class Partition:
+    """The cuts of a computation into kernels, for a device. bounds: lower bounds of kernels by what they make and read."""
+
+    def __init__(self, computation: Computation, profile: Profile, model: DeviceModel) -> None:
+        self.computation, self.profile, self.model = computation, profile, model
+        names = kept_in_memory(computation)
+        self.always = frozenset(t for d in computation.definitions for t in d.tensors if t.name in names)
+        self.main = plan(computation, set(), names)[-1].outputs  # which the last kernel makes
+        self.others = tuple(t for t in computation.outputs if t not in self.main)
+        self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor]], Part] = {}
+        self._bounds: dict[Part, float] = {}
+        self._scheduled: dict[Part, Scheduled | None] = {}
+        self.between: float | None = None  # what each kernel after the first takes less than by itself, once one is scheduled
+
+    def parts(self, cut: Cut) -> list[Part]:
+        """The kernels of a cut, in order."""
+        kept = frozenset(t for first in (*cut, *self.others) for t in _together(first))
+        firsts = sorted({_together(t) for t in (*cut, *self.others)}, key=lambda together: self._order(together[0]))
+        return [self._part(outputs, kept) for outputs in (*firsts, self.main)]
+
+    def _order(self, tensor: Tensor) -> int:
+        assert tensor.definition is not None
+        return reads_of(self.computation)[tensor.definition][0]
+
+    def _part(self, outputs: tuple[Tensor, ...], kept: frozenset[Tensor]) -> Part:
+        read = Part(self.computation, outputs, kept).read & kept
+        return self._parts.setdefault((outputs, read), Part(self.computation, outputs, read))
+
+    def bound(self, part: Part) -> float:
+        """Seconds that a kernel takes at least; infinite where there is no such kernel."""
+        if part not in self._bounds:
+            known = self._scheduled.get(part)
+            self._bounds[part] = known.seconds if known is not None else self._bound(part)
+        return self._bounds[part]
+
+    def _bound(self, part: Part) -> float:
+        stages = [t for t in part.made_whole if t.member == 0]
+        nests = [*(nest_of(part.stage(t, part.made_whole)) for t in stages), nest_of(part.task(part.made_whole))]
+        work = sum(self.model.least(nest) for nest in nests)
+        return max(work, *_sides(part, nests, self.profile))
+
+    def scheduled(self, part: Part) -> Scheduled | None:
+        """The best steps of a kernel: for its one task, or row by row for several; None where a device has no such kernel."""
+        if part not in self._scheduled:
+            found = self._row_by_row(part) if part.made_whole else self._alone(part)
+            self._scheduled[part] = found
+            self._bounds[part] = found.seconds if found is not None else math.inf
+        return self._scheduled[part]
+
+    def _alone(self, part: Part) -> Scheduled | None:
+        nest = nest_of(part.task())
+        if not nest.points:
+            return None
+        made = next(iter(self.model.construct(nest)))
+        return self._of(part, made.steps, part.loops(made.steps, (), self.profile))
+
+    def _row_by_row(self, part: Part) -> Scheduled | None:
+        found = [self._of(part, steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part)]
+        return min(found, key=lambda s: s.seconds, default=None)
+
+    def _of(self, part: Part, steps: Steps, loops: Loops) -> Scheduled:
+        if self.between is None:
+            self.between = saved_by_launch(self.model, loops)
+        return Scheduled(part, steps, loops, self.model.estimate((loops,)).seconds)
+
+    # ------------------------------------------------------------ comparing
+
+    def best(self, among: list[Tensor], seconds: float) -> list[list[Scheduled]]:
+        """The kernels of the best cuts that take less than so many seconds, the best first."""
+        cuts = self._every(among) if len(among) <= MOST_COMPARED else self._climbed(among)
+        found: list[tuple[float, int, list[Scheduled]]] = []
+        queue = [(self._least(cut), n, cut) for n, cut in enumerate(cuts)]
+        heapq.heapify(queue)
+        left = max(MOST_SCHEDULED, *(len(self.parts(cut)) for cut in cuts)) if len(among) > MOST_COMPARED else MOST_SCHEDULED
+        while queue and queue[0][0] < seconds:
+            _, number, cut = queue[0]
+            parts = self.parts(cut)
+            todo = next((p for p in sorted(parts, key=self.bound, reverse=True) if p not in self._scheduled), None)
+            if todo is None:
+                heapq.heappop(queue)
+                made = [s for p in parts if (s := self._scheduled[p]) is not None]
+                if len(made) == len(parts):
+                    total = self._least(cut)
+                    seconds = min(seconds, total)
+                    found.append((total, number, made))
+                continue
+            if left == 0:
+                break
+            left -= 1
+            self.scheduled(todo)
+            heapq.heapreplace(queue, (self._least(cut), number, cut))
+        return [made for _, _, made in sorted(found, key=lambda f: f[:2])[:KEPT]]
+
+    def _every(self, among: list[Tensor]) -> list[Cut]:
+        return [
+            self.always | frozenset(chosen)
+            for n in range(len(among) + 1)
+            for chosen in itertools.combinations(among, n)
+        ]  # fmt: skip
+
+    def _climbed(self, among: list[Tensor]) -> list[Cut]:
+        """A cut from which no change of one definition has a lower bound that is lower: from everything in memory, the change that
+        gains most is made first. Gains are worked out again where kernels that they were worked out from have changed."""
+        cut = self.always | frozenset(among)
+        parts = {p.outputs: p for p in self.parts(cut)}
+        queue = [(self._gain(parts, cut, t)[0], n) for n, t in enumerate(among)]
+        heapq.heapify(queue)
+        for _ in range(MOST_CHANGES * len(among)):
+            if not queue:
+                break
+            _, n = heapq.heappop(queue)
+            gain, gone, made = self._gain(parts, cut, among[n])
+            if queue and gain > queue[0][0]:
+                heapq.heappush(queue, (gain, n))
+            elif gain < 0:
+                cut ^= {among[n]}
+                parts = {o: p for o, p in parts.items() if p not in gone} | {p.outputs: p for p in made}
+                near = frozenset[Tensor]().union(*(p.read | p.inside for p in made)) - {among[n]}
+                queue = [(self._gain(parts, cut, among[m])[0] if among[m] in near else g, m) for g, m in queue]
+                heapq.heapify(queue)
+        return [cut, self.always | frozenset(among)]
+
+    def _gain(self, parts: dict[tuple[Tensor, ...], Part], cut: Cut, tensor: Tensor) -> tuple[float, list[Part], list[Part]]:
+        """What the lower bound of a cut changes by with one definition out of memory, or in it; which kernels go, and which come."""
+        own, other = _together(tensor), cut ^ {tensor}
+        kept = frozenset(t for first in (*other, *self.others) for t in _together(first))
+        gone = [p for p in parts.values() if not (p.read if tensor in cut else p.inside).isdisjoint(own)]
+        made = [self._part(p.outputs, kept) for p in gone]
+        if tensor in cut:
+            gone.append(parts[own])
+        else:
+            made.append(self._part(own, kept))
+        between = (self.between or 0.0) * (len(made) - len(gone))
+        return sum(map(self.bound, made)) - sum(map(self.bound, gone)) + between, gone, made
+
+    def _least(self, cut: Cut) -> float:
+        parts = self.parts(cut)
+        return sum(map(self.bound, parts)) + (self.between or 0.0) * (len(parts) - 1)
+
+
+def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]:
+    """Seconds in which what a kernel reads, and what it writes, moves at least."""
+    read: dict[str, float] = {}
+    written = 0.0
+    names = {t.name for t in part.read}
+    for nest in nests:
+        for access in nest.accesses:
+            count = float(access.footprint_bytes(nest.extents))
+            if access.store:
+                written += count if access.tensor in part.outputs else 0.0
+            elif access.name in names:
+                read[access.name] = max(read.get(access.name, 0.0), count)
+    return moved(profile, sum(read.values()), written)
+
+
+def planned(computation: Computation, profile: Profile, model: DeviceModel, seconds: float) -> list[Made]:
+    """Schedules of cuts that take clearly less than so many seconds, which a kernel for each task takes, or one for all; the best
+    first."""
+    among = choices(computation)
+    if not among:
+        return []
+    found = []
+    for kernels in Partition(computation, profile, model).best(among, seconds * CLEARLY):
+        steps = steps_of(kernels)
+        with collected([]):  # what contradicts a step is no schedule
+            found.append(Made(steps, model.estimate(loops_of(Schedule(computation, steps), profile))))
+    return found
+
+
+def saved_by_launch(model: DeviceModel, loops: Loops) -> float:
+    """What a kernel takes more or, as a negative number, less after another than by itself."""
+    once, twice = (model.estimate((loops,) * n).seconds for n in (1, 2))
+    return twice - 2 * once
+
+
+def steps_of(kernels: list[Scheduled]) -> Steps:
+    """The schedule of some kernels, which the last one's steps refine."""
+    *before, last = kernels
+    return with_kernels([Place("compute", s.part.outputs[0].name, "global", steps=s.steps or None) for s in before], last.steps)
+
+
+def with_kernels(before: Sequence[Place], steps: Steps) -> Steps:
+    """The steps of a last kernel after the places that are kernels before it, which stand below its `units`."""
+    first = next((n for n, s in enumerate(steps) if not isinstance(s, Units)), len(steps))
+    return (*steps[:first], *before, *steps[first:])
