@@ -177,3 +177,14 @@ def test_steps_in_the_braces_of_such_a_stage_are_checked() -> None:
     text = CENTRED.replace("mean_sum in register { vectorize j=16 }", "mean_sum in register { vectorize z=16 }")
     with pytest.raises(tl.Refusal, match="there is no axis `z`"):
         tl.compile(tl.parse(text).schedule("rows"), tl.target("cpu"))
+
+
+@pytest.mark.parametrize("profile", ["ampere", "cdna3", "mali_g76"])
+def test_partial_results_are_combined_by_a_thread_each(profile: str) -> None:
+    """Not by one thread a block, which is what the plain schedule of a kernel has on processors."""
+    m, n, k = tl.axes(m=33, n=48, k=4096)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, n)
+    product = tl.schedule(tl.define("C", tl.relu(tl.sum(A[m, k] * B[k, n], over=k)), m, n))
+    made = testing.lowered(product.tile(m=16, n=16, k=1024).to(tl.block).tile(m=1, n=1).to(tl.thread), tl.load_profile(profile))
+    assert [(kernel.name, kernel.threads) for kernel in made.kernels] == [("C", 256), ("C_combine_1", 256)]
+    assert made.kernels[1].grid == (7, 1, 1)

@@ -6,6 +6,7 @@ Kernels without steps of their own (nested reductions, the second halves of spli
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.computations.computation import Computation, Tensor
@@ -30,9 +31,11 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import CheckedSteps, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.schedules.explain import Chain
 from tilelang.schedules.spec import complete, root_spec
-from tilelang.schedules.steps import Inline, Place, Step, Tile, Units, Vectorize, every_step
+from tilelang.schedules.steps import Fuse, Inline, Place, Step, Tile, Units, Vectorize, every_step
 from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 from tilelang.schedules.walk import Extents, walk_steps
+
+COMBINING = 256  # threads of a block that combines partial results
 
 
 def build_program(
@@ -191,7 +194,7 @@ class _Assembly:
         notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
         self._kernel(first, tuple(s for s in steps if s not in idle), Target(slots), notes=notes)
         second = Task(f"{task.name}_combine", task.outputs, task.axes, whole.values, tuple(states))
-        self._kernel(second, default_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
+        self._kernel(second, combining_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
     def _unread_stages(self, task: Task, steps: tuple[Step, ...]) -> list[Place]:
         """The stages of a schedule that neither a task nor its other stages read."""
@@ -419,6 +422,23 @@ def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
     if lanes > 1 and piece >= lanes:
         steps.append(Vectorize(last.name, lanes))
     return tuple(steps)
+
+
+def combining_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
+    """The schedule of a kernel that combines the partial results of blocks: on lanes in lockstep a thread for each result, as many in a
+    block as COMBINING; else the plain one."""
+    axes = [a for a in task.axes if a.extent > 1]
+    if not profile.lockstep or not axes:
+        return default_steps(task, profile)
+    whole, names = axes[0].name, {a.name for a in (*task.axes, *task.reduction_axes)}
+    fused: list[Step] = []
+    if len(axes) > 1:
+        whole = "_".join(a.name for a in axes)
+        while whole in names:
+            whole += "_"
+        fused.append(Fuse(whole, tuple(a.name for a in axes)))
+    count = min(COMBINING, profile.max_block_threads, math.prod(a.extent for a in axes))
+    return (*fused, Tile(((whole, count),), "block"), Tile(((whole, 1),), "thread"))
 
 
 def identifier(name: str) -> str:

@@ -48,17 +48,16 @@ Y(
     }
 }
 
-// 1 x 1 x 1 blocks of 1 thread, 0 bytes of shared memory
-extern "C" __global__ void __launch_bounds__(1)
+// 1 x 1 x 1 blocks of 3 threads, 0 bytes of shared memory
+extern "C" __global__ void __launch_bounds__(3)
 Y_combine_1(
     float* Y,
     const float* __restrict__ Y_partial)
 {
-    for (int i = 0; i < 3; ++i) {
-        float Y_state = 0.0f;
-        for (int j_part = 0; j_part < 11; ++j_part) {
-            Y_state = Y_state + Y_partial[j_part * 3 + i];
-        }
-        Y[i] = Y_state;
+    const int thread = (int)threadIdx.x;
+    float Y_state = 0.0f;
+    for (int j_part = 0; j_part < 11; ++j_part) {
+        Y_state = Y_state + Y_partial[j_part * 3 + thread];
     }
+    Y[thread] = Y_state;
 }
