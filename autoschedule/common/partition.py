@@ -34,7 +34,8 @@ MOST_SCHEDULED = 24  # kernels, or as many as a set has, where only two sets are
 MOST_CHANGES = 8  # looked at for each definition
 KEPT = 4  # sets that are handed on
 # Of the estimate of one kernel for each task, or of all tasks together, what another cut must stay below. Rows of a mean, a
-# variance and a gelu at 512 x 768 took 1.07 times as long with the mean in a kernel of its own, whose estimate was 0.82 (Zen 5).
+# variance and a gelu at 512 x 768 took 1.07 times as long with the mean in a kernel of its own, whose estimate was 0.82 (on an
+# EPYC with two cores).
 CLEARLY = 0.8
 
 Cut = frozenset[Tensor]
