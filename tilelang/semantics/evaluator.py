@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,7 @@ from tilelang.semantics.error_bound import (
     unknown_if_nan,
 )
 from tilelang.semantics.reduction_error import Combining, Part
+from tilelang.semantics.shared_loop import SharedLoop, with_errors
 
 BLOCK = 1 << 17  # points of a block
 FACTOR = 1 << 25  # maximum elements of a product's factor that is evaluated whole
@@ -48,7 +49,7 @@ class Evaluator:
     """Evaluates all tensors of a computation from its inputs, except those of definitions whose values are in `arrays`.
 
     errors: also carry errors. wide: the type that holds floats. slack, ulps: the accuracy of operations and functions, as for
-    `Arithmetic`.
+    `Arithmetic`. loops: those whose repairs add to the errors.
     """
 
     def __init__(
@@ -59,8 +60,10 @@ class Evaluator:
         wide: Any = None,
         slack: float = 1,
         ulps: Mapping[str, float] = ULPS,
+        loops: Sequence[SharedLoop] = (),
     ) -> None:
         self.computation, self.errors, self.slack, self.ulps = computation, errors, slack, ulps
+        self.loops = [loop for loop in loops if errors and loop.repaired]
         floats = {t.dtype for d in computation.definitions for t in d.tensors} | {t.dtype for t in computation.inputs}
         self.wide: Any = wide or (np.longdouble if any(t.name == "float64" for t in floats) else np.float64)
         with numeric.quiet():  # signalling NaNs
@@ -70,13 +73,19 @@ class Evaluator:
 
     def run(self, wanted: Collection[Tensor] | None = None) -> dict[Tensor, Approx]:
         """The value of every tensor, each rounded by its definition. wanted: only these; others are freed after their last read."""
+        waiting, unread = [*self.loops], set[Tensor]()
         with numeric.quiet():
             for definition, last in zip(self.computation.definitions, last_read(self.computation), strict=True):
                 if not self.values.keys() >= set(definition.tensors):
                     made = self.reduction(definition) if definition.reduction is not None else self.pointwise(definition)
                     self.values |= {t: self.stored(found, t) for t, found in zip(definition.tensors, made, strict=True)}
-                for tensor in () if wanted is None else set(last) - set(wanted):
+                for loop in (loop for loop in self.loops if loop.members[-1].definition is definition):
+                    self.values |= with_errors(self, loop)
+                    waiting.remove(loop)
+                unread |= set() if wanted is None else set(last) - set(wanted)
+                for tensor in () if waiting else unread:  # a loop reads again what its first members did
                     del self.values[tensor]
+                unread = unread if waiting else set()
         return self.values
 
     def stored(self, a: Approx, t: Tensor) -> Approx:

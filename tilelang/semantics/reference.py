@@ -9,7 +9,7 @@ on small integers, exactly: for long reductions the bound alone would miss a dro
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tilelang.errors import ComputationError, brief, not_too_deep
 from tilelang.semantics.error_bound import ULPS, rounding
 from tilelang.semantics.evaluator import Evaluator, peak_bytes
 from tilelang.semantics.exactness import amplitude, inexact
+from tilelang.semantics.shared_loop import SharedLoop
 
 Arrays = dict[str, Any]
 
@@ -53,15 +54,21 @@ def bound(computation: Computation, arrays: Mapping[str, Any]) -> Arrays:
 
 @not_too_deep
 def evaluate_and_bound(
-    computation: Computation, arrays: Mapping[str, Any], error_ulps: float = 0, ulps: Mapping[str, float] = ULPS
+    computation: Computation,
+    arrays: Mapping[str, Any],
+    error_ulps: float = 0,
+    ulps: Mapping[str, float] = ULPS,
+    loops: Sequence[SharedLoop] = (),
 ) -> tuple[Arrays, Arrays]:
     """`evaluate` and `bound` in one pass.
 
     error_ulps: additional error of every operation beyond one rounding (1 ulp = 2 units). ulps: the maximum error of each function, by
-    default the maximum over all targets.
+    default the maximum over all targets. loops: those of a schedule whose repairs add to the error.
     """
     check_memory(computation, peak_bytes(computation, errors=True))
-    evaluator = Evaluator(computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps, ulps=ulps)
+    evaluator = Evaluator(
+        computation, inputs(computation, (), arrays), errors=True, slack=1 + 2 * error_ulps, ulps=ulps, loops=loops
+    )
     values = evaluator.run(computation.outputs)
     expected, bounds = {}, {}
     for t in computation.outputs:
@@ -194,13 +201,14 @@ def compare(
     data: str = "given data",
     error_ulps: float = 0,
     ulps: Mapping[str, float] = ULPS,
+    loops: Sequence[SharedLoop] = (),
 ) -> Report:
     """Compares results (by output name) with the reference for these inputs: within the bound, or exactly.
 
-    A NaN is right if the reference has one, an infinity if it has the same one. error_ulps, ulps: see `evaluate_and_bound`. Raises
-    ComputationError if a result is missing or has another shape.
+    A NaN is right if the reference has one, an infinity if it has the same one. error_ulps, ulps, loops: see `evaluate_and_bound`.
+    Raises ComputationError if a result is missing or has another shape.
     """
-    return compared(computation, evaluate_and_bound(computation, arrays, error_ulps, ulps), results, exactly, data)
+    return compared(computation, evaluate_and_bound(computation, arrays, error_ulps, ulps, loops), results, exactly, data)
 
 
 def compared(
@@ -259,14 +267,15 @@ def check(
     seed: int = 0,
     error_ulps: float = 0,
     ulps: Mapping[str, float] = ULPS,
+    loops: Sequence[SharedLoop] = (),
 ) -> Report:
     """Runs a kernel (input arrays by name -> output arrays by name) on random data, and on integers if that is exact.
 
-    error_ulps, ulps: see `evaluate_and_bound`.
+    error_ulps, ulps, loops: see `evaluate_and_bound`.
     """
     arrays = random_arrays(computation, seed)
-    runs = compare(computation, arrays, run(arrays), data="random data", error_ulps=error_ulps, ulps=ulps).runs
-    reason = inexact(computation)
+    runs = compare(computation, arrays, run(arrays), data="random data", error_ulps=error_ulps, ulps=ulps, loops=loops).runs
+    reason = inexact(computation) or next(("a repair multiplies" for loop in loops if loop.multiplies), None)
     if reason is None:
         arrays = integer_arrays(computation, seed)
         runs += compare(computation, arrays, run(arrays), exactly=True, data="small integers").runs
