@@ -47,6 +47,7 @@ SIZES: dict[str, list[tuple[int, ...]]] = {
     "14_own_instruction": [(16, 64, 8), (17, 37, 11), (3, 1, 2)],
     "15_matrix_units": [(16, 16, 32), (17, 37, 11)],
     "16_matrix_types": [(16, 16, 32), (17, 37, 11)],
+    "18_online_softmax": [(16, 64, 8), (17, 37, 11), (1, 3, 1)],
 }
 
 

@@ -53,11 +53,11 @@ def stated(frame: Frame) -> dict[Expr, None]:
 
 def needed(frame: Frame, padded: bool) -> list[Expr]:
     """The conditions without which no state of the task changes. padded: with those of reads outside their tensors."""
-    first, *others = [_needed(s, padded) for s in frame.task.states] or [{}]
+    first, *others = [needed_by(s, padded) for s in frame.task.states] or [{}]
     return [c for c in first if all(c in other for other in others) and c not in frame.known]
 
 
-def _needed(state: State, padded: bool) -> dict[Expr, None]:
+def needed_by(state: State, padded: bool) -> dict[Expr, None]:
     """The conditions without which a state does not change: its own, and those beyond which its value is the identity."""
     found, values = update_conditions(state), state.reduce.values
     if len(values) == 1:

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from tilelang.lowering.build.movement.access_regions import Uses
     from tilelang.lowering.build.pipelining.iteration_count import Arrival
     from tilelang.lowering.build.pipelining.warp_specialization import Roles
+    from tilelang.lowering.build.reductions.shared_loop import Shared
+    from tilelang.semantics.repair import Repair
+    from tilelang.semantics.shared_loop import SharedLoop
 
 # ---------------------------------------------------------------- where results and states go
 
@@ -246,6 +249,8 @@ class Frame:
     pieces: tuple[Piece, ...] = ()  # finishing: only these results
     rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
     nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
+    shared: Shared | None = None  # the loop around that several reductions share
+    repairs: Mapping[int, Repair] = dataclasses.field(default_factory=dict)  # finishing: these states, by number, are repaired
     fetches: tuple[Fetch, ...] = ()  # prefetches whose lines an inner loop brings, some in every iteration
     uses: list[Uses] = dataclasses.field(default_factory=list)  # the reads of this spec and these steps, once they were asked for
     specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # before each of the steps, as it was first, for `explain`
@@ -300,7 +305,8 @@ class Build:
     """One kernel under construction: its buffers and names, and what is known wherever its steps are lowered."""
 
     def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
-                 cluster: int = 1, told: dict[str, None] | None = None) -> None:  # fmt: skip
+                 cluster: int = 1, told: dict[str, None] | None = None,
+                 loop_of: Callable[[Split], SharedLoop] | None = None) -> None:  # fmt: skip
         self._lower = lower
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.buffers: dict[str, ir.Buffer] = {}
@@ -314,6 +320,8 @@ class Build:
         self.rings: dict[Key, Ring] = {}
         self.arrivals: dict[str, Arrival] = {}  # of rings, by buffer
         self.roles: Roles | None = None  # while they are built
+        self._loop_of = loop_of
+        self.running: dict[Key, tuple[Residence, ...]] = {}  # of shared loops: where the values so far of their stages are
         self.told = told  # why guards stand or not, each text once; None: nobody asks
         self.thread = self.thread_of(threads)
 
@@ -346,6 +354,11 @@ class Build:
         if not frame.specs:
             self.chains.append(Chain(tuple(t.name for t in frame.task.outputs), frame.steps, frame.specs))
         frame.specs.setdefault(i, frame.spec)
+
+    def loop_of(self, step: Split) -> SharedLoop:
+        """The reductions of a shared loop."""
+        assert self._loop_of is not None, "checked when the step was written"
+        return self._loop_of(step)
 
     def ring(self, key: Key) -> Ring:
         """What is known of the load or stage of a key."""

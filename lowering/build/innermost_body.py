@@ -19,6 +19,7 @@ from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.movement.storage import Staging, within
 from tilelang.lowering.build.reads import state_at, state_indices, stored_at, value_at
 from tilelang.lowering.build.reductions.combine import Combining, as_logical, elements, stored
+from tilelang.lowering.build.reductions.shared_loop import repairs_at
 from tilelang.lowering.guards import Access, Effect
 from tilelang.schedules.steps import Do, Step, Vectorize
 
@@ -44,6 +45,8 @@ def plain_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt:
 
 def at_points(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
     with readers_are_owners(step or _last_written(frame), build.threads):
+        if frame.repairs:
+            return repairs_at(build, frame, points, lane, step)
         if frame.task.states and not frame.finishing:
             return _update(build, frame, points, lane, step)
         return _results(build, frame, points, lane, step)

@@ -12,7 +12,7 @@ from tilelang.core.expr import INDEX, Const, Expr, Var, binary, index, substitut
 from tilelang.core.simplify import interval, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import depends, folds
-from tilelang.lowering.build.conditions import needed, rounds
+from tilelang.lowering.build.conditions import needed, needed_by, rounds
 from tilelang.lowering.build.frame import Build, Frame, Trim, Walk
 from tilelang.lowering.build.movement.storage import is_thread_part
 from tilelang.lowering.build.reads import residence_here
@@ -119,6 +119,9 @@ def _conditioned(
     conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
     if build.roles is not None or build.cluster > 1:
         conditions = [c for c in conditions if not reads(c)]
+    if step.of and frame.shared is not None:  # a round is left out if no stage needs it either
+        stages = [build.task_of(name) for name in frame.shared.stages]
+        conditions = [c for c in conditions if all(c in needed_by(s, False) for task in stages for s in task.states)]
     return rounds(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
 
 

@@ -37,6 +37,7 @@ from tilelang.lowering.build.pipelining.multistage_buffers import ring_walk
 from tilelang.lowering.build.pipelining.producer_loads import role_accumulate, role_load
 from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_done, is_aside, on_roles
 from tilelang.lowering.build.reductions.results import via
+from tilelang.lowering.build.reductions.shared_loop import begin, finished
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.passes.unroll import MOST_STATEMENTS
 from tilelang.schedules.check import later
@@ -165,7 +166,8 @@ def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
     inner = _entered(build, frame, dict(plan.sizes), plan.indices(lane, current), step.level)
     idle = [d for d, *_ in plan.reduced_digits(reduced, lane, units)] if frame.finishing else []
-    present = spec.present if frame.finishing else (*spec.present, *plan.present(lane, units))
+    stores = frame.finishing and not frame.repairs  # by whoever holds results; of idle threads' there are none
+    present = spec.present if stores else (*spec.present, *plan.present(lane, units))
     if not among:
         inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
     inner = inner.but(idle=(*frame.idle, *idle))
@@ -226,6 +228,15 @@ def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
 
 def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
+    before: ir.Stmt = ir.seq()
+    if step.of and frame.finishing and not frame.repairs:
+        frame = finished(build, frame, i)
+    elif step.of and not frame.finishing and not is_aside(build):
+        before, frame = begin(build, frame, i, step)
+    return ir.seq(before, _walk(build, frame, i, step))
+
+
+def _walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     sizes = numbers(step)
     left = frame.spec.extents
     done = left.reduced if frame.finishing else ()  # cut, but not walked again

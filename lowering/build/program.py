@@ -30,10 +30,12 @@ from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import CheckedSteps, axis_extents, check_steps, resolve_when, tensor_kinds
 from tilelang.schedules.explain import Chain
+from tilelang.schedules.shared_loops import loop_of, with_stages
 from tilelang.schedules.spec import complete, root_spec
-from tilelang.schedules.steps import Fuse, Inline, Place, Step, Tile, Units, Vectorize, every_step
+from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Units, Vectorize, every_step
 from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 from tilelang.schedules.walk import Extents, walk_steps
+from tilelang.semantics.shared_loop import SharedLoop
 
 COMBINING = 256  # threads of a block that combines partial results
 
@@ -55,7 +57,7 @@ class _Assembly:
             steps, axis_extents(computation)
         ):  # what only this device can do was not checked when it was written
             CheckedSteps(computation, chosen).raise_refused()
-        steps = with_stops(chosen)
+        steps = with_stages(computation, with_stops(chosen))
         head = prefix_of(steps)
         for own in (*(s.steps or () for s in head), tuple(s.replace(steps=None) if s in head else s for s in steps)):
             check_lowered(own, profile)  # each kernel has roles of its own
@@ -139,6 +141,9 @@ class _Assembly:
         box = Box(tensor, None, buffer, low=zero, placement=placement)
         self._kernel(task, step.steps if step.steps is not None else default_steps(task, self.profile), Target((box,)))
         self.places[tensor] = box
+
+    def _loop_of(self, step: Split) -> SharedLoop:
+        return loop_of(self.computation, step)
 
     def _task_of(self, name: str) -> Task:
         key = name, len(self.made), self._placed  # of which the second only grows
@@ -239,7 +244,7 @@ class _Assembly:
         threads = self._threads(done, spec.extents, roles)
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
-        build = Build(chain, self.profile, mine, self._task_of, self.tensors, cluster, self.told)
+        build = Build(chain, self.profile, mine, self._task_of, self.tensors, cluster, self.told, self._loop_of)
         for note in notes:
             build.note(note)
         steps = self._read_here(build, task, steps)

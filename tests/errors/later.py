@@ -1,7 +1,7 @@
 """What the language has and no target lowers yet."""
 
 import tilelang as tl
-from tests.errors._computations import copy, linear, matmul, row_sum
+from tests.errors._computations import copy, linear, matmul
 
 
 def roles() -> None:
@@ -28,10 +28,6 @@ def far_behind() -> None:
 
 def once() -> None:
     tl.schedule(matmul()).load("B", tl.global_, once=True).check()
-
-
-def walk_shared_by_reductions() -> None:
-    tl.schedule(row_sum()).split(j=8, of=("peak", "total"))
 
 
 def image_memory() -> None:

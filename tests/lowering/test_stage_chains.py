@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tilelang as tl
 from tests.lowering.stage_chains import chain, schedule
+from tilelang.lowering.build.frame import Frame
 from tilelang.lowering.build.movement import access_regions
 from tilelang.lowering.build.program import build_program
 from tilelang.schedules.steps import Place
@@ -194,9 +195,9 @@ def test_the_reads_of_each_stage_are_found_once(monkeypatch: pytest.MonkeyPatch)
     asked: list[str] = []
     found = access_regions._stage_uses
 
-    def counted(task: Task, stage: Place, below: list[access_regions.Use]) -> list[access_regions.Use]:
+    def counted(task: Task, stage: Place, below: list[access_regions.Use], frame: Frame) -> list[access_regions.Use]:
         asked.append(task.name)
-        return found(task, stage, below)
+        return found(task, stage, below, frame)
 
     monkeypatch.setattr(access_regions, "_stage_uses", counted)
     made = tl.input("X", tl.float32, i=64)

@@ -123,7 +123,8 @@ def checked_report(kernel: Kernel, given: Any, results: Any, seed: int, own: boo
     from tilelang.semantics import reference  # late: a command imports what it needs itself
 
     if own:
-        return reference.compare(kernel.computation, given, results, error_ulps=kernel.schedule.error_ulps)
+        made = kernel.schedule
+        return reference.compare(made.computation, given, results, error_ulps=made.error_ulps, loops=made.shared_loops)
     return kernel.check(seed)
 
 

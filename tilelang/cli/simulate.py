@@ -35,7 +35,8 @@ def command(asked: Asked, until: int | None, late: bool, seed: int) -> None:
     given = reference.random_arrays(kernel.computation, seed)
     with working("simulating"):
         report = simulate(kernel, order="late" if late else "early", **given)
-        right = reference.compare(kernel.computation, given, report.outputs, error_ulps=kernel.schedule.error_ulps)
+        made = kernel.schedule
+        right = reference.compare(made.computation, given, report.outputs, error_ulps=made.error_ulps, loops=made.shared_loops)
     transactions, conflicts = accesses(report.transactions), accesses(report.conflicts)
     if is_json():
         emit(

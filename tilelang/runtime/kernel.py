@@ -428,6 +428,7 @@ class Kernel(Unchanging):
             seed,
             self.schedule.error_ulps,
             error_bounds(DIALECTS[self.target.dialect]),
+            self.schedule.shared_loops,
         )
 
     def _by_name(self, result: Any) -> dict[str, Any]:

@@ -114,7 +114,9 @@ def with_wrong_values(report: Report, schedule: Schedule, target: Target, given:
     """
     computation, ulps = schedule.computation, error_bounds(DIALECTS[target.dialect])
     report = dataclasses.replace(report, outputs=results(report, computation))
-    (run,) = reference.compare(computation, given, report.outputs, error_ulps=schedule.error_ulps, ulps=ulps).runs
+    (run,) = reference.compare(
+        computation, given, report.outputs, error_ulps=schedule.error_ulps, ulps=ulps, loops=schedule.shared_loops
+    ).runs
     if run.first is None:
         return report
     finding = Finding("wrong-value", run.first.tensor, run.first.index, (), (0, 0, 0), None, str(run.first))
@@ -209,11 +211,11 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         return outputs
 
     ulps = error_bounds(DIALECTS[target.dialect])
-    found = reference.check(small.computation, run, seed, small.error_ulps, ulps).runs
+    found = reference.check(small.computation, run, seed, small.error_ulps, ulps, small.shared_loops).runs
     special = special_arrays(small.computation, seed)
     got = run(special, both=False)
     found += reference.compare(
-        small.computation, special, got, data="special values", error_ulps=small.error_ulps, ulps=ulps
+        small.computation, special, got, data="special values", error_ulps=small.error_ulps, ulps=ulps, loops=small.shared_loops
     ).runs
     faults += [str(r) for r in found if r.wrong]
     return tuple(dict.fromkeys(faults))

@@ -14,9 +14,10 @@ from typing import Any
 
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
-from tilelang.core.expr import INDEX, Expr, Var, index
+from tilelang.core.expr import INDEX, Expr, Read, Var, index
 from tilelang.errors import Refusal, TileLangError, at_step, collected, meant, nearest, not_too_deep, together
 from tilelang.profiles.profile import Profile
+from tilelang.schedules.shared_loops import loop_of, reads_any
 from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.schedules.task import Task, Unplaced, placed_names, prefix_of, task_of, tasks_of
@@ -74,8 +75,10 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
             _check_tile(spec, step)
         case Split(sizes=sizes):
             _check_axes(spec, step, sizes)
+            if step.of and task is _NO_TASK:
+                later(step, "a loop shared by several reductions, in braces,")
             if step.of:
-                later(step, "a loop shared by several reductions")
+                _check_shared(spec, step)
         case Fuse():
             _check_fuse(spec, step)
         case Unfuse():
@@ -130,6 +133,17 @@ def _check_tile(spec: Spec, step: Tile) -> None:
             raise refuse_step(step, "not-lowered-yet", f"`{step}` below an accumulator: an accumulator that blocks share is valid,"
                               " but not supported yet for this target", "write the accumulator below the blocks")  # fmt: skip
         _check_above_blocks(spec, step)
+
+
+def _check_shared(spec: Spec, step: Split) -> None:
+    """The axis of a shared loop is that of its reductions, and whole."""
+    for name, _ in step.sizes if len(step.sizes) == 1 else ():
+        axis = spec.axis(name)
+        if not axis.reduction:
+            raise refuse_step(step, "shared-axes", f"`{step}`: {name} is not a reduction axis of {spec.title}",
+                          "name in `of` a reduction whose results are read element by element")  # fmt: skip
+        if axis.base is not index(0) or axis.bounds:
+            later(step, f"a loop shared by several reductions below a step that divides {name}")
 
 
 def _check_fuse(spec: Spec, step: Fuse) -> None:
@@ -326,7 +340,7 @@ class CheckedSteps:
         kernels = prefix_of(resolved)
         self._in_memory = placed_names(computation, tuple(s.replace(steps=None) for s in kernels))
         self._in_last = placed_names(computation, tuple(s for s in resolved if s not in kernels))
-        self._chain = _Chain(root_spec(self._task), self._task, tensor_kinds(computation))
+        self._chain = _Chain(root_spec(self._task), self._task, tensor_kinds(computation), computation)
         self.specs: tuple[Spec, ...] = (self._chain.spec,)
         self.refused: tuple[TileLangError, ...] = ()
         self._left_open, self._cuts = frozenset(unsure), collections.Counter[str]()
@@ -379,8 +393,9 @@ def _refined_task(computation: Computation, steps: tuple[Step, ...]) -> tuple[Ta
 class _Chain:
     """A chain of steps as it is read: the spec after those so far, and what the order of steps asks of them."""
 
-    def __init__(self, spec: Spec, task: Task, kinds: Mapping[str, str]) -> None:
-        self.spec, self._task, self._kinds = spec, task, kinds
+    def __init__(self, spec: Spec, task: Task, kinds: Mapping[str, str], computation: Computation | None = None) -> None:
+        self.spec, self._task, self._kinds, self._computation = spec, task, kinds, computation
+        self._shared: Split | None = None
         self._leaf: Step | None = None  # nothing follows it
         self._body: Step | None = None  # the first that is neither `inline` nor `units`
         self._units: tuple[Units, ...] = ()
@@ -391,6 +406,9 @@ class _Chain:
         found: list[TileLangError] = []
         with collected(found):
             self._check_place_among(step)
+        if isinstance(step, Split) and step.of:
+            with collected(found):
+                self._check_members(step)
         found += braces
         with collected(found):
             self.spec = advance(self.spec, step, self._task, self._kinds)
@@ -401,6 +419,24 @@ class _Chain:
         self._leaf = step if isinstance(step, (Vectorize, Do)) else self._leaf
         self.open |= isinstance(step, Open)
         return found
+
+    def _check_members(self, step: Split) -> None:
+        """The reductions of a shared loop, and those that would read a value of it before it is final."""
+        if self._computation is None:
+            later(step, "a loop shared by several reductions, in braces,")
+        if self._shared is not None:
+            later(step, f"a second loop shared by several reductions, beside `{self._shared}`,")
+        self._shared = step
+        assert self._computation is not None
+        own = {t for m in loop_of(self._computation, step).members for t in m.definition.tensors}
+        made = [t for s in self._task.states for t in s.tensors]
+        read = {
+            r.tensor for state in self._task.states for value in state.reduce.values for r in value.walk() if isinstance(r, Read)
+        }
+        final = next((t for t in made if t not in own), None)
+        if final is not None and reads_any(read, own):
+            raise refuse_step(step, "shared-left-out", f"`{step}`: {final.name} reads a value that is final only after the loop",
+                          f"name {final.name} in `of`, too")  # fmt: skip
 
     def _check_place_among(self, step: Step) -> None:
         """The order of steps: a leaf comes last, `inline` and `units` first."""

@@ -11,6 +11,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import CheckedSteps, axis_extents, resolve_when
 from tilelang.schedules.remarks import remarks
 from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.shared_loops import repairs_told, with_stages
 from tilelang.schedules.spec import Spec, complete, root_spec
 from tilelang.schedules.steps import Do, Place, Step
 from tilelang.schedules.task import placed_names, tasks_of
@@ -82,7 +83,8 @@ def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | No
     `load X in shared ahead 1`: `ahead` has no effect, for `split i=4` has one iteration
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
-    return remarks(found, tasks_of(schedule.computation, steps, unfinished=True)[-1], profile)
+    task = tasks_of(schedule.computation, steps, unfinished=True)[-1]
+    return [*repairs_told(schedule.computation, steps), *remarks(found, task, profile)]
 
 
 def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
@@ -116,6 +118,7 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     if profile is not None and not chains:  # what only this device can do was checked by nobody yet
         CheckedSteps(computation, steps).raise_refused()
     task = tasks_of(computation, steps, unfinished=True)[-1]
+    steps = with_stages(computation, steps)
     spec = root_spec(task)
     found = [Refinement(None, spec)]
     for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, spec.extents.after(steps))):

@@ -19,7 +19,8 @@ from tilelang.core.layout import Layout
 from tilelang.core.node import Unchanging, fill
 from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_number
 from tilelang.profiles.profile import Level, Memory
-from tilelang.schedules.check import CheckedSteps
+from tilelang.schedules.check import CheckedSteps, axis_extents, resolve_when
+from tilelang.schedules.shared_loops import loops_of
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import (
     Do,
@@ -39,6 +40,7 @@ from tilelang.schedules.steps import (
     When,
     sizes_text,
 )
+from tilelang.semantics.shared_loop import SharedLoop
 
 
 def _need(holds: bool, span: Span | None, code: str, message: str, help: str) -> None:
@@ -370,6 +372,11 @@ class Schedule(Builder):
         from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
         return max((use(name).error_ulps for name in instructions_of(self.steps)), default=0)
+
+    @property
+    def shared_loops(self) -> tuple[SharedLoop, ...]:
+        """The loops that several reductions share. What their repairs add to the error is part of `Kernel.check`'s bound."""
+        return loops_of(self.computation, resolve_when(self.steps, axis_extents(self.computation)))
 
     @property
     def text(self) -> str:

@@ -16,7 +16,7 @@ from tilelang.computations.inlining import check_written_out, kept_in_memory
 from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import conjunction, conjuncts
-from tilelang.schedules.steps import Place, Step, Tile
+from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
 
 
 @node
@@ -98,7 +98,8 @@ def reads(expr: Expr) -> list[Read | Pad]:
 
 
 def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
-    """The tensors that `compute` steps place, at any depth. A reduction's members are made together: with one, all are placed.
+    """The tensors that `compute` steps place, at any depth, and the stages of shared loops. A reduction's members are made together:
+    with one, all are placed.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -108,9 +109,36 @@ def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
     >>> placed_names(made.computation, made.steps)
     {'twice'}
     """
-    named = _computed(steps)
+    named = _together(computation, _computed(steps))
+    shared = frozenset(name for s in every_step(steps) if isinstance(s, Split) for name in s.of)
+    return named | _stages(computation, named, _together(computation, shared)) if shared else named
+
+
+def _together(computation: Computation, named: Collection[str]) -> set[str]:
+    """Tensors by name, with the other members of their reductions."""
     together = [d for d in computation.definitions if d.reduction is not None and any(t.name in named for t in d.tensors)]
-    return named | {t.name for d in together for t in d.tensors}
+    return {*named, *(t.name for d in together for t in d.tensors)}
+
+
+def _stages(computation: Computation, placed: Collection[str], shared: Collection[str]) -> set[str]:
+    """The members of a shared loop that cannot be states of the kernel: another one reads them, or a result not element by element."""
+    main, found, made = _main_outputs(computation), set[str](), set[Tensor]()
+    tensors = [t for d in computation.definitions for t in d.tensors]
+
+    def keep(t: Tensor) -> bool:
+        return t.name in placed or t.name in found or t in made
+
+    while True:
+        try:
+            make_task(main, keep)
+            for tensor in (t for t in tensors if t.name in placed or t.name in found):
+                task_of(tensor, keep)
+            return found
+        except Unplaced as missing:
+            if missing.tensor.name in shared:
+                found |= _together(computation, {missing.tensor.name})
+            else:
+                made.add(missing.tensor)
 
 
 def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:

@@ -27,6 +27,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.runtime.targets import DIALECTS, local_target
 from tilelang.schedules.schedule import Schedule
 from tilelang.semantics import reference
+from tilelang.semantics.shared_loop import SharedLoop
 from tilelang.testing.planner import tiny_profile
 from tilelang.testing.tracing import Reading, Trace, reading
 
@@ -56,7 +57,7 @@ def check_schedule(
     be what the steps say, as far as `tracing.reading` knows them.
     """
     program = lowered(schedule, profile)
-    expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps)
+    expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps, schedule.shared_loops)
     faults = check_simulated(program, expected, reading(schedule, profile or tiny_profile(), arrays))
     if opencl:
         here = lowered_here(schedule, profile)
@@ -67,19 +68,20 @@ def check_schedule(
 
 @dataclasses.dataclass
 class Expected:
-    """Inputs, and what the reference says of them; worked out once, on first use. error_ulps: of the schedule's instructions."""
+    """Inputs, and what the reference says of them; worked out once, on first use. error_ulps, loops: of the schedule."""
 
     computation: Computation
     arrays: Mapping[str, Any]
     exactly: bool = False
     error_ulps: float = 0
+    loops: Sequence[SharedLoop] = ()
     _known: tuple[Arrays, Arrays] | None = None
 
     def faults(self, results: Mapping[str, Any], where: str) -> list[str]:
         """What is wrong with results, by output name."""
         named = {t.name: _logical(results[t.name], t.dtype.numpy, t.shape) for t in self.computation.outputs}
         if self._known is None:
-            self._known = reference.evaluate_and_bound(self.computation, self.arrays, self.error_ulps)
+            self._known = reference.evaluate_and_bound(self.computation, self.arrays, self.error_ulps, loops=self.loops)
         report = reference.compared(self.computation, self._known, named, self.exactly, "given data")
         return [] if report else [f"{where}: {report}"]
 

@@ -93,7 +93,13 @@ def tried(trial: Trial, target: Target, tell: Callable[[str], None] = lambda _: 
 def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outcome:
     computation = kernel.computation
     exactly = trial.data == "integers" and reference.exact(computation)
-    expected = Expected(computation, arrays(computation, trial.data, trial.seed), exactly, kernel.schedule.error_ulps)
+    expected = Expected(
+        computation,
+        arrays(computation, trial.data, trial.seed),
+        exactly,
+        kernel.schedule.error_ulps,
+        kernel.schedule.shared_loops,
+    )
     faults = kernel_checks.faults_of(kernel, expected, before_run=lambda: tell(RUNNING))
     return Outcome(WRONG, said=tuple(faults)) if faults else Outcome(RIGHT)
 

@@ -46,7 +46,8 @@ def check_kernel(
     """
     kernel = what if isinstance(what, Kernel) else runtime_kernel.compile(what, target)
     given = plain_arrays(kernel.computation) if arrays is None else by_name(kernel.computation, arrays)
-    return faults_of(kernel, Expected(kernel.computation, given, exactly, kernel.schedule.error_ulps), statements)
+    made = kernel.schedule
+    return faults_of(kernel, Expected(kernel.computation, given, exactly, made.error_ulps, made.shared_loops), statements)
 
 
 def faults_of(

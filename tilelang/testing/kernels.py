@@ -10,7 +10,7 @@ import numpy as np
 
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.expr import Axis, Expr, Pad, Read, Var, substitute
-from tilelang.schedules.steps import Fuse, Place, Step, Tile, Unfuse, When
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Unfuse, When
 from tilelang.testing.points import value
 from tilelang.testing.reach import NotRead
 
@@ -169,6 +169,47 @@ def resolved(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...
             raise NotRead(f"when {s.condition}")
         found += resolved(computation, s.then if value(s.condition, extents) else s.otherwise)
     return tuple(found)
+
+
+def with_stages(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...]:
+    """The steps with what a loop that several reductions share computes without being told: in registers, those of its reductions that
+    others of them read, or that a result does not hold element for element."""
+    at = next((k for k, s in enumerate(steps) if isinstance(s, Split) and s.of), None)
+    if at is None:
+        return tuple(steps)
+    loop, written = steps[at], {t.name for n in stages(steps) for t in together_with(computation.tensor(n))}
+    members = [d for d in computation.definitions if isinstance(loop, Split) and any(t.name in loop.of for t in d.tensors)]
+    below = list(steps[at + 1 :])
+    while True:
+        read = {n for d in members for n in sources(computation, d, written)}
+        read |= {n for name in written for n in sources(computation, definition_of(computation.tensor(name)), written)}
+        states = {t.name for t in states_of(together(computation), written | read)}
+        names = [{t.name for t in d.tensors} for d in members]
+        missing = next((n for n in names if not n & written and (n & read or not n & states)), None)
+        if missing is None:
+            return (*steps[: at + 1], *below)
+        end = next((k for k, s in enumerate(below) if not (isinstance(s, Place) and s.verb in ("load", "compute"))), len(below))
+        first = next((k for k, s in enumerate(below[:end]) if _computes_from(computation, s, missing, written)), end)
+        below.insert(first, Place("compute", min(missing), "register"))
+        written |= missing
+
+
+def sources(computation: Computation, definition: Definition, placed: Collection[str]) -> set[str]:
+    """What a definition reads, by itself or through what is written into it."""
+    found, waiting = set[str](), [*definition.reads]
+    while waiting:
+        t = waiting.pop()
+        if t.definition is None or t.name in found:
+            continue
+        found.add(t.name)
+        waiting += t.definition.reads if t.definition.reduction is None and t.name not in placed else ()
+    return found
+
+
+def _computes_from(computation: Computation, step: Step, names: set[str], placed: Collection[str]) -> bool:
+    if not isinstance(step, Place) or step.verb != "compute":
+        return False
+    return bool(names & sources(computation, definition_of(computation.tensor(step.tensor_name)), placed))
 
 
 def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tensor, ...]:

@@ -30,6 +30,7 @@ from tilelang.testing.kernels import (
     together,
     together_with,
     unlike,
+    with_stages,
 )
 from tilelang.testing.points import Pieces, Table, block_of
 from tilelang.testing.reach import NotRead
@@ -42,7 +43,7 @@ def read(
     computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
 ) -> list[Kernel]:
     """The kernels that a schedule gives steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
-    steps = resolved(computation, steps)
+    steps = with_stages(computation, resolved(computation, steps))
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
     repacked = tuple(s for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global"))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}

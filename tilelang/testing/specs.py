@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computations.computation import Tensor
+from tilelang.computations.computation import Definition, Tensor
 from tilelang.core.expr import Axis, Expr, Read
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.testing.kernels import (
@@ -343,6 +343,13 @@ class Spec:
         over = () if reduction is None else reduction.axes
         extents = {a.name: n for a, n in zip(definition.axes, shape, strict=True)} | {a.name: a.extent for a in over}
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
+        shared = {name for s in self.steps[:k] if isinstance(s, Split) for name in s.of}
+        names = {t.name for t in definition.tensors}
+        if shared & names:  # the stage of a shared loop takes a chunk in each round
+            extents |= {a.name: self.table.left[a.name] for a in over}
+            lows |= {a.name: self.table.base[a.name][ranked(self.table.number)[0]][which] for a in over}
+        if shared & (names | _sources(definition)):  # what stands there is not final
+            self.kernel.partial |= names
         inner = (step.steps or ()) if sure else ()
         if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
             # A stop has the name of a stage, also where the steps are not taken.
@@ -438,6 +445,17 @@ class Spec:
         self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(
             Claim(element, table.block[unit], first, width)
         )
+
+
+def _sources(definition: Definition) -> set[str]:
+    """The tensors that a definition is computed from."""
+    found, waiting = set[str](), [*definition.reads]
+    while waiting:
+        t = waiting.pop()
+        if t.name not in found:
+            found.add(t.name)
+            waiting += () if t.definition is None else t.definition.reads
+    return found
 
 
 def _computed(world: World, steps: Sequence[Step]) -> set[str]:

@@ -69,7 +69,7 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     while len(known.counts) <= below:  # a later stage may read an earlier one, never the other way round
         stage = frame.steps[known.stages[-len(known.counts)]]
         assert isinstance(stage, Place)
-        known.found += _stage_uses(build.task_of(stage.tensor_name), stage, known.found)
+        known.found += _stage_uses(build.task_of(stage.tensor_name), stage, known.found, frame)
         known.counts.append(len(known.found))
     return known.found[: known.counts[below]]
 
@@ -83,7 +83,7 @@ def _own_uses(frame: Frame) -> Uses:
     return Uses(found, stages, [len(found)])
 
 
-def _stage_uses(task: Task, stage: Place, found: list[Use]) -> list[Use]:
+def _stage_uses(task: Task, stage: Place, found: list[Use], frame: Frame) -> list[Use]:
     """The reads that a stage makes of what its readers want. found: the reads below it."""
     mine = [u for u in found if u.read.tensor in task.outputs]
     if not mine:
@@ -91,8 +91,11 @@ def _stage_uses(task: Task, stage: Place, found: list[Use]) -> list[Use]:
     region = hull(mine, stage)
     names: dict[Expr, Expr] = {a: point(a.name + "'" + task.name) for a in (*task.axes, *task.reduction_axes)}
     ranges: dict[Expr, Range] = {names[a]: r for a, r in zip(task.axes, region, strict=True)}
-    ranges.update({names[a]: (index(0), a.extent) for a in task.reduction_axes})
     bounds: dict[Expr, tuple[Bound, ...]] = {names[a]: b for a, b in zip(task.axes, conditions(mine, region), strict=True)}
+    shared = frame.shared is not None and frame.shared.member(stage.tensor_name) is not None
+    for a in task.reduction_axes:  # of a stage of a shared loop, the chunk
+        ranges[names[a]] = (frame.spec.axis(a.name).base, frame.spec.axis(a.name).extent) if shared else (index(0), a.extent)
+        bounds[names[a]] = frame.spec.axis(a.name).bounds if shared else ()
     return task_uses(task, names, ranges, bounds, False)
 
 

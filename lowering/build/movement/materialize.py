@@ -20,6 +20,7 @@ from tilelang.lowering.build.movement.stages import stage_frame
 from tilelang.lowering.build.movement.staging import by_registers
 from tilelang.lowering.build.movement.storage import Box, Residence
 from tilelang.lowering.build.pipelining.iteration_count import awaits_itself, completes_later
+from tilelang.lowering.build.reductions.shared_loop import states_repaired
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.schedules.steps import Place
 
@@ -131,6 +132,11 @@ def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: 
 
 def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     """A stage: a tensor made here for this spec and later stages."""
+    shared = frame.shared
+    if shared is not None and shared.member(step.tensor_name) is not None:
+        made, frame = make_stage(build, frame, i, step, None)[0], frame.but(shared=shared.after(step))
+        complete = shared.after(step).complete
+        return ir.seq(made, states_repaired(build, frame, i + 1) if complete else ir.seq(), build.chain(frame, i + 1))
     made, residences = make_stage(build, frame, i, step, None)
     return ir.seq(made, build.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
 
@@ -147,13 +153,25 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
     task = build.task_of(step.tensor_name)
     for read in task.reads():
         own = task.state_member(read.tensor) is not None
-        if not own and not any(r.tensor is read.tensor for r in frame.residences):
+        pending = frame.shared is not None and frame.shared.is_pending(read.tensor)
+        if not own and (pending or not any(r.tensor is read.tensor for r in frame.residences)):
             raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step computes",
                          f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
     stage = stage_frame(build, frame, i, i, step)
-    residences = tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
+    if stage.shared is not None:  # in the buffers of its loop
+        places = {r.tensor: r for r in frame.residences}
+        residences = tuple(places[t] for t in stage.task.outputs)
+        stage = stage.but(shared=None)
+    else:
+        residences = tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
     empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
     return ir.seq() if empty else build.chain(stage.but(target=Target(residences, step.stream)), 0), residences
+
+
+def stage_places(build: Build, frame: Frame, i: int, step: Place) -> tuple[Residence, ...]:
+    """Places for the tensors of a stage that outlive the loop it stands in."""
+    task, stage = build.task_of(step.tensor_name), stage_frame(build, frame, i, i, step)
+    return tuple(_stage_place(build, frame, stage, step, t, None) for t in task.outputs)
 
 
 def _stage_places(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[Residence, ...]:

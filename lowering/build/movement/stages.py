@@ -7,6 +7,7 @@ from tilelang.lowering.build.frame import Build, Frame, Target
 from tilelang.lowering.build.instruction.match import written_out
 from tilelang.lowering.build.movement.access_regions import hull, uses_below
 from tilelang.lowering.build.movement.shared_loads import move_steps
+from tilelang.lowering.build.reductions.shared_loop import chunk_task
 from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.lowering.needs import Range, conditions
 from tilelang.schedules.spec import AxisState, Bound, Spec, point
@@ -30,14 +31,21 @@ def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Fram
             if not b.is_certain(extent) and not any(b.follows_from(other) for other in bounds if not other.known):
                 bounds.append(b.replace(key=f"{task.name}.{a.name}:{len(bounds)}"))
         axes.append(AxisState(a.name, low, extent, tuple(bounds)))
-    axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
+    member = frame.shared.member(step.tensor_name) if frame.shared is not None else None
+    if member is not None:  # the chunk of a round
+        axes += [frame.spec.axis(a.name) for a in task.reduction_axes]
+    else:
+        axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
     names = [*task.axes, *task.reduction_axes]
+    if member is not None and frame.shared is not None:
+        task = chunk_task(task, member, frame.shared)
     spec = Spec(task.name, tuple(axes), tuple((a.name, point(a.name)) for a in names), frame.spec.level, frame.spec.units,
                 frame.spec.lane, frame.spec.present)  # fmt: skip
     between = tuple(s for s in frame.steps[i:k] if isinstance(s, Place))
     given = stage_steps(build, frame, spec, task, step)
     check_chain(build, spec, given, task, step)
-    stage = Frame(task, (), spec, Target(()), frame.residences, origin=step.span, cuts=frame.cuts, of=frame.key(k))
+    stage = Frame(task, (), spec, Target(()), frame.residences, origin=step.span, cuts=frame.cuts, of=frame.key(k),
+                  shared=frame.shared if member is not None else None)  # fmt: skip
     return written_out(build, stage, given, "" if task.states else step.memory, between=between)
 
 

@@ -1,0 +1,254 @@
+"""Loops that several reductions share, with repairs of those that read another one's value so far.
+
+A stage of the loop (`compute peak in register`) has its value so far in a buffer that outlives the loop. In each round it combines
+its chunk's terms into that value, which it repairs first where it reads others; the value before is kept beside the new one as long as
+any repair needs both. The kernel's own accumulators are repaired once all stages of the round are made. What is stored after the loop
+finds the final values in the same buffers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Const, Expr, Read, index, substitute
+from tilelang.core.simplify import conjunction, simplify
+from tilelang.lowering import ir
+from tilelang.lowering.build.accesses import settled
+from tilelang.lowering.build.distribution.parallel_mapping import digits
+from tilelang.lowering.build.reads import state_indices, value_at
+from tilelang.lowering.build.reductions.combine import as_logical, stored
+from tilelang.lowering.build.reductions.cross_thread import each
+from tilelang.lowering.build.refusals import refuse
+from tilelang.lowering.guards import Effect
+from tilelang.schedules.check import later
+from tilelang.schedules.steps import Place, Split, Step
+from tilelang.schedules.task import State, Task
+from tilelang.semantics.repair import Repair, before, now
+from tilelang.semantics.shared_loop import Member, SharedLoop
+
+if TYPE_CHECKING:
+    from tilelang.lowering.build.frame import Build, Frame
+    from tilelang.lowering.build.movement.storage import Residence
+
+
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """A shared loop as the frames inside it know it.
+
+    stages: by name of each of its tensors, the step that makes it. old: what holds a tensor's value before the round's change, where a
+    repair reads that. made: the stages that the round has made.
+    """
+
+    loop: SharedLoop
+    stages: Mapping[str, Place]
+    old: Mapping[Tensor, Tensor] = dataclasses.field(default_factory=dict)
+    made: frozenset[Place] = frozenset()
+
+    def member(self, name: str) -> Member | None:
+        """The member of a tensor by its name, if it is a stage."""
+        if name not in self.stages:
+            return None
+        return next(m for m in self.loop.members if any(t.name == name for t in m.definition.tensors))
+
+    def is_pending(self, tensor: Tensor) -> bool:
+        """Whether a tensor has its value of the round before still."""
+        return tensor.name in self.stages and self.stages[tensor.name] not in self.made
+
+    def after(self, step: Place) -> Shared:
+        return dataclasses.replace(self, made=self.made | {step})
+
+    @property
+    def complete(self) -> bool:
+        """Whether all stages of the round are made."""
+        return self.made >= set(self.stages.values())
+
+
+# ---------------------------------------------------------------- around the loop
+
+
+def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Frame]:
+    """What stands before a shared loop, and the frame that its loops are lowered from: the values so far have their places."""
+    from tilelang.lowering.build.movement.materialize import stage_places
+
+    loop = build.loop_of(step)
+    stages = _stages(build, frame, i, step, loop)
+    _check_states(frame, step, loop)
+    read = {r.tensor for m in loop.members if m.repair is not None for r in m.repair.reads}
+    own = [t for t in loop.tensors if t.name in stages]
+    old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
+    shared = Shared(loop, stages, old)
+    inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
+    out: list[ir.Stmt] = []
+    found: list[Residence] = []
+    for place in dict.fromkeys(stages.values()):
+        member = shared.member(place.tensor_name)
+        assert member is not None
+        k = next(k for k, s in enumerate(frame.steps) if s is place)
+        for tensor, at in zip(member.definition.tensors, stage_places(build, inside, k, place), strict=True):
+            identity = member.reduce.combiner.identity[tensor.member]
+            copies = [at]
+            if tensor in old:
+                copies.append(_beside(build, at, old[tensor]))
+            found += copies
+            out += [_filled(build, frame, c.buffer, identity, step) for c in copies]
+            inside = inside.but(residences=(*inside.residences, *copies))
+    frame = frame.but(residences=(*frame.residences, *found), shared=shared)
+    build.running[frame.key(i)] = tuple(found)
+    return ir.seq(*out), frame
+
+
+def _sizes(step: Split) -> list[tuple[str, int]]:
+    return [(a, n) for a, n in step.sizes if isinstance(n, int)]
+
+
+def finished(build: Build, frame: Frame, i: int) -> Frame:
+    """The frame below a shared loop whose rounds are over: its stages have their final values."""
+    return frame.but(residences=(*frame.residences, *build.running.get(frame.key(i), ())))
+
+
+def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -> dict[str, Place]:
+    """The places of a loop's stages, which stand directly below it."""
+    states = {t.name for s in frame.task.states for t in s.tensors}
+    body = list(itertools.takewhile(lambda s: isinstance(s, Place) and s.verb != "accumulate", frame.steps[i + 1 :]))
+    placed = {s.tensor_name: s for s in body if isinstance(s, Place) and s.verb == "compute"}
+    found: dict[str, Place] = {}
+    for member in loop.members:
+        names = [t.name for t in member.definition.tensors]
+        at = next((placed[n] for n in names if n in placed), None)
+        if at is None and states.issuperset(names):
+            continue
+        if at is None:
+            written = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in names), step)
+            raise refuse(written, "shared-stage-place", f"`{step}` makes {names[0]}, whose place must stand directly below it, before"
+                         " any step that divides the chunk", f"write `compute {names[0]} in register` below `{step}`")  # fmt: skip
+        if at.ahead:
+            later(at, f"`ahead` for a value of `{step}`, which each round changes,")
+        found.update(dict.fromkeys(names, at))
+    for other in body:
+        if (
+            isinstance(other, Place)
+            and other.verb == "compute"
+            and other.ahead
+            and not found.keys().isdisjoint(_read(build, other))
+        ):
+            later(other, f"`ahead` for a stage that reads a value of `{step}`, which each round changes,")
+    return found
+
+
+def _read(build: Build, stage: Place) -> set[str]:
+    return {r.tensor.name for r in build.task_of(stage.tensor_name).reads()}
+
+
+def _check_states(frame: Frame, step: Split, loop: SharedLoop) -> None:
+    """The kernel's own accumulators outlive the loop, and each thread repairs those that it holds."""
+    if frame.state is None or frame.state.memory != "register" or frame.outer is not None:
+        where = "inside" if frame.state is None else "for an accumulator in shared around"
+        raise refuse(step, "not-lowered-yet", f"`{step}` {where} the loop of the accumulator is valid, but not supported yet",
+                     "write `accumulate in register` above it, and no other accumulator")  # fmt: skip
+    for member in loop.members:
+        if member.repair is None:
+            continue
+        name = member.definition.tensors[0].name
+        if member.repair.how == "power":
+            later(step, f"the repair of the product {name}, which counts its terms,")
+        if len(member.definition.tensors) > 1:
+            later(step, f"the repair of {name}, one of several members of a reduction,")
+
+
+def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
+    """A second buffer as that of a place, for another tensor."""
+    b = at.buffer
+    return dataclasses.replace(at, tensor=old, buffer=build.buffer(old.name, b.dtype, b.shape, b.memory))
+
+
+def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) -> ir.Stmt:
+    """One value in every element of a buffer, stored by all who have a part of it."""
+    span = getattr(step, "span", None)
+    if b.memory == "register":
+        return each(build, b, lambda at: ir.Store(b, at, stored(value, b), None, False, span), vector=False)
+    _, unit = frame.own_copy(build.threads)
+    shape, units = b.shape[len(unit) :], frame.spec.units or 1
+    elements = 1
+    for n in shape:
+        elements *= n
+    turn = build.variable("clear", -(-elements // units))
+    number = simplify(turn * units + frame.spec.lane)
+    found = digits(number, {str(d): n for d, n in enumerate(shape)})
+    store: ir.Stmt = ir.Store(b, (*unit, *found.values()), stored(value, b), None, False, span)
+    some = conjunction([*frame.spec.present, *([number < elements] if elements % units else [])])
+    store = store if some is None else ir.If(some, store, None, span)
+    return ir.For(turn, index(-(-elements // units)), store, "serial", span)
+
+
+# ---------------------------------------------------------------- a round
+
+
+def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
+    """A stage's task in one round: the chunk's terms are its state, combined into the repaired value so far."""
+    reduce = task.states[0].reduce
+    terms = tuple(Tensor(f"{t.name}_chunk", v.dtype, t.dims) for t, v in zip(task.outputs, reduce.combiner.left, strict=True))
+    axes = {a.name: a for a in task.axes}
+
+    def element(t: Tensor) -> Expr:
+        return Read(t, tuple(axes[d.name] for d in t.dims))
+
+    so_far = [repaired(member.repair, element(t), shared.old) if t.member == 0 else element(t) for t in task.outputs]
+    held = [as_logical(e.dtype, v.dtype, e) for e, v in zip(so_far, reduce.combiner.left, strict=True)]
+    added = [Read(t, task.axes) for t in terms]
+    known = dict(zip((*reduce.combiner.left, *reduce.combiner.right), (*held, *added), strict=True))
+    values = tuple(substitute(r, known) for r in reduce.combiner.result)
+    kept = [t for t in task.outputs if t in shared.old]
+    state = State(terms, reduce)
+    outputs = (*(shared.old[t] for t in kept), *task.outputs)
+    return Task(task.name, outputs, task.axes, (*map(element, kept), *values), (state,))
+
+
+def repaired(repair: Repair | None, accumulator: Expr, old: Mapping[Tensor, Tensor]) -> Expr:
+    """An accumulator after the changes of a round, over reads of the values so far and of those before."""
+    if repair is None:
+        return accumulator
+    known: dict[Expr, Expr] = {now(r): r for r in repair.reads}
+    known |= {before(r): Read(old[r.tensor], r.indices) for r in repair.reads}
+    found: Expr = substitute(repair.apply(accumulator), known)
+    return found
+
+
+def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
+    """The kernel's accumulators after a round's changes: each owner goes over what it holds, as when results are stored."""
+    assert frame.shared is not None
+    repairs: dict[int, Repair] = {}
+    for member in frame.shared.loop.members:
+        found = frame.task.state_member(member.definition.tensors[0])
+        if found is not None and member.repair is not None:
+            repairs[found[0]] = member.repair
+    if not repairs:
+        return ir.seq()
+    return build.chain(frame.but(finishing=True, repairs=repairs, nest=(), store_lanes=None), i)
+
+
+def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Step | None) -> ir.Stmt:
+    """The statements of `states_repaired` at a point. Lanes with partial states of their own are repaired alike."""
+    assert frame.state is not None and frame.shared is not None
+    span = getattr(step, "span", None) or frame.origin
+    own = build.variable("lane", frame.state.lanes) if frame.state.lanes else None
+    out: list[ir.Stmt] = []
+    for s, repair in frame.repairs.items():
+        (buffer,), (variable,) = frame.state.buffers[s], frame.task.states[s].reduce.combiner.left
+        at = state_indices(frame, lane if own is None else own, points)
+        held = as_logical(buffer.dtype, variable.dtype, ir.Load(buffer, at))
+        value = value_at(build, frame, repaired(repair, held, frame.shared.old), points)
+        out.append(ir.Store(buffer, at, stored(value, buffer), None, False, span))
+    body = ir.seq(*out) if own is None else ir.For(own, index(frame.state.lanes), ir.seq(*out), "vector", span)
+    asked = {b.holds(index(0)): a for a in frame.spec.axes for b in a.bounds if not a.reduction}
+    read = [
+        e for repair in frame.repairs.values() for r in repair.reads for e in (r, Read(frame.shared.old[r.tensor], r.indices))
+    ]
+    kept = settled(
+        build, frame, asked, (), points, tuple(read), Effect(tuple(asked))
+    )  # beyond a tile there may be no such element
+    present = conjunction([*frame.spec.present, *(c for c in asked if c in kept)])
+    return body if present is None else ir.If(present, body, None, span)

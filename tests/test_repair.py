@@ -1,0 +1,137 @@
+"""Repairs: what is derived, what is refused and why, and that loops with repairs keep their bound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilelang as tl
+from benchmarks.repairs import campaign
+from tests.repair_families import DATA, DERIVED, FAMILIES, REFUSED, arrays, schedule, shared
+from tilelang import testing
+from tilelang.core.expr import Binary, Call, Const, Expr, Var, binary, call, const
+from tilelang.errors import Refusal
+from tilelang.schedules.shared_loops import loop_of, running_of
+from tilelang.schedules.steps import Split
+from tilelang.semantics import reference
+from tilelang.semantics.repair import NotDerived, proven
+from tilelang.semantics.shared_loop import SharedLoop
+
+
+def loop(computation: Any) -> SharedLoop:
+    return loop_of(computation, Split((("j", 4),), of=shared(computation)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_loop_with_repairs_keeps_its_bound(family: str) -> None:
+    """Simulated, with every kind of data: masked rows, infinities and scale 30 included."""
+    made = schedule(FAMILIES[family]())
+    program = testing.lowered(made)
+    for seed, kind in enumerate(DATA):
+        expected = testing.Expected(made.computation, arrays(made.computation, kind, seed), loops=made.shared_loops)
+        assert testing.check_simulated(program, expected) == [], kind
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_repairs_leave_little_unclaimed(family: str) -> None:
+    """Where the plain graph's bound claims something, the loop's does, but where infinities meet zeros."""
+    computation = FAMILIES[family]()
+    for kind in ("plain", "wide", "masked", "zeros"):
+        data = arrays(computation, kind)
+        _, plain = reference.evaluate_and_bound(computation, data)
+        _, found = reference.evaluate_and_bound(computation, data, loops=(loop(computation),))
+        for name, bound in plain.items():
+            assert (np.isinf(found[name]) <= np.isinf(bound)).all(), (kind, name)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_term_that_cannot_be_repaired_is_refused(name: str) -> None:
+    outcome, make = REFUSED[name]
+    with pytest.raises(Refusal) as refused:
+        loop(make())
+    assert refused.value.code == f"repair-{outcome}"
+    assert refused.value.counterexample or outcome != "refuted"
+
+
+def edits(e: Any) -> Iterator[Any]:
+    """Every expression that differs from one by one edit: another operator, function, constant, or value in time."""
+    match e:
+        case Var(name=name):
+            other = name.replace(" now", " before") if name.endswith(" now") else name.replace(" before", " now")
+            yield Var(other, e.dtype)
+        case Const(value=v):
+            yield const(v * 2 + 1, e.dtype)
+        case Call(name, (argument,)):
+            yield call({"exp": "exp2", "exp2": "exp", "sqrt": "tanh", "log": "log2"}.get(name, "sqrt"), argument)
+            yield from (Call(name, (changed,)) for changed in edits(argument))
+        case Binary(op, left, right):
+            yield binary({"+": "-", "-": "+", "*": "/", "/": "*", "max": "min", "pow": "*"}[op], left, right)
+            yield from (Binary(op, changed, right) for changed in edits(left))
+            yield from (Binary(op, left, changed) for changed in edits(right))
+
+
+@pytest.mark.parametrize("family", [*FAMILIES, *DERIVED])
+def test_a_given_repair_is_proven_and_no_other(family: str) -> None:
+    """The derived one is proven. With one edit, or as another kind of change, none is."""
+    found = loop((FAMILIES | DERIVED)[family]())
+    tried = 0
+    for member in (m for m in found.members if m.repair is not None):
+        repair, running = member.repair, running_of(found, member)
+        assert repair is not None
+        assert proven(member.reduce, running, repair.how, repair.change).change is repair.change
+        wrong: list[tuple[str, Expr]] = [(repair.how, changed) for changed in edits(repair.change)]
+        wrong.append(("plus" if repair.how != "plus" else "times", repair.change))
+        for how, change in wrong:
+            with pytest.raises(NotDerived) as refused:
+                proven(member.reduce, running, how, change)
+            assert refused.value.outcome in ("refuted", "not-proven")
+            tried += 1
+    assert tried >= 2
+
+
+def test_what_no_rule_knows_is_not_proven() -> None:
+    """A right repair of a term that no rule separates, and a right one in another form."""
+    computation = REFUSED["half the peak"][1]()
+    definition = computation.outputs[0].definition
+    with pytest.raises(Refusal, match="no known repair"):
+        loop(computation)
+    assert definition is not None
+    found = loop(FAMILIES["softmax's sum"]())
+    member = found.members[1]
+    (running,) = running_of(found, member)
+    old, new = (Var(f"peak {when}", tl.float32) for when in ("before", "now"))
+    with pytest.raises(NotDerived) as refused:
+        proven(member.reduce, (running,), "times", tl.exp(old) / tl.exp(new))
+    assert refused.value.outcome == "not-proven"
+
+
+def test_equal_values_change_nothing() -> None:
+    """Where old and new value are equal, an accumulator stays as it is: a row of -infinities gives NaN as the plain graph does."""
+    computation = FAMILIES["attention"]()
+    data = arrays(computation, "masked")
+    made = schedule(computation)
+    report = tl.simulate(tl.compile(made, tl.target("opencl", profile="simulated")), **data)
+    assert not report.findings
+    out, want = report.outputs["out"], computation.evaluate(**data)
+    assert np.isnan(out[0]).all() and np.isnan(want[0]).all()
+    assert np.isfinite(out[1:4]).all() and np.abs(out[1:4] - want[1:4]).max() < 1e-5
+
+
+def test_random_terms_keep_their_bound() -> None:
+    """A short run of the campaign: derived repairs hold, edited ones are not accepted."""
+    tally = campaign(40)
+    assert tally.faults == []
+    assert tally.outcomes["derived"] > 10 and tally.outcomes["repair-refuted"] and tally.outcomes["repair-not-proven"]
+
+
+def test_the_bound_counts_repairs() -> None:
+    """A result that is wrong by as much as one repair rounds is within the loop's bound where chunks are many, not the plain one's."""
+    computation = FAMILIES["weighted"]()
+    data = arrays(computation, "wide")
+    _, plain = reference.evaluate_and_bound(computation, data)
+    many = loop_of(computation, Split((("j", 1),), of=shared(computation)))
+    _, found = reference.evaluate_and_bound(computation, data, loops=(many,))
+    assert (found["t"] >= plain["t"]).mean() > 0.5 and found["t"].sum() > plain["t"].sum()

@@ -1,0 +1,203 @@
+"""Loops shared by several reductions (`split j=128 of peak total`): which reductions they make, in which order, and their repairs.
+
+A member whose value another one reads, or that the results do not read element by element, is a *stage* of the loop: it has a place of
+its own (`compute peak in register`), where its value so far outlives the loop. The others are states of the kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tilelang.computations.computation import Computation, Definition, Tensor
+from tilelang.core.expr import Axis, Binary, Expr, Read, Reduce, substitute
+from tilelang.errors import meant
+from tilelang.schedules.spec import refuse_step
+from tilelang.schedules.steps import Place, Split, Step
+from tilelang.schedules.task import placed_names, task_of
+from tilelang.semantics.repair import NotDerived, Repair, Running, derive
+from tilelang.semantics.shared_loop import Member, SharedLoop
+
+
+def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoop, ...]:
+    """The shared loops of a schedule's own steps. Raises Refusal for those that its computation does not have.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=4, j=8)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    >>> total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    >>> made = tl.schedule(tl.define("Y", peak[i] + tl.log(total[i]), i)).tile(i=2).to(tl.block).split(j=2, of=("peak", "total"))
+    >>> for m in loops_of(made.computation, made.steps)[0].members:
+    ...     print(m.definition.tensors[0].name, m.repair)
+    peak None
+    total * exp(peak before - peak now)
+    """
+    return tuple(loop_of(computation, s) for s in steps if isinstance(s, Split) and s.of)
+
+
+def loop_of(computation: Computation, step: Split) -> SharedLoop:
+    """The loop of one step. Raises Refusal."""
+    known: dict[tuple[object, ...], SharedLoop] = computation.__dict__.setdefault("shared_loops", {})
+    key = step.sizes, step.of
+    if key not in known:
+        known[key] = _loop_of(computation, step)
+    return known[key]
+
+
+def _loop_of(computation: Computation, step: Split) -> SharedLoop:
+    tensors = {t.name: t for d in computation.definitions for t in d.tensors}
+    if len(step.sizes) != 1:
+        raise refuse_step(step, "shared-axes", f"`{step}` cuts several axes, but reductions share a loop over one",
+                       "use one `split ... of` for the shared axis, and another split for the others")  # fmt: skip
+    ((axis, piece),) = step.sizes
+    for name in step.of:
+        if name not in tensors:
+            raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no definition `{name}`", meant(name, tensors))
+        reduction = tensors[name].definition.reduction  # type: ignore[union-attr]
+        if reduction is None:
+            raise refuse_step(step, "shared-pointwise", f"`{step}`: {name} is not a reduction",
+                           f"remove {name}: what is pointwise is computed where it is read")  # fmt: skip
+        if [a.name for a in reduction.axes] != [axis]:
+            own = ", ".join(a.name for a in reduction.axes)
+            raise refuse_step(step, "shared-axes", f"`{step}`: {name} is a reduction over {own}, not over {axis}",
+                           f"name only reductions over {axis}")  # fmt: skip
+    group = [d for d in computation.definitions if any(t.name in step.of for t in d.tensors)]
+    if len({a for d in group if d.reduction is not None for a in d.reduction.axes}) > 1:
+        raise refuse_step(step, "shared-axes", f"`{step}`: the axes {axis} of {', '.join(step.of)} have different extents",
+                       "name only reductions over one axis")  # fmt: skip
+    terms = {d: _written_out(d) for d in group}
+    makers = {t: d for d in group for t in d.tensors}
+    members = [Member(d, terms[d], _repair(step, d, terms, makers, axis)) for d in group]
+    return SharedLoop(axis, piece if isinstance(piece, int) else 1, tuple(members))
+
+
+def running_of(loop: SharedLoop, member: Member) -> tuple[Running, ...]:
+    """The values of a loop that one of its members reads."""
+    terms = {m.definition: m.reduce for m in loop.members}
+    own = {t: m.definition for m in loop.members for t in m.definition.tensors}
+    expressions = [*member.reduce.values, *([member.reduce.condition] if member.reduce.condition is not None else [])]
+    found = dict.fromkeys(e for x in expressions for e in x.walk() if isinstance(e, Read) and e.tensor in own)
+    return tuple(_running(read, own[read.tensor], terms[own[read.tensor]]) for read in found)
+
+
+def _running(read: Read, producer: Definition, made: Reduce) -> Running:
+    renamed: dict[Expr, Expr] = dict(zip(producer.axes, read.indices, strict=True))
+    condition = None if made.condition is None else substitute(made.condition, renamed)
+    return Running(read, made.combiner.name, substitute(made.values[read.tensor.member], renamed), condition)
+
+
+def _written_out(definition: Definition) -> Reduce:
+    """A reduction over its definition's axes, with every pointwise definition written into its term."""
+    task = task_of(definition.tensors[0], lambda t: t.definition is None or t.definition.reduction is not None)
+    return task.states[0].reduce
+
+
+def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Reduce], own: Mapping[Tensor, Definition],
+            axis: str) -> Repair | None:  # fmt: skip
+    reduce, name = terms[definition], definition.tensors[0].name
+    running: dict[Read, Running] = {}
+    expressions = [*reduce.values, *([reduce.condition] if reduce.condition is not None else [])]
+    for read in dict.fromkeys(e for x in expressions for e in x.walk() if isinstance(e, Read)):
+        producer = own.get(read.tensor)
+        if producer is None:
+            through = _depends_on(read.tensor, own)
+            if through is not None:
+                raise refuse_step(step, "shared-through", f"`{step}`: {name} reads {read.tensor.name}, which needs the final value of"
+                               f" {through.name}", f"remove {through.name} or {name} from the loop")  # fmt: skip
+            continue
+        plain = all(isinstance(i, Axis) and i.name != axis for i in read.indices) and len(set(read.indices)) == len(read.indices)
+        if not plain:
+            raise refuse_step(step, "shared-elements", f"`{step}`: {name} reads `{read}`, an element whose value is not running along"
+                           " with its own", f"remove {read.tensor.name} or {name} from the loop")  # fmt: skip
+        running[read] = _running(read, producer, terms[producer])
+    try:
+        return derive(reduce, tuple(running.values()))
+    except NotDerived as found:
+        said = {"refuted": "cannot be repaired", "refused": "has no known repair", "not-proven": "has no repair that is proven"}
+        reads = ", ".join(sorted({r.tensor.name for r in running}))
+        raise refuse_step(step, f"repair-{found.outcome}", f"`{step}`: {name} {said[found.outcome]} when {reads} changes:"
+                       f" {found.reason}", f"remove {name} from the loop, and compute it when {reads} is final",
+                       found.counterexample) from None  # fmt: skip
+
+
+def reads_any(tensors: Iterable[Tensor], own: set[Tensor]) -> bool:
+    """Whether tensors are, or are computed from, any of those that a loop makes."""
+    return any(_depends_on(t, own) is not None for t in tensors)
+
+
+def _depends_on(tensor: Tensor, own: Mapping[Tensor, Definition] | set[Tensor]) -> Tensor | None:
+    """A member that a tensor is computed from, if any."""
+    if tensor in own:
+        return tensor
+    if tensor.definition is None:
+        return None
+    return next((found for t in tensor.definition.reads if (found := _depends_on(t, own)) is not None), None)
+
+
+def repairs_told(computation: Computation, steps: Iterable[Step]) -> list[str]:
+    """The repairs of a schedule's shared loops, in sentences."""
+    found = list[str]()
+    for step in (s for s in steps if isinstance(s, Split) and s.of):
+        for member in loop_of(computation, step).members:
+            repair, name = member.repair, member.definition.tensors[0].name
+            if repair is None:
+                continue
+            reads = " or ".join(r.tensor.name for r in repair.reads)
+            change = f"({repair.change})" if isinstance(repair.change, Binary) else str(repair.change)
+            becomes = {"times": f"{name} * {change}", "plus": f"{name} + {change}"}.get(
+                repair.how, f"{name} * {change} for each term"
+            )
+            ends = [f"{r.to} where {r.read.tensor.name} was {r.at}" for r in repair.resets]
+            found.append(f"`{step}`: when {reads} changes, {name} becomes {', '.join((becomes, *ends))}")
+    return found
+
+
+# ---------------------------------------------------------------- the stages of a loop
+
+
+def with_stages(computation: Computation, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps with a `compute` for each stage of a shared loop that none places: in registers, before the first step that reads it,
+    or where the places below the loop end.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=4, j=8)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    >>> total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    >>> made = tl.schedule(tl.define("Y", peak[i] + tl.log(total[i]), i)).tile(i=2).to(tl.block).split(j=2, of=("peak", "total"))
+    >>> print(*with_stages(made.computation, made.steps), sep="; ")
+    tile i=2 -> block; split j=2 of peak total; compute peak in register
+    """
+    at = next((k for k, s in enumerate(steps) if isinstance(s, Split) and s.of), None)
+    if at is None:
+        return steps
+    step = steps[at]
+    assert isinstance(step, Split)
+    placed, written = placed_names(computation, steps), _written(steps)
+    tensors = {t.name: t for d in computation.definitions for t in d.tensors}
+    out, below = list(steps[: at + 1]), list(steps[at + 1 :])
+    for member in loop_of(computation, step).members:
+        names = {t.name for t in member.definition.tensors}
+        if not names <= placed or names & written:
+            continue
+        end = next((k for k, s in enumerate(below) if not isinstance(s, Place) or s.verb not in ("load", "compute")), len(below))
+        readers = (k for k, s in enumerate(below[:end]) if s.verb == "compute" and _reads(tensors[s.tensor_name], names, placed))  # type: ignore[attr-defined]
+        made = Place("compute", member.definition.tensors[0].name, "register", implied=True, span=step.span)
+        below.insert(min(readers, default=end), made)
+    return (*out, *below)
+
+
+def _written(steps: Iterable[Step]) -> set[str]:
+    """The tensors that written steps compute."""
+    return {s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute"}
+
+
+def _reads(tensor: Tensor, names: set[str], placed: set[str]) -> bool:
+    """Whether a stage reads any of some tensors, by itself or through what nobody places."""
+    assert tensor.definition is not None
+    for t in tensor.definition.reads:
+        if t.name in names:
+            return True
+        if t.definition is not None and t.definition.reduction is None and t.name not in placed and _reads(t, names, placed):
+            return True
+    return False
