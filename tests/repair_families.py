@@ -94,6 +94,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "weighted on the left": one(lambda a, m: a.v * tl.exp(a.x - m), wide=True),
     "masked in the exponent": one(lambda a, m: tl.exp(_masked(a) - m) * a.v, of=_masked, wide=True),
     "masked outside": one(lambda a, m: tl.where(a.w > 0, tl.exp(a.x * 0.125 + a.w - m), 0), of=_masked),
+    "masked outside, the peak of all": one(lambda a, m: tl.where(a.w > 0, tl.exp(a.x - m), 0)),
     "masked by the condition": one(lambda a, m: tl.exp(a.x - m), where=lambda a: a.j <= a.i * 3),
     "masked by a factor": one(lambda a, m: tl.exp(a.x - m) * tl.where(a.w > 0, 1.0, 0.0)),
     "scaled and biased": one(lambda a, m: tl.exp(a.x * 0.5 + a.w - m), of=lambda a: a.x * 0.5 + a.w),

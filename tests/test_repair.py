@@ -120,6 +120,18 @@ def test_equal_values_change_nothing() -> None:
     assert np.isfinite(out[1:4]).all() and np.abs(out[1:4] - want[1:4]).max() < 1e-5
 
 
+def test_an_infinite_peak_stays_without_effect() -> None:
+    """The peak is infinity from the first chunk on, at a point that the sum leaves out: infinity - infinity must not be taken."""
+    made = schedule(FAMILIES["masked outside, the peak of all"]())
+    data = arrays(made.computation, "plain")
+    data["X"][:, 0], data["W"][:, 0] = np.inf, -1
+    assert not made.computation.evaluate(**data).any()
+    program = testing.lowered(made)
+    assert testing.check_simulated(program, testing.Expected(made.computation, data, loops=made.shared_loops)) == []
+    report = tl.simulate(tl.compile(made, tl.target("opencl", profile="simulated")), **data)
+    assert not report.findings and not report.outputs["t"].any()
+
+
 def test_random_terms_keep_their_bound() -> None:
     """A short run of the campaign: derived repairs hold, edited ones are not accepted."""
     tally = campaign(40)
