@@ -123,6 +123,7 @@ FAMILIES: dict[str, Callable[[], Any]] = {
     "least shifted": one(lambda a, m: a.x - m, "min", by="min"),
     "largest scaled": one(lambda a, m: abs(a.x) / m, "max", of=_absolute),
     "largest logarithm": one(lambda a, m: tl.log(tl.exp(a.w) / (m + 1)), "max", of=_absolute),
+    "largest, by a factor that becomes 0": one(lambda a, m: tl.exp(a.x - m), "max", of=lambda a: a.x * a.x, by="sum"),
     "two peaks": _two_peaks,
     "attention": _attention(False),
     "attention, divided inside": _attention(True),

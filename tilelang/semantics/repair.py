@@ -78,6 +78,9 @@ class Repair:
     resets: tuple[Reset, ...]
     reads: tuple[Read, ...]
     separated: tuple[Expr, Expr]
+    kept: Const | None = (
+        None  # an accumulator of this value stays: nothing was accumulated, and the factor may round to 0 or infinity
+    )
 
     def apply(self, accumulator: Expr, count: Expr | None = None) -> Expr:
         """The accumulator after the change, over `before` and `now`. count: the terms taken, for a product."""
@@ -86,6 +89,8 @@ class Repair:
             assert count is not None, "a product's repair counts its terms"
             change = binary("pow", change, count)
         found = binary("+" if self.how == "plus" else "*", accumulator, change)
+        if self.kept is not None:
+            found = Select(Binary("==", accumulator, const(self.kept.value, accumulator.dtype)), accumulator, found)
         for reset in self.resets:
             to = const(reset.to.value, accumulator.dtype)
             found = Select(Binary("==", before(reset.read), reset.at), to, found)
@@ -204,7 +209,10 @@ class _Derivation:
         if self.name == "prod" and zeros:
             raise NotDerived("not-proven", f"`{zeros[0]}` may be 0, and a product of zeros does not tell how often")
         resets = [reset for r in used for reset in self._resets(r, parts[0], how, r.read in zeros)]
-        return Repair(how, change, tuple(resets), tuple(r.read for r in used), parts)
+        seen = {r.read for r in used if r.combiner in EXTREMES}  # what they are before their first value has a reset
+        sure = how == "power" or len(seen) == len(used) and (how == "plus" or self.name == "sum")
+        kept = None if sure else self.reduce.combiner.identity[0]
+        return Repair(how, change, tuple(resets), tuple(r.read for r in used), parts, kept)
 
     def _moves(self, e: Expr) -> bool:
         return self.separation.depends(e)[1]

@@ -123,6 +123,8 @@ def _repair(
         known[before(read)], known[now(read)] = a, b
         sure = np.isinf(a.value) | ((err(a) == 0) & (err(b) == 0))
         equal = equal & (a.value == b.value) & sure & np.isfinite(err(a)) & np.isfinite(err(b))
+    if repair.kept is not None:
+        equal = equal | (held.value == repair.kept.value) & ((held.error == 0) | np.isinf(held.value) & np.isfinite(held.error))
     change = arithmetic.evaluate(repair.change, dict(known))
     shape = held.value.shape
     by, off = (np.broadcast_to(x, shape) for x in (change.value, np.asarray(err(change), np.float64)))
