@@ -136,11 +136,13 @@ def _placed(frame: Frame, e: Expr | None) -> Expr | None:
         return None
     loads: dict[Expr, Expr] = {}
     for read in reads(e):
-        source = _input(frame, read) if isinstance(read, Read) else None
+        assert isinstance(read, Read), "`_as_index` takes no padded reads"
+        source = _input(frame, read)
         if source is None or not all(implied(c, frame.within) for c in within(read.indices, read.tensor.shape)):
             return None
         loads[read] = ir.Load(source.buffer, source.at(read.indices))
-    return substitute(e, loads)
+    placed: Expr = substitute(e, loads)
+    return placed
 
 
 def inside_piece(axis: str, extent: int) -> Expr:
