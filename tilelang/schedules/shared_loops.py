@@ -6,7 +6,7 @@ its own (`compute peak in register`), where its value so far outlives the loop. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.expr import Axis, Binary, Expr, Read, Reduce, substitute
@@ -127,11 +127,19 @@ def reads_any(tensors: Iterable[Tensor], own: set[Tensor]) -> bool:
 
 def _depends_on(tensor: Tensor, own: Mapping[Tensor, Definition] | set[Tensor]) -> Tensor | None:
     """A member that a tensor is computed from, if any."""
-    if tensor in own:
-        return tensor
-    if tensor.definition is None:
-        return None
-    return next((found for t in tensor.definition.reads if (found := _depends_on(t, own)) is not None), None)
+    return next((t for t in _sources([tensor], lambda t: True) if t in own), None)
+
+
+def _sources(tensors: Iterable[Tensor], through: Callable[[Tensor], bool]) -> Iterator[Tensor]:
+    """Tensors, and those that they are computed from, each once; of those that `through` rejects the sources are left out."""
+    waiting, seen = list(tensors), set[Tensor]()
+    while waiting:
+        t = waiting.pop()
+        if t not in seen:
+            seen.add(t)
+            yield t
+            if t.definition is not None and through(t):
+                waiting += reversed(t.definition.reads)
 
 
 def repairs_told(computation: Computation, steps: Iterable[Step]) -> list[str]:
@@ -195,9 +203,8 @@ def _written(steps: Iterable[Step]) -> set[str]:
 def _reads(tensor: Tensor, names: set[str], placed: set[str]) -> bool:
     """Whether a stage reads any of some tensors, by itself or through what nobody places."""
     assert tensor.definition is not None
-    for t in tensor.definition.reads:
-        if t.name in names:
-            return True
-        if t.definition is not None and t.definition.reduction is None and t.name not in placed and _reads(t, names, placed):
-            return True
-    return False
+
+    def written_in(t: Tensor) -> bool:
+        return t.definition is not None and t.definition.reduction is None and t.name not in placed
+
+    return any(t.name in names for t in _sources(tensor.definition.reads, written_in))

@@ -376,10 +376,10 @@ class Trial:
         self.reads, self.points = [r.read for r in running], points
         own = {r.read for r in running}
         self.leaves: dict[Expr, Var] = {}
-        mapping: dict[Expr, Expr] = {}
+        mapping: dict[Expr, Expr] = {r: r for r in own}  # with its indices, whatever else the term does with these axes
 
         def visit(e: Expr) -> None:
-            if e in own or e in mapping:
+            if e in mapping:
                 return
             if isinstance(e, (Read, Pad, Axis, Var)):
                 mapping[e] = self.leaves[e] = Var(f"leaf{len(self.leaves)}", e.dtype)

@@ -185,6 +185,8 @@ class Reading:
             if t.name not in names:
                 code, _ = trace.touched(name, "global", t.name, False)
                 own = [*known.reads.get(("global", t.name), []), *known.writes.get(("global", t.name), [])]
+                if t in self._restricting():  # all threads of a block read where a loop that they share ends
+                    own += [Claim(c.element, c.block, c.first * 0, 1 << 16) for c in own]
                 yield from told("is read without need by", t.name, code[:, ~covered(own, code) & _works(known, code)])
 
     def _tensors(self) -> list[Tensor]:

@@ -101,6 +101,12 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     return ir.seq(*out), frame
 
 
+def aside(build: Build, frame: Frame, i: int, step: Split) -> Frame:
+    """The frame of a shared loop on a role that only loads: its regions are those of a chunk, and the main role has the values."""
+    loop = build.loop_of(step)
+    return frame.but(shared=Shared(loop, _stages(build, frame, i, step, loop)))
+
+
 def _sizes(step: Split) -> list[tuple[str, int]]:
     return [(a, n) for a, n in step.sizes if isinstance(n, int)]
 
