@@ -261,7 +261,8 @@ class _Assembly:
         if any(a.extent == 0 for a in task.axes):
             build.grid = [0]
         grid = tuple([*build.grid, 1, 1, 1][:3]) if build.grid else (1, 1, 1)
-        body = ir.Seq(()) if 0 in grid else _reached(body)
+        if any(a.extent == 0 for a in (*task.axes, *task.reduction_axes)):
+            body = ir.Seq(()) if 0 in grid else _reached(body)
         used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
         held = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
         largest = max((b.elements for b in self.buffers.values()), default=1)

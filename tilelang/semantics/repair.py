@@ -183,6 +183,17 @@ def _check_kinds(reduce: Reduce, running: Sequence[Running]) -> None:
 # ---------------------------------------------------------------- the derivation
 
 
+def _turned(direction: int | None) -> int | None:
+    return None if direction is None else -direction
+
+
+def _common(a: int | None, b: int | None) -> int | None:
+    """The direction of a sum."""
+    if a is None or b is None or a * b < 0:
+        return None
+    return a or b
+
+
 class _Derivation:
     def __init__(self, reduce: Reduce, running: Sequence[Running]) -> None:
         self.reduce, self.running = reduce, running
@@ -209,6 +220,9 @@ class _Derivation:
         if self.name == "prod" and zeros:
             raise NotDerived("not-proven", f"`{zeros[0]}` may be 0, and a product of zeros does not tell how often")
         resets = [reset for r in used for reset in self._resets(r, parts[0], how, r.read in zeros)]
+        if how == "times" and not (self.separation.is_at_least_0(parts[1]) and self._direction(parts[1]) in (0, -1)):
+            raise NotDerived("not-proven", f"`{change}` could not be proven to be at most 1: what was accumulated may have rounded to 0,"
+                             " or be infinite, before a greater factor restores it")  # fmt: skip
         seen = {r.read for r in used if r.combiner in EXTREMES}  # what they are before their first value has a reset
         sure = how == "power" or len(seen) == len(used) and (how == "plus" or self.name == "sum")
         kept = None if sure else self.reduce.combiner.identity[0]
@@ -216,6 +230,50 @@ class _Derivation:
 
     def _moves(self, e: Expr) -> bool:
         return self.separation.depends(e)[1]
+
+    def _direction(self, e: Expr) -> int | None:
+        """How an expression changes while running values take more terms: 1 if it never falls, -1 if it never rises, 0 if it reads
+        none; None if that is not known."""
+        if not self._moves(e):
+            return 0
+        match e:
+            case Read() if e in self.separation.running:
+                r = self.separation.running[e]
+                grows = r.combiner == "max" or r.combiner == "sum" and not self._moves(r.term) and self._never_negative(r.term)
+                return 1 if grows else -1 if r.combiner == "min" else None
+            case Cast(operand, t) if t.is_float:
+                return self._direction(operand)
+            case Unary("-", operand):
+                return _turned(self._direction(operand))
+            case Call("exp" | "exp2" | "log" | "log2" | "sqrt" | "tanh" | "sigmoid", (argument,)):
+                return self._direction(argument)
+            case Call("rsqrt", (argument,)):
+                return _turned(self._direction(argument))
+            case Call("abs", (argument,)) if self._never_negative(argument):
+                return self._direction(argument)
+            case Binary("+" | "min" | "max", left, right):
+                return _common(self._direction(left), self._direction(right))
+            case Binary("-", left, right):
+                return _common(self._direction(left), _turned(self._direction(right)))
+            case Binary("*" | "/" as op, left, right):
+                return self._of_product(left, right, op == "/")
+            case Binary("pow", base, Const(value=n)) if self._never_negative(base):
+                return self._direction(base) if n >= 0 else _turned(self._direction(base))
+            case Select(condition, then, otherwise) if not self._moves(condition):
+                return _common(self._direction(then), self._direction(otherwise))
+        return None
+
+    def _of_product(self, left: Expr, right: Expr, inverse: bool) -> int | None:
+        """The direction of a product or quotient: of a constant with anything, or of two that are never negative."""
+        first, second = self._direction(left), self._direction(right)
+        second = _turned(second) if inverse and self._never_negative(right) else None if inverse and second else second
+        for constant, other, moves in ((left, right, second), (right, left, first)):
+            if isinstance(constant, Const) and not (inverse and other is right and not self._never_negative(right)):
+                return moves if constant.value >= 0 else _turned(moves)
+        return _common(first, second) if self._never_negative(left) and self._never_negative(right) else None
+
+    def _never_negative(self, e: Expr) -> bool:
+        return self.separation.is_at_least_0(e)
 
     def _factor(self, e: Expr) -> list[Read]:
         """The running values whose zeros make a factor 0 or infinite. Raises NotDerived if others may do so."""
@@ -348,6 +406,7 @@ class _Derivation:
         kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
         reduced = kinds[self.name]
         accumulator = Var("accumulator", self.term.dtype)
+        coarsest = min(self.term.dtype.bits, *(r.read.dtype.bits for r in self.running))
         for _ in range(16):
             old, new = (np.asarray(x) for x in trial.draw())
             with np.errstate(all="ignore"):
@@ -356,7 +415,7 @@ class _Derivation:
                 wanted = float(reduced(new))
             size = float(np.prod(np.abs(new)) if self.name == "prod" else np.sum(np.abs(new))) + abs(got)
             finite = math.isfinite(wanted) and math.isfinite(size)
-            if finite and abs(got - wanted) > (1e-5 if self.term.dtype.bits >= 32 else 0.1) * size:
+            if finite and abs(got - wanted) > (1e-5 if coarsest >= 32 else 0.1) * size:
                 return f"{trial.changes()}: what was {float(reduced(old)):.4g} becomes {got:.4g}, and is {wanted:.4g}"
         return None
 
