@@ -221,8 +221,11 @@ class _Derivation:
             raise NotDerived("not-proven", f"`{zeros[0]}` may be 0, and a product of zeros does not tell how often")
         resets = [reset for r in used for reset in self._resets(r, parts[0], how, r.read in zeros)]
         if how == "times" and not (self.separation.is_at_least_0(parts[1]) and self._direction(parts[1]) in (0, -1)):
-            raise NotDerived("not-proven", f"`{change}` could not be proven to be at most 1: what was accumulated may have rounded to 0,"
-                             " or be infinite, before a greater factor restores it")  # fmt: skip
+            raise NotDerived(
+                "not-proven",
+                f"`{change}` could not be proven to be at most 1: what was accumulated may have rounded to 0, or be infinite, before a"
+                " greater factor restores it",
+            )
         seen = {r.read for r in used if r.combiner in EXTREMES}  # what they are before their first value has a reset
         sure = how == "power" or len(seen) == len(used) and (how == "plus" or self.name == "sum")
         kept = None if sure else self.reduce.combiner.identity[0]
