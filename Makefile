@@ -19,7 +19,7 @@ test:
 site:
 	$(PYTHON) -m sphinx -q -W --keep-going -b html docs build/site
 
-# What needs no compiler and takes no long: three minutes.
+# The tests that need no compiler, without the slow ones: a few minutes.
 test-quick:
 	$(PYTHON) -m pytest -n 2 --dist worksteal -q --no-compiler -m "not (slow or gate or emulation or tools)"
 
