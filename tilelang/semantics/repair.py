@@ -401,9 +401,9 @@ class _Derivation:
 
     def wrong(self, repair: Repair) -> str | None:
         """Random values for which a repair is wrong, in words."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
-        from tilelang.core.numeric import evaluate
+        from tilelang.core.numeric import evaluate  # late: it imports NumPy
 
         trial = Trial(self.term, self.running, 5)
         kinds: dict[str, Any] = {"sum": np.sum, "prod": np.prod, "max": np.max, "min": np.min}
@@ -432,7 +432,7 @@ class Trial:
     """Random values for everything that a term reads: several points, and two values of what is running."""
 
     def __init__(self, term: Expr, running: Sequence[Running], points: int) -> None:
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
         self.generator = np.random.default_rng(0)
         self.reads, self.points = [r.read for r in running], points
@@ -456,9 +456,9 @@ class Trial:
 
     def draw(self) -> tuple[list[float], list[float]]:
         """The terms at all points before and after a change."""
-        import numpy as np
+        import numpy as np  # late: NumPy takes long to import
 
-        from tilelang.core.numeric import evaluate
+        from tilelang.core.numeric import evaluate  # late: it imports NumPy
 
         generator, given = self.generator, dict[Expr, Any]()
         for v in self.leaves.values():

@@ -142,7 +142,7 @@ def _repair(
 
 
 def _multiply(evaluator: Evaluator, member: Member, held: _Running, by: Any, off: Any, equal: Any) -> None:
-    from tilelang.semantics.evaluator import state_rounding
+    from tilelang.semantics.evaluator import state_rounding  # late: it imports NumPy
 
     r = state_rounding(member.definition, member.reduce, evaluator.slack)
     size = held.magnitude if member.reduce.combiner.name == "sum" else np.abs(np.where(np.isfinite(held.value), held.value, 0.0))
@@ -165,7 +165,7 @@ def _add(arithmetic: Arithmetic, member: Member, held: _Running, by: Any, off: A
 
 def _take(evaluator: Evaluator, member: Member, held: _Running, chunk: tuple[int, int], axis: str) -> None:
     """The terms of a chunk, with the running values as they are now."""
-    from tilelang.semantics.evaluator import BLOCK, Block, SimpleState, blocks, state_rounding
+    from tilelang.semantics.evaluator import BLOCK, Block, SimpleState, blocks, state_rounding  # late: it imports NumPy
 
     definition, reduce = member.definition, member.reduce
     inner = tuple(chunk if a.name == axis else (0, a.extent) for a in reduce.axes)

@@ -72,7 +72,7 @@ class Shared:
 
 def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Frame]:
     """What stands before a shared loop, and the frame that its loops are lowered from: the values so far have their places."""
-    from tilelang.lowering.build.movement.materialize import stage_places
+    from tilelang.lowering.build.movement.materialize import stage_places  # late: each imports the other
 
     loop = build.loop_of(step)
     stages = _stages(build, frame, i, step, loop)
