@@ -48,6 +48,7 @@ LARGE: dict[str, tuple[int, ...]] = {
     "12_embedding_bag": (60, 100, 20, 9),
     "13_causal_product": (60, 90),
     "14_own_instruction": (40, 80, 30),
+    "18_online_softmax": (40, 90, 20),
 }
 PRODUCTS = [(512, 384, 256), (264, 520, 200)]
 

@@ -24,8 +24,8 @@ from tilelang.errors import ComputationError, Refusal
 from tilelang.schedules.shared_loops import loop_of, running_of
 from tilelang.schedules.steps import Split
 from tilelang.semantics import reference
+from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import NotDerived, before, now, proven
-from tilelang.semantics.shared_loop import Member, SharedLoop
 
 ROWS, COLUMNS = 4, 13
 DATA = ("plain", "wide", "masked", "special", "zeros")

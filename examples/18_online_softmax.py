@@ -49,7 +49,7 @@ def cpu(o: tl.Tensor) -> tl.Schedule:
 
 
 def threads(o: tl.Tensor) -> tl.Schedule:
-    """A block of 128 threads takes 16 queries; 8 threads reduce a row of 32 keys. The next keys are loaded meanwhile."""
+    """A block of 128 threads takes 16 queries; 8 threads reduce a row of 32 keys."""
     spread = tl.move().tile(i=1, j=4).to(tl.thread)
     return (
         tl.schedule(o)
@@ -57,8 +57,8 @@ def threads(o: tl.Tensor) -> tl.Schedule:
         .tile(i=16).to(tl.block)
         .load("Q", tl.shared)
         .split(j=32, of=SHARED)
-        .load("K", tl.shared, ahead=1)
-        .load("V", tl.shared, ahead=1)
+        .load("K", tl.shared)
+        .load("V", tl.shared)
         .compute("S", tl.shared, steps=spread)
         .compute("peak", tl.shared, steps=spread)
         .compute("P", tl.shared, steps=spread)

@@ -17,8 +17,8 @@ from tilelang.errors import Refusal
 from tilelang.schedules.shared_loops import loop_of, running_of
 from tilelang.schedules.steps import Split
 from tilelang.semantics import reference
+from tilelang.semantics.loop_members import SharedLoop
 from tilelang.semantics.repair import NotDerived, proven
-from tilelang.semantics.shared_loop import SharedLoop
 
 
 def loop(computation: Any) -> SharedLoop:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from tilelang.lowering.build.pipelining.iteration_count import Arrival
     from tilelang.lowering.build.pipelining.warp_specialization import Roles
     from tilelang.lowering.build.reductions.shared_loop import Shared
+    from tilelang.semantics.loop_members import SharedLoop
     from tilelang.semantics.repair import Repair
-    from tilelang.semantics.shared_loop import SharedLoop
 
 # ---------------------------------------------------------------- where results and states go
 

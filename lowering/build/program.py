@@ -35,7 +35,7 @@ from tilelang.schedules.spec import complete, root_spec
 from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Units, Vectorize, every_step
 from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
 from tilelang.schedules.walk import Extents, walk_steps
-from tilelang.semantics.shared_loop import SharedLoop
+from tilelang.semantics.loop_members import SharedLoop
 
 COMBINING = 256  # threads of a block that combines partial results
 

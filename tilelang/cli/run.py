@@ -163,6 +163,7 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
         try:
             array = np.load(path, allow_pickle=False)
             if not isinstance(array, np.ndarray):
+                array.close()
                 raise ValueError("it holds several arrays; save one by numpy.save")
         except (OSError, ValueError, EOFError) as error:
             raise click.UsageError(f"{path} cannot be read as an array: {error}") from None

@@ -13,6 +13,7 @@ extracts common subexpressions of a long expression.
 from __future__ import annotations
 
 import itertools
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -21,7 +22,24 @@ from tilelang.computations.bounds_check import inside_everywhere
 from tilelang.computations.combiners import restrict, state_type
 from tilelang.core import dtype as dt
 from tilelang.core.dtype import DType
-from tilelang.core.expr import Axis, Binary, Call, Cast, Combiner, Const, Expr, Pad, Read, Reduce, Select, Unary, cast, const
+from tilelang.core.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Combiner,
+    Const,
+    Expr,
+    Pad,
+    Read,
+    Reduce,
+    Select,
+    Unary,
+    cast,
+    const,
+    rewrite,
+    substitute,
+)
 
 MOST_SHARED = 1 << 10  # maximum size, written out, of an expression that define leaves unchanged
 LEAST_PART = 4  # minimum operations of a part that becomes a definition
@@ -92,8 +110,23 @@ def free_axes(e: Any) -> frozenset[Axis]:
     return found
 
 
+FACTOR = re.compile(r".*_factor(_\d+)?")  # the names of hidden definitions of factors
+
 # Makes the hidden definition of a reduction: (name, combiner, values, axes of the result, reduced axes, condition) -> its tensors.
 Make = Callable[[str, Combiner, tuple[Expr, ...], tuple[Axis, ...], tuple[Axis, ...], Expr | None], Sequence[Any]]
+
+
+def factors_written_out(e: Expr) -> Expr:
+    """An expression with the factors of its products as they were written, instead of reads of their hidden definitions."""
+
+    def rule(x: Any) -> Any:
+        if not isinstance(x, Read) or not x.tensor.hidden or FACTOR.fullmatch(x.tensor.name) is None:
+            return x
+        definition = x.tensor.definition
+        return substitute(definition.values[x.tensor.member], dict(zip(definition.axes, x.indices, strict=True)))
+
+    written: Expr = rewrite(e, rule)
+    return written
 
 
 class Hoister:

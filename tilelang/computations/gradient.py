@@ -16,6 +16,7 @@ from tilelang.computations.adjoints import Adjoint, guarded, read_adjoints, time
 from tilelang.computations.bounds_check import inside_everywhere
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.define import define
+from tilelang.computations.elaborate import factors_written_out
 from tilelang.computations.inverse_reads import solve
 from tilelang.computations.padding import without_conditions
 from tilelang.computations.shifts import only_shifts
@@ -197,7 +198,7 @@ class _Gradient:
 
     def pass_on(self, definition: Definition, t: Tensor) -> None:
         """Passes the adjoint of a tensor on to what its definition reads."""
-        value = definition.values[t.member]
+        value = factors_written_out(definition.values[t.member])
         total = self.total(t)
         adjoint: Expr = total if isinstance(total, Const) else Read(total, definition.axes)
         if not isinstance(value, Reduce):
@@ -329,7 +330,7 @@ class _Gradient:
         def rule(e: Any) -> Any:
             return Read(self.copy(e.tensor), e.indices) if isinstance(e, Read) and e.tensor.hidden else e
 
-        found: Expr = rewrite(value, rule)
+        found: Expr = rewrite(factors_written_out(value), rule)
         return found
 
     def copy(self, t: Tensor) -> Tensor:

@@ -40,7 +40,7 @@ from tilelang.schedules.steps import (
     When,
     sizes_text,
 )
-from tilelang.semantics.shared_loop import SharedLoop
+from tilelang.semantics.loop_members import SharedLoop
 
 
 def _need(holds: bool, span: Span | None, code: str, message: str, help: str) -> None:

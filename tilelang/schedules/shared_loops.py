@@ -14,8 +14,8 @@ from tilelang.errors import meant
 from tilelang.schedules.spec import refuse_step
 from tilelang.schedules.steps import Place, Split, Step
 from tilelang.schedules.task import placed_names, task_of
+from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import NotDerived, Repair, Running, derive
-from tilelang.semantics.shared_loop import Member, SharedLoop
 
 
 def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoop, ...]:

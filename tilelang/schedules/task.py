@@ -29,7 +29,15 @@ class State(Node):
 
 def update_conditions(state: State) -> list[Expr]:
     """The conditions without which a point does not change a state: those of its reduction, and of a value that is the combiner's
-    identity elsewhere."""
+    identity elsewhere.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=4, j=8)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> Y = tl.define("Y", tl.sum(tl.where(j <= i, X[i, j], 0), over=j), i)
+    >>> print(*update_conditions(make_task((Y,), lambda t: False).states[0]))
+    j <= i
+    """
     condition, values = state.reduce.condition, state.reduce.values
     found = [] if condition is None else conjuncts(condition)
     match values:

@@ -34,8 +34,9 @@ from tilelang.semantics.error_bound import (
     sum_error,
     unknown_if_nan,
 )
+from tilelang.semantics.loop_members import SharedLoop
 from tilelang.semantics.reduction_error import Combining, Part
-from tilelang.semantics.shared_loop import SharedLoop, with_errors
+from tilelang.semantics.shared_loop import with_errors
 
 BLOCK = 1 << 17  # points of a block
 FACTOR = 1 << 25  # maximum elements of a product's factor that is evaluated whole

@@ -20,7 +20,7 @@ from tilelang.errors import ComputationError, brief, not_too_deep
 from tilelang.semantics.error_bound import ULPS, rounding
 from tilelang.semantics.evaluator import Evaluator, peak_bytes
 from tilelang.semantics.exactness import amplitude, inexact
-from tilelang.semantics.shared_loop import SharedLoop
+from tilelang.semantics.loop_members import SharedLoop
 
 Arrays = dict[str, Any]
 

@@ -27,7 +27,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.runtime.targets import DIALECTS, local_target
 from tilelang.schedules.schedule import Schedule
 from tilelang.semantics import reference
-from tilelang.semantics.shared_loop import SharedLoop
+from tilelang.semantics.loop_members import SharedLoop
 from tilelang.testing.planner import tiny_profile
 from tilelang.testing.tracing import Reading, Trace, reading
 

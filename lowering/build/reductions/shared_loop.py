@@ -27,8 +27,8 @@ from tilelang.lowering.guards import Effect
 from tilelang.schedules.check import later
 from tilelang.schedules.steps import Place, Split, Step
 from tilelang.schedules.task import State, Task
+from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import Repair, before, now
-from tilelang.semantics.shared_loop import Member, SharedLoop
 
 if TYPE_CHECKING:
     from tilelang.lowering.build.frame import Build, Frame
