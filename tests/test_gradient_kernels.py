@@ -91,4 +91,4 @@ def test_the_bounds_of_a_long_row_are_proven_without_trying_every_point() -> Non
     V, W = tl.input("V", tl.float32, h), tl.input("W", tl.float32, u)
     y = tl.define("y", tl.sum(V[p + u] * tl.exp(W[u]), over=u), p)
     gradient = tl.grad(y, V, tl.input("S", tl.float32, p))
-    assert str(gradient.definition) == "<dy_dV[h] = sum[u: u <= h and h < u + 1048568](S[h - u] * exp(W[u]))>"
+    assert str(gradient.definition) == "<dy_dV[h] = sum[u: u <= h and h < u + 1048568](S[h - u] * dy_dV_factor[u])>"

@@ -43,7 +43,7 @@ static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log
     return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
 }
 
-// 2 x 1 x 1 blocks of 1 thread, 18816 bytes of shared memory
+// 2 x 1 x 1 blocks of 1 thread, 12928 bytes of shared memory
 static inline __attribute__((always_inline)) void O_block(
     const float* restrict Q,
     const float* restrict K,
@@ -60,8 +60,6 @@ static inline __attribute__((always_inline)) void O_block(
     float* restrict P_shared,
     float* restrict total_chunk_state_meet,
     float* restrict mix_state_by_thread,
-    float* restrict K_staged_by_thread,
-    float* restrict V_staged_by_thread,
     const long* restrict block)
 {
     const int block_x = (int)block[0];
@@ -85,36 +83,26 @@ static inline __attribute__((always_inline)) void O_block(
             peak_before[tid] = -INFINITY;
             total_shared[tid] = 0.0f;
         }
-        for (int j_round = 0; j_round < 3; ++j_round) {
-            if ((j_round * 128 + tid) / 11 < 32) {
-                *(K_shared + j_round * 128 + tid) = *(K + j_round * 128 + tid);
-            }
-        }
-        for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
-            if ((j_round_1 * 128 + tid) / 11 < 32) {
-                *(V_shared + j_round_1 * 128 + tid) = *(V + j_round_1 * 128 + tid);
-            }
-        }
     }
     #pragma nounroll
     for (int j = 0; j < 2; ++j) {
         for (int tid = 0; tid < 128; ++tid) {
-            if (j < 1) {
-                const int j_next = j + 1;
-                for (int j_round_2 = 0; j_round_2 < 3; ++j_round_2) {
-                    *(K_staged_by_thread + tid * 3 + j_round_2) = j_next * 32 + (j_round_2 * 128 + tid) / 11 < 37 ? *(K + j_next * 352 + j_round_2 * 128 + tid) : 0.0f;
-                }
-                const int j_next_1 = j + 1;
-                for (int j_round_4 = 0; j_round_4 < 3; ++j_round_4) {
-                    *(V_staged_by_thread + tid * 3 + j_round_4) = j_next_1 * 32 + (j_round_4 * 128 + tid) / 11 < 37 ? *(V + j_next_1 * 352 + j_round_4 * 128 + tid) : 0.0f;
+            for (int j_round = 0; j_round < 3; ++j_round) {
+                if ((j_round * 128 + tid) / 11 < 32) {
+                    *(K_shared + j_round * 128 + tid) = j * 32 + (j_round * 128 + tid) / 11 < 37 ? *(K + j * 352 + j_round * 128 + tid) : 0.0f;
                 }
             }
         }
         for (int tid = 0; tid < 128; ++tid) {
+            for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
+                if ((j_round_1 * 128 + tid) / 11 < 32) {
+                    *(V_shared + j_round_1 * 128 + tid) = j * 32 + (j_round_1 * 128 + tid) / 11 < 37 ? *(V + j * 352 + j_round_1 * 128 + tid) : 0.0f;
+                }
+            }
             for (int j_1 = 0; j_1 < 4; ++j_1) {
                 float S_state = 0.0f;
                 for (int d = 0; d < 11; ++d) {
-                    S_state = S_state + *(Q_shared + tid / 8 * 11 + d) * *(K_shared + j * 352 + tid % 8 * 44 + j_1 * 11 + d);
+                    S_state = S_state + *(Q_shared + tid / 8 * 11 + d) * *(K_shared + tid % 8 * 44 + j_1 * 11 + d);
                 }
                 if (block_x * 16 + tid / 8 < 17 && j * 32 + tid % 8 * 4 + j_1 < 37) {
                     *(S_shared + tid * 4 + j_1) = S_state;
@@ -180,7 +168,7 @@ static inline __attribute__((always_inline)) void O_block(
             }
         }
         #pragma nounroll
-        for (int tid = 0; tid < 128; ++tid) {
+        for (int tid = 0; tid < 121; ++tid) {
             float mix_state_0 = mix_state_by_thread[tid * 8];
             float mix_state_1 = mix_state_by_thread[tid * 8 + 1];
             float mix_state_2 = mix_state_by_thread[tid * 8 + 2];
@@ -205,38 +193,24 @@ static inline __attribute__((always_inline)) void O_block(
             }
             for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16) {
-                    mix_state_0 = mix_state_0 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8);
-                    mix_state_1 = mix_state_1 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 1);
-                    mix_state_2 = mix_state_2 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 2);
+                    mix_state_0 = mix_state_0 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8);
+                    mix_state_1 = mix_state_1 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 1);
+                    mix_state_2 = mix_state_2 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 2);
                 }
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16 && tid % 2 * 8 < 8) {
-                    mix_state_3 = mix_state_3 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 3);
+                    mix_state_3 = mix_state_3 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 3);
                 }
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16 && tid % 2 * 8 < 7) {
-                    mix_state_4 = mix_state_4 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 4);
+                    mix_state_4 = mix_state_4 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 4);
                 }
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16 && tid % 2 * 8 < 6) {
-                    mix_state_5 = mix_state_5 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 5);
+                    mix_state_5 = mix_state_5 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 5);
                 }
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16 && tid % 2 * 8 < 5) {
-                    mix_state_6 = mix_state_6 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 6);
+                    mix_state_6 = mix_state_6 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 6);
                 }
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16 && tid % 2 * 8 < 4) {
-                    mix_state_7 = mix_state_7 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j * 352 + j_5 * 11 + tid % 2 * 8 + 7);
-                }
-            }
-            if (j < 1) {
-                const int j_next = j + 1;
-                for (int j_round_3 = 0; j_round_3 < 3; ++j_round_3) {
-                    if ((j_round_3 * 128 + tid) / 11 < 32) {
-                        *(K_shared + (j + 1) % 2 * 352 + j_round_3 * 128 + tid) = *(K_staged_by_thread + tid * 3 + j_round_3);
-                    }
-                }
-                const int j_next_1 = j + 1;
-                for (int j_round_5 = 0; j_round_5 < 3; ++j_round_5) {
-                    if ((j_round_5 * 128 + tid) / 11 < 32) {
-                        *(V_shared + (j + 1) % 2 * 352 + j_round_5 * 128 + tid) = *(V_staged_by_thread + tid * 3 + j_round_5);
-                    }
+                    mix_state_7 = mix_state_7 + *(P_shared + tid / 2 * 32 + j_5) * *(V_shared + j_5 * 11 + tid % 2 * 8 + 7);
                 }
             }
             mix_state_by_thread[tid * 8] = mix_state_0;
@@ -263,6 +237,6 @@ EXPORT void O(void* const* arguments, char* scratch, long first, long last)
 #pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
-        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 9728), (void*)(scratch + 11520), (void*)(scratch + 11456), (void*)(scratch + 11584), (void*)(scratch + 0), (void*)(scratch + 2816), (void*)(scratch + 7680), (void*)(scratch + 10432), (void*)(scratch + 5632), (void*)(scratch + 10944), (void*)(scratch + 11648), (void*)(scratch + 15744), (void*)(scratch + 17280), block);
+        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 6912), (void*)(scratch + 8704), (void*)(scratch + 8640), (void*)(scratch + 8768), (void*)(scratch + 4096), (void*)(scratch + 5504), (void*)(scratch + 2048), (void*)(scratch + 7616), (void*)(scratch + 0), (void*)(scratch + 8128), (void*)(scratch + 8832), block);
     }
 }

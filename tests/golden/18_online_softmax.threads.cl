@@ -20,7 +20,7 @@ static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= l
     return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 
-// 2 x 1 x 1 blocks of 128 threads, 11648 bytes of shared memory
+// 2 x 1 x 1 blocks of 128 threads, 8832 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void O(
     __global const float* restrict Q,
@@ -32,15 +32,14 @@ void O(
     __local float peak_shared[16] __attribute__((aligned(64)));
     __local float peak_before[16] __attribute__((aligned(64)));
     __local float total_shared[16] __attribute__((aligned(64)));
-    __local float K_shared[704] __attribute__((aligned(64)));
-    __local float V_shared[704] __attribute__((aligned(64)));
+    __local float K_shared[352] __attribute__((aligned(64)));
+    __local float V_shared[352] __attribute__((aligned(64)));
     __local float S_shared[512] __attribute__((aligned(64)));
     __local float peak_chunk_state_meet[128] __attribute__((aligned(64)));
     __local float P_shared[512] __attribute__((aligned(64)));
     __local float total_chunk_state_meet[128] __attribute__((aligned(64)));
     const int block_x = (int)get_group_id(0);
     const int thread = (int)get_local_id(0);
-    float K_staged_0, K_staged_1, K_staged_2, V_staged_0, V_staged_1, V_staged_2;
     for (int i_round = 0; i_round < 2; ++i_round) {
         if ((i_round * 128 + thread) / 11 < 16) {
             Q_shared[i_round * 128 + thread] = block_x * 16 + (i_round * 128 + thread) / 11 < 17 ? Q[block_x * 176 + i_round * 128 + thread] : 0.0f;
@@ -59,32 +58,22 @@ void O(
         peak_before[thread] = -INFINITY;
         total_shared[thread] = 0.0f;
     }
-    for (int j_round = 0; j_round < 3; ++j_round) {
-        if ((j_round * 128 + thread) / 11 < 32) {
-            K_shared[j_round * 128 + thread] = K[j_round * 128 + thread];
-        }
-    }
-    for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
-        if ((j_round_1 * 128 + thread) / 11 < 32) {
-            V_shared[j_round_1 * 128 + thread] = V[j_round_1 * 128 + thread];
-        }
-    }
     for (int j = 0; j < 2; ++j) {
-        if (j < 1) {
-            const int j_next = j + 1;
-            K_staged_0 = j_next * 32 + thread / 11 < 37 ? K[j_next * 352 + thread] : 0.0f;
-            K_staged_1 = 0.0f;
-            K_staged_2 = 0.0f;
-            const int j_next_1 = j + 1;
-            V_staged_0 = j_next_1 * 32 + thread / 11 < 37 ? V[j_next_1 * 352 + thread] : 0.0f;
-            V_staged_1 = 0.0f;
-            V_staged_2 = 0.0f;
+        for (int j_round = 0; j_round < 3; ++j_round) {
+            if ((j_round * 128 + thread) / 11 < 32) {
+                K_shared[j_round * 128 + thread] = j * 32 + (j_round * 128 + thread) / 11 < 37 ? K[j * 352 + j_round * 128 + thread] : 0.0f;
+            }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // write of K_shared[j, (j_round_3 * 128 + thread) // 11, (j_round_3 * 128 + thread) % 11] at examples/18_online_softmax.py:60, one round of `j` earlier, then read of K_shared[j, thread % 8 * 4 + j_1, d] at examples/18_online_softmax.py:62
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of V_shared[j_5, thread % 2 * 8 + e_1] at examples/18_online_softmax.py:66, one round of `j` earlier, then write of V_shared[(j_round_1 * 128 + thread) // 11, (j_round_1 * 128 + thread) % 11] at examples/18_online_softmax.py:61
+        for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
+            if ((j_round_1 * 128 + thread) / 11 < 32) {
+                V_shared[j_round_1 * 128 + thread] = j * 32 + (j_round_1 * 128 + thread) / 11 < 37 ? V[j * 352 + j_round_1 * 128 + thread] : 0.0f;
+            }
+        }
         for (int j_1 = 0; j_1 < 4; ++j_1) {
             float S_state = 0.0f;
             for (int d = 0; d < 11; ++d) {
-                S_state = S_state + Q_shared[thread / 8 * 11 + d] * K_shared[j * 352 + thread % 8 * 44 + j_1 * 11 + d];
+                S_state = S_state + Q_shared[thread / 8 * 11 + d] * K_shared[thread % 8 * 44 + j_1 * 11 + d];
             }
             if (block_x * 16 + thread / 8 < 17 && j * 32 + thread % 8 * 4 + j_1 < 37) {
                 S_shared[thread * 4 + j_1] = S_state;
@@ -157,38 +146,24 @@ void O(
         }
         for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16) {
-                mix_state_0 = mix_state_0 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8];
-                mix_state_1 = mix_state_1 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 1];
-                mix_state_2 = mix_state_2 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 2];
+                mix_state_0 = mix_state_0 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8];
+                mix_state_1 = mix_state_1 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 1];
+                mix_state_2 = mix_state_2 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 2];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 8) {
-                mix_state_3 = mix_state_3 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 3];
+                mix_state_3 = mix_state_3 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 3];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 7) {
-                mix_state_4 = mix_state_4 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 4];
+                mix_state_4 = mix_state_4 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 4];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 6) {
-                mix_state_5 = mix_state_5 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 5];
+                mix_state_5 = mix_state_5 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 5];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 5) {
-                mix_state_6 = mix_state_6 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 6];
+                mix_state_6 = mix_state_6 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 6];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 4) {
-                mix_state_7 = mix_state_7 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 7];
-            }
-        }
-        if (j < 1) {
-            const int j_next = j + 1;
-            K_shared[(j + 1) % 2 * 352 + thread] = K_staged_0;
-            K_shared[(j + 1) % 2 * 352 + thread + 128] = K_staged_1;
-            if ((thread + 3) / 11 < 9) {
-                K_shared[(j + 1) % 2 * 352 + thread + 256] = K_staged_2;
-            }
-            const int j_next_1 = j + 1;
-            V_shared[(j + 1) % 2 * 352 + thread] = V_staged_0;
-            V_shared[(j + 1) % 2 * 352 + thread + 128] = V_staged_1;
-            if ((thread + 3) / 11 < 9) {
-                V_shared[(j + 1) % 2 * 352 + thread + 256] = V_staged_2;
+                mix_state_7 = mix_state_7 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 7];
             }
         }
     }

@@ -27,7 +27,7 @@ static __device__ __forceinline__ T shuffle_xor(T x) {  // what lane `lane ^ DIS
     return __builtin_bit_cast(T, words);
 }
 
-// 2 x 1 x 1 blocks of 128 threads, 10624 bytes of shared memory
+// 2 x 1 x 1 blocks of 128 threads, 7808 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(128)
 O(
     const float* __restrict__ Q,
@@ -39,13 +39,13 @@ O(
     __shared__ float peak_shared[16] __attribute__((aligned(64)));
     __shared__ float peak_before[16] __attribute__((aligned(64)));
     __shared__ float total_shared[16] __attribute__((aligned(64)));
-    __shared__ float K_shared[704] __attribute__((aligned(64)));
-    __shared__ float V_shared[704] __attribute__((aligned(64)));
+    __shared__ float K_shared[352] __attribute__((aligned(64)));
+    __shared__ float V_shared[352] __attribute__((aligned(64)));
     __shared__ float S_shared[512] __attribute__((aligned(64)));
     __shared__ float P_shared[512] __attribute__((aligned(64)));
     const int block_x = (int)blockIdx.x;
     const int thread = (int)threadIdx.x;
-    float K_staged_0, K_staged_1, K_staged_2, V_staged_0, V_staged_1, V_staged_2, peak_chunk_state_other, total_chunk_state_other;
+    float peak_chunk_state_other, total_chunk_state_other;
     for (int i_round = 0; i_round < 2; ++i_round) {
         if ((i_round * 128 + thread) / 11 < 16) {
             Q_shared[i_round * 128 + thread] = block_x * 16 + (i_round * 128 + thread) / 11 < 17 ? Q[block_x * 176 + i_round * 128 + thread] : 0.0f;
@@ -64,33 +64,23 @@ O(
         peak_before[thread] = -INFINITY;
         total_shared[thread] = 0.0f;
     }
-    for (int j_round = 0; j_round < 3; ++j_round) {
-        if ((j_round * 128 + thread) / 11 < 32) {
-            K_shared[j_round * 128 + thread] = K[j_round * 128 + thread];
-        }
-    }
-    for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
-        if ((j_round_1 * 128 + thread) / 11 < 32) {
-            V_shared[j_round_1 * 128 + thread] = V[j_round_1 * 128 + thread];
-        }
-    }
     #pragma nounroll
     for (int j = 0; j < 2; ++j) {
-        if (j < 1) {
-            const int j_next = j + 1;
-            K_staged_0 = j_next * 32 + thread / 11 < 37 ? K[j_next * 352 + thread] : 0.0f;
-            K_staged_1 = 0.0f;
-            K_staged_2 = 0.0f;
-            const int j_next_1 = j + 1;
-            V_staged_0 = j_next_1 * 32 + thread / 11 < 37 ? V[j_next_1 * 352 + thread] : 0.0f;
-            V_staged_1 = 0.0f;
-            V_staged_2 = 0.0f;
+        for (int j_round = 0; j_round < 3; ++j_round) {
+            if ((j_round * 128 + thread) / 11 < 32) {
+                K_shared[j_round * 128 + thread] = j * 32 + (j_round * 128 + thread) / 11 < 37 ? K[j * 352 + j_round * 128 + thread] : 0.0f;
+            }
         }
-        shared_barrier();  // write of K_shared[j, (j_round_3 * 128 + thread) // 11, (j_round_3 * 128 + thread) % 11] at examples/18_online_softmax.py:60, one round of `j` earlier, then read of K_shared[j, thread % 8 * 4 + j_1, d] at examples/18_online_softmax.py:62
+        shared_barrier();  // read of V_shared[j_5, thread % 2 * 8 + e_1] at examples/18_online_softmax.py:66, one round of `j` earlier, then write of V_shared[(j_round_1 * 128 + thread) // 11, (j_round_1 * 128 + thread) % 11] at examples/18_online_softmax.py:61
+        for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
+            if ((j_round_1 * 128 + thread) / 11 < 32) {
+                V_shared[j_round_1 * 128 + thread] = j * 32 + (j_round_1 * 128 + thread) / 11 < 37 ? V[j * 352 + j_round_1 * 128 + thread] : 0.0f;
+            }
+        }
         for (int j_1 = 0; j_1 < 4; ++j_1) {
             float S_state = 0.0f;
             for (int d = 0; d < 11; ++d) {
-                S_state = S_state + Q_shared[thread / 8 * 11 + d] * K_shared[j * 352 + thread % 8 * 44 + j_1 * 11 + d];
+                S_state = S_state + Q_shared[thread / 8 * 11 + d] * K_shared[thread % 8 * 44 + j_1 * 11 + d];
             }
             if (block_x * 16 + thread / 8 < 17 && j * 32 + thread % 8 * 4 + j_1 < 37) {
                 S_shared[thread * 4 + j_1] = S_state;
@@ -146,38 +136,24 @@ O(
         shared_barrier();  // write of P_shared[thread // 8, thread % 8 * 4 + j_3] at examples/18_online_softmax.py:64, then read of P_shared[thread // 2, j_5] at examples/18_online_softmax.py:66
         for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16) {
-                mix_state_0 = mix_state_0 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8];
-                mix_state_1 = mix_state_1 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 1];
-                mix_state_2 = mix_state_2 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 2];
+                mix_state_0 = mix_state_0 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8];
+                mix_state_1 = mix_state_1 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 1];
+                mix_state_2 = mix_state_2 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 2];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 8) {
-                mix_state_3 = mix_state_3 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 3];
+                mix_state_3 = mix_state_3 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 3];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 7) {
-                mix_state_4 = mix_state_4 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 4];
+                mix_state_4 = mix_state_4 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 4];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 6) {
-                mix_state_5 = mix_state_5 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 5];
+                mix_state_5 = mix_state_5 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 5];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 5) {
-                mix_state_6 = mix_state_6 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 6];
+                mix_state_6 = mix_state_6 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 6];
             }
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16 && thread % 2 * 8 < 4) {
-                mix_state_7 = mix_state_7 + P_shared[thread / 2 * 32 + j_5] * V_shared[j * 352 + j_5 * 11 + thread % 2 * 8 + 7];
-            }
-        }
-        if (j < 1) {
-            const int j_next = j + 1;
-            K_shared[(j + 1) % 2 * 352 + thread] = K_staged_0;
-            K_shared[(j + 1) % 2 * 352 + thread + 128] = K_staged_1;
-            if ((thread + 3) / 11 < 9) {
-                K_shared[(j + 1) % 2 * 352 + thread + 256] = K_staged_2;
-            }
-            const int j_next_1 = j + 1;
-            V_shared[(j + 1) % 2 * 352 + thread] = V_staged_0;
-            V_shared[(j + 1) % 2 * 352 + thread + 128] = V_staged_1;
-            if ((thread + 3) / 11 < 9) {
-                V_shared[(j + 1) % 2 * 352 + thread + 256] = V_staged_2;
+                mix_state_7 = mix_state_7 + P_shared[thread / 2 * 32 + j_5] * V_shared[j_5 * 11 + thread % 2 * 8 + 7];
             }
         }
     }
