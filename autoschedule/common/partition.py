@@ -27,7 +27,7 @@ from tilelang.errors import collected
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Units
-from tilelang.schedules.task import Unplaced, joins, make_task, plan, reads
+from tilelang.schedules.task import Unplaced, joins, made_with, make_task, plan, reads
 
 MOST_COMPARED = 8  # definitions of which all sets are compared
 MOST_SCHEDULED = 24  # kernels, or as many as a set has, where only two sets are compared
@@ -86,12 +86,6 @@ class Scheduled:
     seconds: float
 
 
-def _together(tensor: Tensor) -> tuple[Tensor, ...]:
-    """The tensors of one reduction, which are made together; a pointwise tensor by itself."""
-    assert tensor.definition is not None
-    return tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
-
-
 class Partition:
     """The cuts of a computation into kernels, for a device. bounds: lower bounds of kernels by what they make and read."""
 
@@ -108,8 +102,8 @@ class Partition:
 
     def parts(self, cut: Cut) -> list[Part]:
         """The kernels of a cut, in order."""
-        kept = frozenset(t for first in (*cut, *self.others) for t in _together(first))
-        firsts = sorted({_together(t) for t in (*cut, *self.others)}, key=lambda together: self._order(together[0]))
+        kept = frozenset(t for first in (*cut, *self.others) for t in made_with(first))
+        firsts = sorted({made_with(t) for t in (*cut, *self.others)}, key=lambda together: self._order(together[0]))
         return [self._part(outputs, kept) for outputs in (*firsts, self.main)]
 
     def _order(self, tensor: Tensor) -> int:
@@ -216,8 +210,8 @@ class Partition:
 
     def _gain(self, parts: dict[tuple[Tensor, ...], Part], cut: Cut, tensor: Tensor) -> tuple[float, list[Part], list[Part]]:
         """What the lower bound of a cut changes by with one definition out of memory, or in it; which kernels go, and which come."""
-        own, other = _together(tensor), cut ^ {tensor}
-        kept = frozenset(t for first in (*other, *self.others) for t in _together(first))
+        own, other = made_with(tensor), cut ^ {tensor}
+        kept = frozenset(t for first in (*other, *self.others) for t in made_with(first))
         gone = [p for p in parts.values() if not (p.read if tensor in cut else p.inside).isdisjoint(own)]
         made = [self._part(p.outputs, kept) for p in gone]
         if tensor in cut:

@@ -201,7 +201,7 @@ def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
     >>> print(*task_of(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), lambda t: False).values)
     X[i] * 2.0
     """
-    group = _made_with(tensor)
+    group = made_with(tensor)
     return make_task(group, lambda t: t not in group and keep(t))
 
 
@@ -363,7 +363,7 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Ma
 
     def own(tensor: Tensor) -> None:
         """A task for a tensor that others read from global memory; all members of its definition with it."""
-        stages = {name for t in _made_with(tensor) for name in materialised.get(t.name, ())}
+        stages = {name for t in made_with(tensor) for name in materialised.get(t.name, ())}
         task = with_stages(lambda: task_of(tensor, lambda t: t.name in stages or t in done), stages)
         tasks.append(task)
         done.update(dict.fromkeys(task.outputs))
@@ -399,8 +399,14 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Ma
     return [*tasks, last]
 
 
-def _made_with(tensor: Tensor) -> tuple[Tensor, ...]:
-    """The tensors of one reduction, which are made together; a pointwise tensor by itself."""
+def made_with(tensor: Tensor) -> tuple[Tensor, ...]:
+    """The tensors of one reduction, which are made together; a pointwise tensor by itself.
+
+    >>> from tilelang import axes, define, float32, input
+    >>> i = axes(i=4)
+    >>> print(*made_with(define("Y", input("X", float32, i)[i], i)))
+    Y: float32[i: 4]
+    """
     assert tensor.definition is not None
     return tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
 
