@@ -1,6 +1,10 @@
 """Schedules that a second reading once judged wrong, though they do what their steps say."""
 
 CORRECT = {
+    "a stage of a kernel before, which the last kernel makes itself": "input X: float32[a: 2, b: 3, c: 4]"
+    " T[a, b] = sum[c] X[a, b, c] output P[a, b] = T[a, b] + 1.0 output U[a] = T[a, 0] * 2.0"
+    " | compute U in global { tile a=1 -> block; compute T in shared }; tile a=1 b=2 -> block;"
+    " load X in shared; tile b=1 -> thread",
     "a sum read at [l, k] and at [k, l] is a kernel of its own": "input A: float32[p: 6, l: 5] input B: float32[k: 5, p: 6]"
     " C[l, k] = sum[p] A[p, l] * B[k, p] output D[l, k] = min(C[l, k], C[k, l] + 1.0) | tile l=4 -> block",
     "a sum without axes is read element for element": "input M: bool[i: 8] output G[] = not (any[i] M[i])"

@@ -116,11 +116,16 @@ def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def stages(steps: Sequence[Step]) -> Iterator[str]:
-    """What is computed inside of kernels."""
+    """What is computed inside of a kernel with these steps; not inside of the kernels before it, which `compute in global` makes."""
     for s in steps:
-        if isinstance(s, Place):
-            yield from [s.tensor_name] if s.verb == "compute" and s.memory != "global" else []
+        if isinstance(s, Place) and (s.verb, s.memory) != ("compute", "global"):
+            yield from [s.tensor_name] if s.verb == "compute" else []
             yield from stages(s.steps or ())
+
+
+def staged_tensors(computation: Computation, steps: Sequence[Step]) -> set[str]:
+    """The tensors of the reductions and definitions that are stages of a kernel with these steps."""
+    return {t.name for name in stages(steps) for t in together_with(computation.tensor(name))}
 
 
 def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
@@ -177,7 +182,7 @@ def with_stages(computation: Computation, steps: Sequence[Step]) -> tuple[Step, 
     at = next((k for k, s in enumerate(steps) if isinstance(s, Split) and s.of), None)
     if at is None:
         return tuple(steps)
-    loop, written = steps[at], {t.name for n in stages(steps) for t in together_with(computation.tensor(n))}
+    loop, written = steps[at], staged_tensors(computation, steps)
     members = [d for d in computation.definitions if isinstance(loop, Split) and any(t.name in loop.of for t in d.tensors)]
     below = list(steps[at + 1 :])
     while True:

@@ -25,6 +25,7 @@ from tilelang.testing.kernels import (
     made,
     over_blocks,
     resolved,
+    staged_tensors,
     stages,
     states_of,
     together,
@@ -50,9 +51,10 @@ def read(
     inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
     if inside is not None:
         raise NotRead(f"{inside.verb} in global below blocks")
-    here = {t.name for name in stages(steps) for t in together_with(computation.tensor(name))}
+    here = staged_tensors(computation, steps)
     all_main = together(computation)
-    early = set(made(computation, {*own, *(t.name for t in computation.outputs if t not in all_main)}))
+    alone = {*own, *(t.name for t in computation.outputs if t not in all_main)}
+    early = {n for name in alone for n in _needed(computation, {name}, own.get(name) or (), alone - {name})}
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
     at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
@@ -75,19 +77,26 @@ def read(
         left |= made(computation, group, kept, None if staged else places) - group - here
     if apart:  # a stage that would be one more of the states is whole: blocks make parts of theirs
         left |= {t.name for t in states_of(main, early)} - {t.name for t in states_of(main, here | early)}
-    world = World(computation, values, levels, made(computation, early | left))
+    world = World(computation, values, levels, frozenset(early | made(computation, left - early, early)))
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
-    before, done = [], set[str]()
+    before, done = [], frozenset[str]()
     for name in (t.name for d in computation.definitions for t in d.tensors if t.name in own):  # in the order of their kernels
-        done |= {t.name for t in together_with(computation.tensor(name))}
-        needed, inner = set(made(computation, done)), own[name] or ()
-        for stage in stages(inner):
-            group = {t.name for t in together_with(computation.tensor(stage))}
-            needed |= made(computation, group, here | needed) - group - here
+        inner = own[name] or ()
+        done |= _needed(computation, {name}, inner, done)
         if inner:
-            at_that_time = dataclasses.replace(world, made=frozenset(needed))
+            at_that_time = dataclasses.replace(world, made=done)
             before.append(_kernel(at_that_time, together_with(computation.tensor(name)), (*repacked, *inner)))
     return [*before, _kernel(world, main, steps)]
+
+
+def _needed(computation: Computation, names: set[str], steps: Sequence[Step], others: Collection[str] = ()) -> frozenset[str]:
+    """These tensors, and what kernels before need to make for their kernel and its stages. others: tensors that have kernels anyway."""
+    inside = staged_tensors(computation, steps)
+    needed = set(made(computation, names, {*others, *inside}))
+    for stage in stages(steps):
+        group = {t.name for t in together_with(computation.tensor(stage))}
+        needed |= made(computation, group, {*others, *inside, *needed}) - group - inside
+    return frozenset(needed)
 
 
 def chains(computation: Computation, steps: Sequence[Step], levels: Mapping[str, int]) -> list[tuple[Table, tuple[Step, ...]]]:
