@@ -282,3 +282,14 @@ def test_a_hole_is_filled() -> None:
     made = tl.schedule(tl.define("L", peak[i] + tl.log(total[i]), i)).tile(i=4).to(tl.block).split(j=tl.hole, of=OF[:2])
     kernel = tl.compile(made, tl.target("cpu"))
     assert " of peak total" in kernel.schedule.text and kernel.check()
+
+
+@pytest.mark.parametrize("first", ["shared", "register"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_a_second_place_of_what_a_round_changes_is_refused(first: str, inside: bool) -> None:
+    """Made twice in a round, a total would count the round's terms twice."""
+    made = start(attention()).compute("S", tl.shared).compute("total", first)
+    made = made.tile(i=2).to(tl.thread) if inside else made
+    with pytest.raises(tl.Refusal) as caught:
+        made.compute("total", tl.register).check("simulated")
+    assert caught.value.code == "not-lowered-yet" and "second place of total" in caught.value.message

@@ -25,7 +25,7 @@ from tilelang.lowering.build.reductions.cross_thread import each
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.guards import Effect
 from tilelang.schedules.check import later
-from tilelang.schedules.steps import Place, Split, Step
+from tilelang.schedules.steps import Place, Split, Step, every_step
 from tilelang.schedules.task import State, Task
 from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import Repair, before, now
@@ -120,7 +120,7 @@ def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -
     """The places of a loop's stages, which stand directly below it."""
     states = {t.name for s in frame.task.states for t in s.tensors}
     body = list(itertools.takewhile(lambda s: isinstance(s, Place) and s.verb != "accumulate", frame.steps[i + 1 :]))
-    placed = {s.tensor_name: s for s in body if isinstance(s, Place) and s.verb == "compute"}
+    placed = {s.tensor_name: s for s in reversed(body) if isinstance(s, Place) and s.verb == "compute"}
     found: dict[str, Place] = {}
     for member in loop.members:
         names = [t.name for t in member.definition.tensors]
@@ -133,6 +133,9 @@ def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -
                          " any step that divides the chunk", f"write `compute {names[0]} in register` below `{step}`")  # fmt: skip
         if at.ahead:
             later(at, f"`ahead` for a value of `{step}`, which each round changes,")
+        for again in every_step(frame.steps[i + 1 :]):
+            if isinstance(again, Place) and again.verb == "compute" and again.tensor_name in names and again is not at:
+                later(again, f"a second place of {again.tensor_name}, which each round of `{step}` changes once,")
         found.update(dict.fromkeys(names, at))
     for other in body:
         if (
