@@ -203,6 +203,18 @@ def test_a_walk_ends_where_the_data_says() -> None:
     assert sum(a.requests for a in report.transactions if a.buffer == "Z" and a.access == "load") == 50 + 7 + 0 + 3 + 50 + 9
 
 
+def test_whole_pieces_of_a_peeled_loop_know_that_their_points_exist() -> None:
+    """The lengths of a whole piece's points stand in the tensor, so that loops inside end there."""
+    i, j, k = tl.axes(i=3, j=10, k=8)
+    L, X = tl.input("L", tl.int32, j, range=(0, 9)), tl.input("X", tl.float32, i, j, k)
+    made = tl.schedule(tl.define("Y", tl.sum(X[i, j, k], over=(j, k), where=k < L[j]), i)).tile(i=1).to(tl.block)
+    made = made.split(j=8).split(j=4, peel=True).split(j=1).split(k=2)
+    program = lower(made.computation, made.steps, POCL)
+    walks = [s for s in ir.statements(program.kernels[0].body) if isinstance(s, ir.For) and s.var.name.startswith("k")]
+    assert len(walks) == 4 and all(isinstance(w.extent, Var) for w in walks)
+    assert check_schedule(made, arrays(made.computation), profile=POCL) == []
+
+
 @pytest.mark.parametrize("type", [tl.int32, tl.uint32, tl.int64], ids=str)
 @pytest.mark.parametrize("steps", ["split j=1", "accumulate in register; split j=8 peel; vectorize j=4",
                                    "split j=8; load Z in shared ahead 1; tile j=1 -> thread"])  # fmt: skip
