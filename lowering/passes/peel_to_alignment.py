@@ -12,6 +12,8 @@ the first elements are computed one by one, and all vectors are shifted to the b
 
 from __future__ import annotations
 
+import math
+
 from tilelang.core.expr import INDEX, Binary, Expr, Var, free, index, substitute
 from tilelang.core.simplify import conjunction, conjuncts, simplify
 from tilelang.lowering import ir
@@ -26,7 +28,7 @@ def peel_to_alignment(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
         return kernel
     (place,), line = store.indices, line_bytes // store.buffer.dtype.bytes
     of_element = ir.map_expressions(store, lambda e: substitute(e, {place: _ELEMENT}))
-    if store.buffer.elements < line or not _by_element(of_element.value) or _stops_early(kernel.body, store.buffer, place):
+    if store.buffer.elements < line or not _by_element(of_element.value) or _stops_early(kernel, store.buffer, place):
         return kernel
 
     def at(e: Expr) -> ir.Stmt:
@@ -57,9 +59,12 @@ def _by_element(value: Expr) -> bool:
     return free(value) <= {_ELEMENT} and all(i is _ELEMENT or not free(i) for i in places)
 
 
-def _stops_early(body: ir.Stmt, buffer: ir.Buffer, place: Expr) -> bool:
-    """Whether a test keeps elements of a buffer from being done, as where its rows are padded."""
-    tests = [c for s in ir.statements(body) if isinstance(s, ir.If) for c in conjuncts(s.condition)]
+def _stops_early(kernel: ir.Kernel, buffer: ir.Buffer, place: Expr) -> bool:
+    """Whether elements of a buffer are not done, as where its rows are padded: a test leaves them out, or the loops end before."""
+    last = [s.var.upper for s in ir.statements(kernel.body) if isinstance(s, ir.For)]
+    if None not in last and math.prod((*kernel.grid, *(n + 1 for n in last if n is not None))) < buffer.elements:
+        return True
+    tests = [c for s in ir.statements(kernel.body) if isinstance(s, ir.If) for c in conjuncts(s.condition)]
     tests = [simplify(substitute(c, {place: _ELEMENT})) for c in tests]
     all_pass = simplify(Binary("<", _ELEMENT, index(buffer.elements)))
     return any(free(c) == {_ELEMENT} and c is not all_pass for c in tests)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang import testing
 from tilelang.lowering import ir
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.printer import to_text
@@ -67,6 +68,12 @@ def test_others_stay_as_they_are() -> None:
     assert "before" not in text(vectors(of_neighbours))
     assert "before" not in text(by_rows)
     assert "before" not in text(tl.schedule(doubled()).tile(i=256).to(tl.block))  # no vectors
+
+
+@pytest.mark.parametrize("pad", [1, 8, 16])
+def test_a_padded_copy_reads_nothing_behind_the_tensor(pad: int) -> None:
+    plan = tl.schedule(doubled(160)).load("X", tl.global_, layout=tl.layout("i").pad(pad)).tile(i=16).to(tl.block)
+    assert testing.check_kernel(tl.compile(plan, "cpu")) == []
 
 
 def test_only_where_the_device_works_in_the_hosts_memory() -> None:
