@@ -23,7 +23,7 @@ from tilelang.grammar.scan import MOST_BYTES, check_size
 from tilelang.grammar.steps import Steps
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import CheckedSteps
+from tilelang.schedules.checked_steps import CheckedSteps
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Step
 

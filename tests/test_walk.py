@@ -12,7 +12,7 @@ from tests.errors._computations import copy, matmul, softmax
 from tests.test_layers import imports, modules
 from tilelang import testing
 from tilelang.lowering.build.frame import Build, Frame
-from tilelang.schedules import check
+from tilelang.schedules import check, checked_steps
 from tilelang.schedules.steps import Step
 from tilelang.schedules.walk import walk_steps
 from tilelang.testing import Case
@@ -28,7 +28,8 @@ def advanced(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Step]]:
         found.append(step)
         return advance(spec, step, *rest)
 
-    monkeypatch.setattr(check, "advance", counted)
+    for module in (check, checked_steps):
+        monkeypatch.setattr(module, "advance", counted)
     yield found
 
 
@@ -76,7 +77,7 @@ def test_the_second_interpretation_and_the_simulator_read_steps_by_themselves() 
     while more := {o for r in readers if r.startswith("testing.") for o in ours[r] if o.startswith("testing.")} - readers:
         readers |= more
     assert {"testing.specs", "testing.points"} <= readers
-    shared = {"schedules.walk", "schedules.spec", "schedules.check", "lowering.build"}
+    shared = {"schedules.walk", "schedules.spec", "schedules.check", "schedules.checked_steps", "lowering.build"}
     assert not {(r, other) for r in readers for other in ours[r] if other in shared or other.startswith("lowering.build.")}
     assert "schedules.walk" in ours["schedules.spec"]
 
@@ -140,7 +141,7 @@ def test_explain_of_a_kernel_takes_what_the_lowering_recorded(monkeypatch: pytes
 
 def test_one_axis_is_cut_so_often_and_no_more_one_call_after_another() -> None:
     made = tl.schedule(copy(64, 64))
-    for _ in range(check.MOST_CUTS):
+    for _ in range(checked_steps.MOST_CUTS):
         made = made.split(i=1)
     with pytest.raises(tl.Refusal, match="division 33 of `i`"):
         made.split(i=1)

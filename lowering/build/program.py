@@ -28,7 +28,8 @@ from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_ro
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import CheckedSteps, axis_extents, check_steps, resolve_when, tensor_kinds
+from tilelang.schedules.check import axis_extents, resolve_when, tensor_kinds
+from tilelang.schedules.checked_steps import CheckedSteps, check_steps
 from tilelang.schedules.explain import Chain
 from tilelang.schedules.shared_loops import loop_of, with_stages
 from tilelang.schedules.spec import complete, root_spec

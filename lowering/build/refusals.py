@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from tilelang.core.layout import Layout, Placement
 from tilelang.errors import Refusal
 from tilelang.lowering.build.frame import Build
-from tilelang.schedules.check import check_steps
+from tilelang.schedules.checked_steps import check_steps
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import Place, Step
 from tilelang.schedules.task import Task

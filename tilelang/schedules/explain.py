@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from tilelang.computations.computation import Computation
 from tilelang.core.expr import free, substitute
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.check import CheckedSteps, axis_extents, resolve_when
+from tilelang.schedules.check import axis_extents, resolve_when
+from tilelang.schedules.checked_steps import CheckedSteps
 from tilelang.schedules.remarks import remarks
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.shared_loops import repairs_told, with_stages

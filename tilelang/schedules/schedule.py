@@ -19,7 +19,8 @@ from tilelang.core.layout import Layout
 from tilelang.core.node import Unchanging, fill
 from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_number
 from tilelang.profiles.profile import Level, Memory
-from tilelang.schedules.check import CheckedSteps, axis_extents, resolve_when
+from tilelang.schedules.check import axis_extents, resolve_when
+from tilelang.schedules.checked_steps import CheckedSteps
 from tilelang.schedules.shared_loops import loops_of
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import (
