@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tilelang.autoschedule.common.task_accesses import multiplied_type
+from tilelang.autoschedule.common.operations import multiplied_type
 from tilelang.computations.computation import Computation
 from tilelang.core.dtype import DType
 from tilelang.instructions.instruction import Instruction, known

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tilelang.autoschedule.common.operations import multiplied_type, operations
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType
-from tilelang.core.expr import Axis, Binary, Call, Cast, Const, Expr, Pad, Read, Reduce, Select, Unary, Var, substitute
+from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, substitute
 from tilelang.core.lazy import cached_property
 from tilelang.core.simplify import linear
 from tilelang.schedules.spec import Spec, root_spec
@@ -479,57 +480,3 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
         (outer if task.states else inner).update(operations(value))
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
     return Nest(task, spec, axes, (*found.values(), *writes), dict(inner), dict(outer))
-
-
-def multiplied_type(reduce: Reduce) -> DType | None:
-    """Of a sum of products the type of what is multiplied, before casts widen it; None for other reductions.
-
-    >>> import tilelang as tl
-    >>> m, k = tl.axes(m=4, k=4)
-    >>> A, x, y = tl.input("A", tl.float32, m, k), tl.input("x", tl.float32, k), tl.input("y", tl.float64, k)
-    >>> products = [tl.define("Y", tl.sum(A[m, k] * v[k], over=k), m).definition for v in (x, y)]
-    >>> [multiplied_type(of.reduction).name for of in products]
-    ['float32', 'float64']
-    """
-    value = reduce.values[0]
-    if reduce.combiner.name != "sum" or not isinstance(value, Binary) or value.op != "*":
-        return None
-    left, right = _narrow(value.left), _narrow(value.right)
-    return max(left, right, key=lambda t: t.bytes) if left.kind == right.kind else value.dtype
-
-
-def _narrow(e: Expr) -> DType:
-    """The type that a value has before it is widened."""
-    while isinstance(e, Cast) and e.operand.dtype.kind == e.type.kind and e.operand.dtype.bytes <= e.type.bytes:
-        e = e.operand
-    return e.dtype
-
-
-def operations(expr: Expr) -> Counter[str]:
-    """How often each operation on values stands in an expression, each shared part once; indices are not counted.
-
-    >>> from tilelang import axes, exp, float32, input
-    >>> i = axes(i=4)
-    >>> X = input("X", float32, i)
-    >>> sorted(operations(exp(X[i]) * X[i] + 1).items())
-    [('*', 1), ('+', 1), ('exp', 1)]
-    """
-    found, seen, stack = Counter[str](), set[Expr](), [expr]
-    while stack:
-        e = stack.pop()
-        if e in seen:
-            continue
-        seen.add(e)
-        match e:
-            case Read() | Pad():
-                continue
-            case Binary(op=op) | Unary(op=op):
-                found[op] += 1
-            case Call(name=name):
-                found[name] += 1
-            case Select() | Cast():
-                found[type(e).__name__.lower()] += 1
-            case _:
-                pass
-        stack += [c for c in e.children() if isinstance(c, Expr)]
-    return found
