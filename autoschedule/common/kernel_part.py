@@ -1,6 +1,6 @@
-"""A part of a computation: what one of its kernels makes from inputs and from what earlier kernels put into memory.
+"""A part of a computation: what one kernel computes from the inputs and from tensors that earlier kernels wrote to memory.
 
-Definitions in between are inlined, states of the kernel's reductions, or stages, which are kept on chip.
+The definitions in between are inlined, become accumulators of the kernel, or are stages, which are kept on chip.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """outputs: over the same axes; kept: in memory when the kernel begins."""
+    """The definitions of one kernel. outputs: the tensors that it makes, over the same axes; kept: those that are in memory when it
+    begins."""
 
     computation: Computation
     outputs: tuple[Tensor, ...]
@@ -37,12 +38,12 @@ class Part:
 
     @classmethod
     def whole(cls, computation: Computation) -> Part:
-        """All of a computation that its schedule's last kernel can make."""
+        """As much of a computation as one kernel, the last one, can make."""
         return cls(computation, plan(computation, set(), kept_in_memory(computation))[-1].outputs)
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
-        """Of all that the kernel computes, in the computation's order."""
+        """The definitions that the kernel computes, in the computation's order."""
         known, found = reads_of(self.computation), dict[Definition, int]()
         waiting = list(self.outputs)
         while waiting:
@@ -54,18 +55,19 @@ class Part:
 
     @cached_property
     def read(self) -> frozenset[Tensor]:
-        """What it reads from memory."""
+        """The tensors that it reads from memory."""
         known = reads_of(self.computation)
         return frozenset(t for d in self.definitions for t in known[d][1] if t.definition is None or t in self.kept)
 
     @cached_property
     def inside(self) -> frozenset[Tensor]:
-        """What it computes, besides what it makes."""
+        """The tensors that it computes besides its outputs."""
         return frozenset(t for d in self.definitions for t in d.tensors if t not in self.outputs)
 
     @cached_property
     def made_whole(self) -> frozenset[Tensor]:
-        """What must be made before it is read: reductions that are neither inlined nor states, and values too long to be inlined."""
+        """The tensors that must be complete before they are read: reductions that are not accumulators, and values whose expressions
+        are too long to be inlined."""
         names = set(kept_in_memory(self.computation))
         found = {t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs}
         while True:
@@ -80,8 +82,8 @@ class Part:
                 return frozenset(found)
 
     def on_chip(self, keeps_few: bool) -> list[Tensor]:
-        """What the kernel keeps of a row: what is made whole, and pointwise values with a function that several read; keeps_few: or
-        that have fewer axes than who reads them."""
+        """The tensors of which the kernel keeps a row on chip: those of `made_whole`, and pointwise values that call a function and
+        have several readers. keeps_few: or a reader with more axes."""
 
         def dear(definition: Definition, tensor: Tensor) -> bool:
             if definition.reduction is not None or tensor in self.computation.outputs or tensor in self.outputs:
@@ -93,14 +95,14 @@ class Part:
         return [t for d in self.definitions for t in d.tensors if t in self.made_whole or dear(d, t)]
 
     def task(self, stages: Collection[Tensor] = ()) -> Task:
-        """What the kernel makes of its stages. Raises Unplaced for what it needs made before."""
+        """The task that makes the outputs from the stages. Raises Unplaced for a tensor that must be made before."""
         return make_task(self.outputs, lambda t: t not in self.outputs and (t in stages or t in self.kept))
 
     def stage(self, tensor: Tensor, stages: Collection[Tensor]) -> Task:
-        """What makes a stage. Raises Unplaced as `task` does."""
+        """The task that makes a stage. Raises Unplaced as `task` does."""
         return task_of(tensor, lambda t: t in stages or t in self.kept)
 
     def loops(self, steps: tuple[Step, ...], stages: Collection[Tensor], profile: Profile) -> Loops:
-        """The loops of its steps."""
+        """The loops of the kernel with these steps."""
         stage = functools.cache(lambda name: self.stage(self.computation.tensor(name), stages))
         return kernel_loops(self.computation, self.task(stages), lambda step: stage(step.tensor_name), steps, profile)

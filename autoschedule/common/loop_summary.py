@@ -1,7 +1,7 @@
-"""A schedule as loops: how often each runs, and which region of which tensor is placed inside them.
+"""A schedule as a nest of loops: how often each loop runs, and which region of which tensor is staged inside it.
 
-The models count in these loops, and generation builds them. `loops_of` interprets steps as the checks do, so every schedule, written by
-hand or generated, is estimated by the same rules. A stage (`compute`) has loops of its own, inside its place.
+The cost models read these loops, and the search builds them. `loops_of` interprets steps as the checks do, so every schedule, written
+by hand or generated, is estimated by the same rules. The loops of a stage (`compute`) are inside its `Placed`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ WALK = "walk"
 NONE = frozenset[str]()
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
 
-# The task that a `compute` step makes, and the same for the steps in its braces.
+# Gives the task that makes the tensor of a `compute` step, and the StageTask for the steps in its braces.
 StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 
 
 @record
 class Loop:
-    """One cut: rounds along each axis. level: whose units take the rounds, or `WALK` where they come one after another; count: over so
-    many units, which take several rounds each (None: a unit for each); order: in which units are numbered (None: row-major). peel: the
-    last round, where it is shorter, has code of its own. selected: the axes of which data leaves one round, as in `ids[i] == v`."""
+    """The loops of one `split` or `tile`. rounds: the number of iterations along each axis. level: the units that the iterations are
+    mapped to, or `WALK` for a sequential loop. count: the number of units, if each takes several iterations (None: one each). order:
+    how the units are numbered (None: row-major). peel: whether a shorter last iteration has code of its own. selected: the axes along
+    which only one iteration runs, chosen by data, as in `ids[i] == v`."""
 
     rounds: tuple[tuple[str, int], ...]
     level: str = WALK
@@ -54,7 +55,7 @@ class Loop:
 
     @property
     def units(self) -> int:
-        """How many work at once; 1 for a walk."""
+        """How many units work at the same time; 1 for a sequential loop."""
         return 1 if self.level == WALK else self.total if self.count is None else min(self.total, self.count)
 
     def __str__(self) -> str:
@@ -64,11 +65,11 @@ class Loop:
 
 @record
 class Placed(Caching):
-    """A tensor (or, with access None, the state of reductions) in a memory, inside the first `depth` loops; tile: the extents there.
+    """A region of a tensor (with access None, the accumulators) in a memory, inside the first `depth` loops; tile: the extents there.
 
-    source: the memory it comes from, or where a state's results go. vector: an axis or dimension and the lanes along it of the moves
-    (None: they go by elements). stage: the loops that make it, where it is computed. stop_bytes: of shared memory in which results
-    wait on their way. cut: the extents as they were cut, which may be more than there are.
+    source: the memory that it is copied from, or to which an accumulator's results go. vector: the axis or dimension along which it is
+    copied in vectors, and their lanes (None: element by element). stage: for `compute`, the loops that make it. stop_bytes: shared
+    memory that results pass through (`via`). cut: the tile sizes as written, which may exceed what is left of the axes.
     """
 
     verb: str
@@ -88,14 +89,14 @@ class Placed(Caching):
 
     @cached_property
     def by_points(self) -> bool:
-        """Whether its layout is over axes, so that it holds an element for each point of them."""
+        """Whether its layout is over axes, so that it has an element for each of their points."""
         if self.layout is None or self.access is None:
             return False
         return not self.access.dims.issuperset(self.layout.dims)
 
     @cached_property
     def turned(self) -> bool:
-        """Whether what lies side by side in the tensor does not in its place, though vectors move it."""
+        """Whether it is copied in vectors although elements that are contiguous in the tensor are not contiguous here."""
         if self.vector is None or self.layout is None or not self.layout.terms:
             return False
         last = self.layout.terms[-1]
@@ -103,7 +104,7 @@ class Placed(Caching):
 
     @cached_property
     def box_bytes(self) -> int:
-        """Bytes that the place holds: of the box, or of an element for each point where its layout is over axes; 0 for a state."""
+        """The bytes of one copy of the region, or of an element for each point if its layout is over axes; 0 for accumulators."""
         if self.access is None:
             return 0
         if self.by_points:
@@ -112,13 +113,13 @@ class Placed(Caching):
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
-        """The extents of the box as it was cut, with what lies outside of the tensor."""
+        """The extents of the region as written, including what is outside the tensor."""
         assert self.access is not None
         return self.access.spans(self.cut or self.tile)
 
     @cached_property
     def ring_bytes(self) -> int:
-        """The same with the padding of its rows, for each box that is there at once."""
+        """The bytes of all stages of its multistage buffer, including the padding of rows."""
         held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0
         if padding and self.access is not None and self.layout is not None:
             last = self.layout.terms[-1] if self.layout.terms else Var(self.access.tensor.dims[-1].name, INDEX)
@@ -136,10 +137,11 @@ class Placed(Caching):
 
 @record
 class Loops(Caching):
-    """One task's loops from the outermost in, what is placed among them, and the leaf: a vector, an instruction, or one point.
+    """The loops of one task, outermost first, the tensors staged among them, and the innermost body: a vector, an instruction, or a
+    point.
 
-    tiles: the extents outside the first loop, and inside each. binding: the instruction's axes, with the nest's. teams: what a block is
-    made of, where the schedule says it.
+    tiles: the extents outside the first loop, then inside each loop. binding: pairs of an axis of the instruction and one of the nest.
+    teams: the units of a block, if the schedule declares them.
     """
 
     nest: Nest
@@ -153,31 +155,31 @@ class Loops(Caching):
 
     @cached_property
     def staged(self) -> dict[str, Placed]:
-        """Where tensors lie in shared memory, by name."""
+        """The regions in shared memory, by tensor name."""
         inside = (p for p in self.places if p.memory == "shared" and p.verb in ("load", "compute"))
         return {p.access.name: p for p in inside if p.access is not None}
 
     @cached_property
     def body_depth(self) -> int:
-        """Inside how many loops the innermost body stands: those that are not written out."""
+        """The number of loops around the innermost body, without the unrolled ones inside it."""
         return next((n for n in range(len(self.loops), 0, -1) if not self.loops[n - 1].unroll), 0)
 
     @cached_property
     def register_depth(self) -> int | None:
-        """Inside how many loops the innermost accumulator in registers begins; None where there is none."""
+        """The number of loops around the innermost accumulator in registers; None if there is none."""
         depths = [p.depth for p in self.places if p.verb == "accumulate" and p.memory == "register"]
         return max(depths, default=None)
 
     @cached_property
     def piece_depth(self) -> int:
-        """Inside how many loops results are in registers: those of the innermost accumulator; where nothing is reduced, a body's."""
+        """The number of loops outside which results are not in registers: those around the innermost accumulator or, without a
+        reduction, around the innermost body."""
         if not self.nest.reduced:
             return self.body_depth
         return len(self.loops) if self.register_depth is None else self.register_depth
 
     def passes(self, depth: int) -> int:
-        """How often what stands inside the first `depth` loops runs: pieces outside of the tensors, or not selected by data, are passed
-        over."""
+        """How often the body of the first `depth` loops runs, without iterations outside the tensors or skipped because of data."""
         found = self._passes.get(depth)
         if found is None:
             tile = self.tiles[depth]
@@ -192,16 +194,16 @@ class Loops(Caching):
         return {}
 
     def rounds(self, depth: int | None = None) -> int:
-        """How often what stands inside the first `depth` loops runs on the whole device; None: the leaf."""
+        """How often the body of the first `depth` loops (None: of all) runs on the whole device."""
         return math.prod(loop.total for loop in self.loops[:depth])
 
     def units(self, level: str) -> int:
-        """How many units of a level the schedule spreads over: blocks in a kernel, threads in a block."""
+        """The number of units of a level that the schedule uses: blocks of a kernel, threads of a block."""
         return math.prod(loop.units for loop in self.loops if loop.level == level)
 
     def held_bytes(self, memory: str) -> int:
-        """What a block keeps in shared memory, or a thread in registers: boxes, and the states of reductions. Results that pass through
-        shared memory take the room of what nobody needs any more, but where teams still work, or another tile comes."""
+        """The bytes that a block needs in shared memory, or a thread in registers: staged regions and accumulators. Results that pass
+        through shared memory reuse the bytes of the operands, unless these are still in use (`goes_on`)."""
         held = 0
         for place in self.places:
             if place.memory == memory and place.verb != "via":
@@ -212,7 +214,8 @@ class Loops(Caching):
 
     @property
     def goes_on(self) -> bool:
-        """Whether a block still needs its operands' memory when it has results: its teams work apart, or it takes several tiles."""
+        """Whether a block still needs the memory of its operands while it stores results: its teams run independently, or it computes
+        several tiles."""
         return bool(self.teams) or any(loop.level == "block" and loop.units < loop.total for loop in self.loops)
 
     def _state_bytes(self, place: Placed) -> int:
@@ -222,7 +225,7 @@ class Loops(Caching):
         return results * self.nest.state_bytes
 
     def kernels(self) -> Iterator[Loops]:
-        """The kernel that these are, after those that make what it computes in global memory."""
+        """The loops of the kernels that make its stages in global memory, then its own."""
         for p in self.places:
             if p.stage is not None and p.memory == "global":
                 yield from p.stage.kernels()
@@ -256,14 +259,14 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     tasks = tasks_of(computation, steps)
     caches = _caches(profile)
     prefix = prefix_of(steps)
-    own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that the schedule refines
+    own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that have steps
     here = placed_names(computation, tuple(s for s in steps if s not in prefix))
     made = {t for task in tasks[:-1] for t in task.outputs}
     kernels = {t.name: task for task in tasks[:-1] for t in task.outputs if t.name in own}
 
     def stages(placed: Collection[str], kept: Collection[Tensor] = made) -> StageTask:
         def stage(step: Place) -> tuple[Task, StageTask]:
-            """What makes a placed definition: a kernel of its own, or what its readers' kernel lacks."""
+            """The task of a placed definition: that of its own kernel, or one with all that its readers' kernel has not made."""
             if step in prefix:
                 return kernels[step.tensor_name], stages(placed_names(computation, step.steps or ()))
             return task_of(computation.tensor(step.tensor_name), lambda t: t.name in placed or t in kept), stage
@@ -280,7 +283,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
 def kernel_loops(
     computation: Computation, task: Task, stage: Callable[[Place], Task], steps: tuple[Step, ...], profile: Profile
 ) -> Loops:
-    """The loops of the steps of one kernel of a computation. stage: what makes a definition that they place."""
+    """The loops of the steps of one kernel of a computation. stage: gives the task that makes the tensor of a `compute` step."""
 
     def inside(step: Place) -> tuple[Task, StageTask]:
         return stage(step), inside
@@ -299,7 +302,7 @@ def read_steps(nest: Nest, steps: tuple[Step, ...]) -> Loops:
 
 
 class _Reading:
-    """Walks over the steps of one task, noting every cut and every place. stage: as of `StageTask`."""
+    """Reads the steps of one task in order and collects its loops and places."""
 
     def __init__(
         self,
@@ -317,7 +320,7 @@ class _Reading:
         self.left = Extents(self.nest.extents, frozenset(a.name for a in self.nest.reduced))
         self.tiles: list[Tile] = [self.left.most]
         self.places: list[Placed] = []
-        self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # of a read; of the state by no name
+        self.memory_of: dict[tuple[str, tuple[Expr, ...]], str] = {}  # by read; accumulators have no name
         self.vector: tuple[str, int] | None = None
         self.instruction: str | None = None
         self.binding: tuple[tuple[str, str], ...] = ()
@@ -343,18 +346,18 @@ class _Reading:
             case Fuse() | Unfuse():
                 self.spec = advance(self.spec, step, self.task, self.kinds)
                 self.nest = nest_of(self.task, self.spec)
-                # What is fused or divided was not cut: whole in every tile above, and the loops there have one round along it.
+                # Only axes that are not cut can be fused or divided: every tile above has all of them.
                 whole = {a.name: a.extent for a in self.nest.axes}
                 self.left = refine(self.left, step).in_order(whole)
                 self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
-                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads know the old axes
+                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads name the old axes
                 self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in whole)) for x in self.loops]
             case Do(instruction, binding):
                 self.instruction, self.binding = instruction, binding
             case Units("block", teams):
                 self.teams = teams
             case _:
-                pass  # inline: nothing is cut; holes: nothing is known
+                pass  # `inline` cuts nothing, and nothing is known of a hole
 
     def cut(self, step: Spread | Split) -> tuple[tuple[str, int], ...]:
         """Cuts the tile and returns the iterations. A stage may lack an axis if nothing reads it; lowering then skips or refuses it."""
@@ -364,8 +367,8 @@ class _Reading:
         return tuple([(a, -(-most[a] // n)) for a, n in piece.items() if a in most])
 
     def selected(self, step: Split) -> frozenset[str]:
-        """The axes of a walk of which data selects a point that is known here, if accumulators can be addressed by it: those in
-        registers cannot."""
+        """The axes of a sequential loop along which only one iteration runs, because the data that chooses it can be read before the
+        loop. Empty if accumulators are in registers, which cannot be indexed by a value."""
         if self.memory_of.get(("", ()), "register") == "register":
             return NONE
         most, decided = self.left.most, self.nest.decided
@@ -388,22 +391,22 @@ class _Reading:
             self.memory_of[key] = step.memory
 
     def stop_bytes(self, inner: tuple[Step, ...]) -> int:
-        """What a stop in shared memory holds of the results at once, on their way."""
+        """The bytes of the results that are in shared memory at a time, if they pass through it."""
         left = Extents({a.name: self.tiles[-1][a.name] for a in self.nest.spatial})
-        for w in walk_steps(left, (s for s in inner if not isinstance(s, Spread))):  # a block's threads have all of it
+        for w in walk_steps(left, (s for s in inner if not isinstance(s, Spread))):  # all threads of a block together hold it
             if isinstance(w.step, Place) and (w.step.verb, w.step.memory) == ("via", "shared"):
                 return math.prod(w.before.most.values()) * self.nest.writes[0].element_bytes
         return 0
 
     def placed_access(self, step: Place) -> Access | None:
-        """The read that a place is of: the one that it names, or the first of its tensor."""
+        """The read that a `load` or `compute` stages: the one that it names, or the first of its tensor."""
         if step.verb in ("accumulate", "via"):
             return None
         written, name = step.what.indices if isinstance(step.what, Read) else None, step.tensor_name
         return next((a for a in self.nest.reads if a.name == name and written in (None, a.written)), None)
 
     def stage(self, step: Place) -> Loops:
-        """The loops of what makes a placed definition."""
+        """The loops of the task that makes the tensor of a `compute` step."""
         assert self.stage_task is not None
         task, inside = self.stage_task(step)
         return _Reading(task, self.computation, inside, self.caches).read(step.steps or ())

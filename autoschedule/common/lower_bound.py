@@ -1,8 +1,8 @@
 """A lower bound on the time of any schedule of a computation: the roofline of its arithmetic and its data movement.
 
-Each definition is computed once for each element that is needed, and inputs and outputs are moved once, at the same time, from the
-nearest memory that they fit in. If they do not fit, as much as the memory holds may be there from the previous launch. Rates are the
-highest ever measured (upper envelopes of curves, peaks). A value under a condition may not be needed, and is not counted.
+It counts each needed element as computed once, and each input and output as moved once, from the nearest memory that holds them, while
+the arithmetic runs. If a memory is too small, it may still hold as much as fits from the previous launch. Rates are the highest that
+were measured (upper envelopes of curves, peaks). A value under a condition is not counted, because it may not be needed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SIDES = {
     "read_bandwidth": 1,
     "write_bandwidth": 1,
     "copy_bandwidth": 2,
-}  # curves, and the tensors of a footprint that each touches
+}  # for each curve, the number of arrays in the footprint that it was measured with
 
-SPREAD = 1.03  # as far apart as the profile's samples of one rate may lie: a quieter hour is that much faster
-MOST_COUNTED = 1 << 16  # points of all axes but the longest, of an index that may leave its tensor
+SPREAD = 1.03  # how much faster than the profile's samples a quieter machine may be
+MOST_COUNTED = 1 << 16  # an index that may leave its tensor is enumerated over all axes but the longest, up to this many points
 
-# By the type computed in and, of sums of products, the type of what is multiplied, with the licences given.
+# The type of the arithmetic, the type of the factors if it is a sum of products, and the precision options that are allowed.
 Types: TypeAlias = tuple[DType, DType | None, tuple[str, ...]]
 Flops: TypeAlias = dict[Types, float]
 
 
 def has_empty_axis(computation: Computation) -> bool:
-    """Whether some axis has no points: models price the points of loops, and no schedule is searched for.
+    """Whether an axis has extent 0. The models do not estimate such computations, and no schedule is searched for.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=0)
@@ -68,8 +68,8 @@ def bound(computation: Computation, profile: Profile) -> float:
 
 
 def moved(profile: Profile, read: float, written: float) -> tuple[float, ...]:
-    """Seconds in which so many bytes are read and written at least, of each side that goes beside the other."""
-    if any(_measured(profile, tuple(SIDES))):  # one side by itself, or with stores that read first: both may go beside each other
+    """Lower bounds on the seconds of reading and of writing so many bytes; one number if both share the bandwidth."""
+    if any(_measured(profile, tuple(SIDES))):  # curves are of one side by itself, so reads and writes may overlap
         sides = [_moved(profile, read, ("read_bandwidth",)), _moved(profile, written, tuple(SIDES))]
     else:
         sides = [_moved(profile, read + written, ())]
@@ -77,8 +77,8 @@ def moved(profile: Profile, read: float, written: float) -> tuple[float, ...]:
 
 
 def _moved(profile: Profile, count: float, curves: Sequence[str]) -> float:
-    """Seconds in which so many bytes move at least: from the largest cache that they do not fit as many as it holds, the others from
-    beyond."""
+    """A lower bound on the seconds in which so many bytes move: the largest cache that is smaller supplies as much as it holds, and the
+    memory behind it the rest."""
     near = max((size for size, _ in _caches(profile) if size < count), default=0.0)
     beyond = _seconds(count - near, bandwidth(profile, count, curves))
     return beyond + (_moved(profile, near, curves) if near else 0.0)
@@ -92,11 +92,11 @@ def _seconds(count: float, giga_per_s: float | None) -> float:
 
 
 def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -> float | None:
-    """The highest rate, in GB/s, at which so many bytes can move; None where it is unknown or assumed.
+    """The highest rate, in GB/s, at which so many bytes can move; None if it is unknown or assumed.
 
-    With curves, it is the highest rate measured for at least so many bytes. Where the bytes fit a cache, it is the highest rate for
-    more bytes than the next smaller cache holds: others may use a part of a cache, which lowers what is measured near its size.
-    Without curves, it is the rate of the nearest memory that they fit.
+    With curves, it is the highest rate measured for at least so many bytes. If the bytes fit in a cache, it is the highest rate for
+    more bytes than the next smaller cache holds, since rates near the size of a cache are lowered by whatever else is in it. Without
+    curves, it is the rate of the nearest memory that holds them.
     """
     cores, found, caches = profile.compute_units or 1, [], list(_caches(profile))
     cached = [rate for size, rate in caches if footprint_bytes <= size][:1]
@@ -113,13 +113,13 @@ def bandwidth(profile: Profile, footprint_bytes: float, curves: Sequence[str]) -
 
 
 def _measured(profile: Profile, curves: Sequence[str]) -> Iterator[Curve]:
-    """The curves of these names that somebody measured."""
+    """The curves with these names that were measured, not assumed."""
     found = (profile.curve(name) for name in curves)
     return (curve for curve in found if curve is not None and not profile.assumed(f"curves.{curve.name}.points"))
 
 
 def _caches(profile: Profile) -> Iterator[tuple[float, float | None]]:
-    """Bytes and GB/s of each cache, all cores' together, the nearest first; None where the rate is unknown."""
+    """Bytes and GB/s of each cache, summed over all cores, the nearest first. A rate is None if it is unknown."""
     sizes, known, cores = dict(profile.rates), profile.sure_rates, profile.compute_units or 1
     for cache in sorted((m for m in profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0):
         rate, cycle = known.get(f"{cache.name}_bytes_per_cycle"), known.get("cycle_ns")
@@ -129,10 +129,11 @@ def _caches(profile: Profile) -> Iterator[tuple[float, float | None]]:
 
 
 def peak(profile: Profile, computed: DType, multiplied: DType | None = None, licences: tuple[str, ...] = ()) -> float | None:
-    """GFLOP/s of a type by lanes or, of sums of products, by instructions for what is multiplied, or for what a licence lets stand for
-    it; None where that is unknown of the lanes, or of an instruction that the device has.
+    """The peak GFLOP/s in a type; None if the rate of the vector units, or of a matrix instruction that the device has, is unknown.
 
-    Another type's rate says nothing: a narrower one may be packed, or have instructions of its own.
+    For sums of products, `multiplied` is the type of the factors, whose matrix instructions count, and those of the types that a
+    precision option allows in its place. The rate of another type says nothing about this one: narrower types may be packed, or have
+    instructions of their own.
     """
     known = profile.sure_rates
     names = [f"{computed.name}_gflops"]
@@ -147,7 +148,7 @@ def peak(profile: Profile, computed: DType, multiplied: DType | None = None, lic
 
 
 def needs(computation: Computation) -> tuple[dict[str, float], Flops]:
-    """How many elements of each tensor are needed, by name, and the operations that they take."""
+    """The number of needed elements of each tensor, by name, and of operations that compute them."""
     elements = {t.name: float(math.prod(t.shape)) for t in computation.outputs}
     flops: Flops = {}
     for definition in reversed(computation.definitions):
@@ -161,7 +162,7 @@ def needs(computation: Computation) -> tuple[dict[str, float], Flops]:
 
 
 def _touched(definition: Definition) -> Iterator[tuple[Tensor, float]]:
-    """The elements that each read of a definition touches for certain."""
+    """For each read of a definition that certainly happens, the tensor and a lower bound on the elements that it touches."""
     reduce = definition.reduction
     condition = reduce.condition if reduce is not None else None
     conditional = _axes(condition) if condition is not None else set()
@@ -172,7 +173,7 @@ def _touched(definition: Definition) -> Iterator[tuple[Tensor, float]]:
 
 
 def _flops(definition: Definition) -> Iterator[tuple[Types, float]]:
-    """The operations of a definition that run for certain, by their types."""
+    """The number of operations of a definition that certainly happen, by their types."""
     reduce, allow = definition.reduction, definition.allow
     if reduce is None:
         yield from (((e.dtype, None, allow), _points(e)) for e in _certain(definition.values) if _is_operation(e))
@@ -193,7 +194,7 @@ def _is_operation(e: Expr) -> bool:
 
 
 def _certain(values: Sequence[Expr]) -> Iterator[Expr]:
-    """Every part of expressions, each once, that is computed wherever they are."""
+    """The parts of expressions that are always evaluated, each once: no branches of a choice, no second operand of `and` or `or`."""
     seen, stack = set[Expr](), list(values)
     while stack:
         e = stack.pop()
@@ -217,7 +218,7 @@ def _axes(*exprs: Expr) -> set[Axis]:
 
 
 def _points(*exprs: Expr) -> float:
-    """How often something runs that depends on these: at the points of their axes where what they read lies inside its tensor."""
+    """A lower bound on the number of points of the expressions' axes at which all padded reads are inside their tensors."""
     pads = {p.read for e in exprs for p in e.walk() if isinstance(p, Pad)}
     shares = [_inside_share(i, n) for r in pads for i, n in zip(r.indices, r.tensor.shape, strict=True)]
     return math.prod(a.extent for a in _axes(*exprs)) * max(0.0, 1 - sum(1 - s for s in shares))
@@ -227,7 +228,7 @@ def _points(*exprs: Expr) -> float:
 
 
 def values(index: Expr, extent: int) -> int:
-    """How many values below an extent an index takes at least.
+    """A lower bound on the number of values in [0, extent) that an index takes.
 
     >>> i, r = Axis("i", 28), Axis("r", 3)
     >>> values(i * 2 + r - 1, 56), values(i * 2, 56), values(i * 2 + r * 2 - 2, 60)
@@ -235,7 +236,7 @@ def values(index: Expr, extent: int) -> int:
     """
     axes = _axes(index)
     reach = span(index, {a.name: a.extent for a in axes})
-    if reach is None:  # memory decides
+    if reach is None:  # it depends on data
         return 1
     terms = linear(index)[0]
     steps = [abs(f) for _, f in terms]
@@ -245,13 +246,13 @@ def values(index: Expr, extent: int) -> int:
 
 
 def _inside_share(index: Expr, extent: int) -> float:
-    """The share of its points at which an index lies inside; 0 where it is unknown."""
+    """The share of its points at which an index is inside its tensor; 0 if unknown."""
     return (_inside(index, extent) or 0) / max(1, math.prod(a.extent for a in _axes(index)))
 
 
 def _inside(index: Expr, extent: int | None) -> int | None:
-    """At how many points of its axes an index is from 0 to below an extent (None: there is no end); None where it is not linear, or
-    would take long to count."""
+    """The number of points of its axes at which an index is in [0, extent) (extent None: not negative). None if it is not linear, or
+    counting would take long."""
     terms, start = linear(index)
     if not all(isinstance(atom, Axis) for atom, _ in terms):
         return None
@@ -274,7 +275,7 @@ def _inside(index: Expr, extent: int | None) -> int | None:
 
 
 def _holds(condition: Expr) -> float:
-    """The share of its points at which a condition on axes holds, at least."""
+    """A lower bound on the share of points at which a condition on axes holds."""
     match condition:
         case Binary("and", left, right):
             return max(0.0, _holds(left) + _holds(right) - 1)

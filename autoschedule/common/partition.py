@@ -1,10 +1,12 @@
-"""Cuts a computation into kernels: which definitions get a place in memory, and which are made where they are read.
+"""Partitions a computation into kernels: which definitions are written to memory, and which are fused into their readers.
 
-A *cut* is a set of tensors that are computed to memory. Each of them, with the pointwise definitions in between inlined, the reductions
-that it reads element by element as its states, and other reductions and dear values kept on chip row by row, is one kernel; so is what
-makes the outputs. All sets are compared if there are few, by the sum of their kernels' estimates. A set is only looked at more closely
-while its lower bound is below the best estimate, and each kernel is scheduled once, however many sets have it. Of more definitions one
-after another is put into memory or taken out of it, as long as that gains most.
+A *cut* is the set of tensors that are written to memory. There is one kernel for each of them, and one for the outputs. Pointwise
+definitions in between are inlined. A reduction becomes an accumulator of the kernel if the kernel reads it element by element; other
+reductions, and values that are expensive to recompute, are kept on chip row by row.
+
+If there are few candidates, all cuts are compared by the sum of their kernels' estimates. A cut is examined only while its lower bound
+is below the best estimate so far, and each kernel is scheduled once, however many cuts contain it. If there are more candidates, a
+greedy search moves one definition at a time into or out of memory, the most profitable change first.
 """
 
 from __future__ import annotations
@@ -29,21 +31,24 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Units
 from tilelang.schedules.task import Unplaced, joins, made_with, make_task, plan, reads
 
-MOST_COMPARED = 8  # definitions of which all sets are compared
-MOST_SCHEDULED = 24  # kernels, or as many as a set has, where only two sets are compared
-MOST_CHANGES = 8  # looked at for each definition
-KEPT = 4  # sets that are handed on
-# Of the estimate of one kernel for each task, or of all tasks together, what another cut must stay below. Rows of a mean, a
-# variance and a gelu at 512 x 768 took 1.07 times as long with the mean in a kernel of its own, whose estimate was 0.82 (on an
-# EPYC with two cores).
+MOST_COMPARED = 8  # candidates; with more, not all cuts are compared
+MOST_SCHEDULED = 24  # kernels that are scheduled; with more candidates, at least as many as one cut has
+MOST_CHANGES = 8  # that the greedy search tries for each candidate
+KEPT = 4  # cuts that are returned
+# A cut must be estimated below this share of the time of the default cuts: a kernel for each task, or one for all of them. Estimates
+# are not exact: for rows of a mean, a variance and a gelu at 512 x 768, a separate kernel for the mean was estimated at 0.82 of the
+# time and took 1.07 of it (on an EPYC with two cores).
 CLEARLY = 0.8
 
 Cut = frozenset[Tensor]
 
 
 def choices(computation: Computation) -> list[Tensor]:
-    """The tensors that may be computed to memory or not, each the first of its definition: not those that another choice is never
-    worse than, as their only reader has the same elements and can be computed in their place."""
+    """The candidates for a place in memory: the first tensor of each definition that may be in memory or not.
+
+    A definition is left out if it is never better in memory, because its only reader has the same elements and can be computed in its
+    place.
+    """
     readers: dict[Tensor, dict[Definition, None]] = {}
     for definition, (_, read) in reads_of(computation).items():
         for tensor in read:
@@ -59,7 +64,7 @@ def choices(computation: Computation) -> list[Tensor]:
 
 
 def _continued(definition: Definition, readers: list[Definition]) -> bool:
-    """Whether one pointwise definition reads all of a tensor, element by element, and its kernel can make that, too."""
+    """Whether a definition has one reader, which is pointwise and reads it element by element, so that one kernel can make both."""
     if len(readers) != 1 or readers[0].reduction is not None:
         return False
     (reader,), own = readers, set(definition.tensors)
@@ -87,18 +92,18 @@ class Scheduled:
 
 
 class Partition:
-    """The cuts of a computation into kernels, for a device. bounds: lower bounds of kernels by what they make and read."""
+    """The cuts of a computation into kernels, for a device. Kernels, their bounds and their schedules are computed once."""
 
     def __init__(self, computation: Computation, profile: Profile, model: DeviceModel) -> None:
         self.computation, self.profile, self.model = computation, profile, model
         names = kept_in_memory(computation)
         self.always = frozenset(t for d in computation.definitions for t in d.tensors if t.name in names)
-        self.main = plan(computation, set(), names)[-1].outputs  # which the last kernel makes
+        self.main = plan(computation, set(), names)[-1].outputs  # made by the last kernel
         self.others = tuple(t for t in computation.outputs if t not in self.main)
         self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor]], Part] = {}
         self._bounds: dict[Part, float] = {}
         self._scheduled: dict[Part, Scheduled | None] = {}
-        self.between: float | None = None  # what each kernel after the first takes less than by itself, once one is scheduled
+        self.between: float | None = None  # change in time of a kernel that follows another; None until one is scheduled
 
     def parts(self, cut: Cut) -> list[Part]:
         """The kernels of a cut, in order."""
@@ -115,7 +120,7 @@ class Partition:
         return self._parts.setdefault((outputs, read), Part(self.computation, outputs, read))
 
     def bound(self, part: Part) -> float:
-        """Seconds that a kernel takes at least; infinite where there is no such kernel."""
+        """A lower bound on the seconds of a kernel; infinite if it has no schedule for this device."""
         if part not in self._bounds:
             known = self._scheduled.get(part)
             self._bounds[part] = known.seconds if known is not None else self._bound(part)
@@ -128,7 +133,7 @@ class Partition:
         return max(work, *_sides(part, nests, self.profile))
 
     def scheduled(self, part: Part) -> Scheduled | None:
-        """The best steps of a kernel: for its one task, or row by row for several; None where a device has no such kernel."""
+        """The best steps of a kernel, by rows if it has several tasks; None if it has no schedule for this device."""
         if part not in self._scheduled:
             found = self._row_by_row(part) if part.made_whole else self._alone(part)
             self._scheduled[part] = found
@@ -154,7 +159,7 @@ class Partition:
     # ------------------------------------------------------------ comparing
 
     def best(self, among: list[Tensor], seconds: float) -> list[list[Scheduled]]:
-        """The kernels of the best cuts that take less than so many seconds, the best first."""
+        """The kernels of the best cuts whose estimate is below `seconds`, the best first. among: the candidates."""
         cuts = self._every(among) if len(among) <= MOST_COMPARED else self._climbed(among)
         found: list[tuple[float, int, list[Scheduled]]] = []
         most, queue = seconds, [(self._least(cut), n, cut) for n, cut in enumerate(cuts)]
@@ -167,7 +172,7 @@ class Partition:
             if todo is None:
                 heapq.heappop(queue)
                 made = [s for p in parts if (s := self._scheduled[p]) is not None]
-                total = self._least(cut)  # its kernels may have been scheduled for other cuts since it was queued
+                total = self._least(cut)  # other cuts may have scheduled its kernels since it was queued
                 if len(made) == len(parts) and total < most:
                     seconds = min(seconds, total)
                     found.append((total, number, made))
@@ -187,8 +192,11 @@ class Partition:
         ]  # fmt: skip
 
     def _climbed(self, among: list[Tensor]) -> list[Cut]:
-        """A cut from which no change of one definition has a lower bound that is lower: from everything in memory, the change that
-        gains most is made first. Gains are worked out again where kernels that they were worked out from have changed."""
+        """The cut that the greedy search ends at, and the cut with every candidate in memory.
+
+        The search starts with every candidate in memory, and makes the change of one candidate that lowers the lower bound most, until
+        no change lowers it. A gain is computed again when a kernel that it depends on has changed.
+        """
         cut = self.always | frozenset(among)
         parts = {p.outputs: p for p in self.parts(cut)}
         queue = [(self._gain(parts, cut, t)[0], n) for n, t in enumerate(among)]
@@ -209,7 +217,8 @@ class Partition:
         return [cut, self.always | frozenset(among)]
 
     def _gain(self, parts: dict[tuple[Tensor, ...], Part], cut: Cut, tensor: Tensor) -> tuple[float, list[Part], list[Part]]:
-        """What the lower bound of a cut changes by with one definition out of memory, or in it; which kernels go, and which come."""
+        """By how much the lower bound of a cut changes when one definition leaves memory, or enters it; the kernels that this removes,
+        and those that it adds."""
         own, other = made_with(tensor), cut ^ {tensor}
         kept = frozenset(t for first in (*other, *self.others) for t in made_with(first))
         gone = [p for p in parts.values() if not (p.read if tensor in cut else p.inside).isdisjoint(own)]
@@ -227,7 +236,7 @@ class Partition:
 
 
 def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]:
-    """Seconds in which what a kernel reads, and what it writes, moves at least."""
+    """Lower bounds on the seconds in which a kernel's reads, and its writes, are moved."""
     read: dict[str, float] = {}
     written = 0.0
     names = {t.name for t in part.read}
@@ -242,32 +251,32 @@ def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]
 
 
 def planned(computation: Computation, profile: Profile, model: DeviceModel, seconds: float) -> list[Made]:
-    """Schedules of cuts that take clearly less than so many seconds, which a kernel for each task takes, or one for all; the best
-    first."""
+    """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the better default
+    cut, which has a kernel for each task or one for all."""
     among = choices(computation)
     if not among:
         return []
     found = []
     for kernels in Partition(computation, profile, model).best(among, seconds * CLEARLY):
         steps = steps_of(kernels)
-        with collected([]):  # what contradicts a step is no schedule
+        with collected([]):  # a refused step makes no schedule
             found.append(Made(steps, model.estimate(loops_of(Schedule(computation, steps), profile))))
     return found
 
 
 def saved_by_launch(model: DeviceModel, loops: Loops) -> float:
-    """What a kernel takes more or, as a negative number, less after another than by itself."""
+    """The change in a kernel's time when it follows another one in a launch; negative if it takes less."""
     once, twice = (model.estimate((loops,) * n).seconds for n in (1, 2))
     return twice - 2 * once
 
 
 def steps_of(kernels: list[Scheduled]) -> Steps:
-    """The schedule of some kernels, which the last one's steps refine."""
+    """One schedule for some kernels: the steps of the last one, with a `compute` for each of the others."""
     *before, last = kernels
     return with_kernels([Place("compute", s.part.outputs[0].name, "global", steps=s.steps or None) for s in before], last.steps)
 
 
 def with_kernels(before: Sequence[Place], steps: Steps) -> Steps:
-    """The steps of a last kernel after the places that are kernels before it, which stand below its `units`."""
+    """The steps of the last kernel, with the places of the kernels before it inserted below its `units`."""
     first = next((n for n, s in enumerate(steps) if not isinstance(s, Units)), len(steps))
     return (*steps[:first], *before, *steps[first:])

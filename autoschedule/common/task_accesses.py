@@ -27,9 +27,9 @@ Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
 
 
 def span(index: Expr, tile: Tile) -> int | None:
-    """From the least to the greatest value of an index while each axis runs over its extent in an aligned tile; None: memory decides.
+    """The distance from the least to the greatest value of an index in an aligned tile, both included; None if it depends on data.
 
-    A remainder that begins anew counts as if it went on: as many values, not the gap between them.
+    A remainder that wraps around counts as if it went on: the number of its values, without the gap between them.
 
     >>> from tilelang.core.expr import Axis
     >>> i, r = Axis("i", 56), Axis("r", 3)
@@ -66,13 +66,13 @@ def _names(index: Expr) -> frozenset[str]:
 
 
 def axis_of(index: Expr) -> str:
-    """The name of the axis that an index is; empty where it is more than one axis by itself."""
+    """The name of the axis, if an index is a plain axis; else the empty string."""
     return index.name.removeprefix("@") if isinstance(index, (Var, Axis)) else ""
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def steps_of(index: Expr) -> Mapping[str, int]:
-    """By how much an index grows with each axis that it has as a multiple."""
+    """The coefficient of each axis in an index; axes inside quotients and remainders are left out."""
     found: dict[str, int] = {}
     for atom, factor in linear(index)[0]:
         if isinstance(atom, (Var, Axis)):
@@ -81,7 +81,7 @@ def steps_of(index: Expr) -> Mapping[str, int]:
 
 
 def _value(index: Expr, at: Tile) -> int | None:
-    """The value of an index where every axis has a value (0 where none is said) and memory says 0; None where neither decides."""
+    """The value of an index at a point, with 0 for axes that are not named and for values read from memory; None if unknown."""
     total = linear(index)[1]
     for atom, factor in linear(index)[0]:
         match atom:
@@ -104,8 +104,8 @@ def _value(index: Expr, at: Tile) -> int | None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Access:
-    """One read, or the write, of a tensor at indices over the nest's axes. written: the same over the task's own axes, as a schedule
-    names a read; padded: a read outside the tensor gives a constant."""
+    """One read, or the write, of a tensor at indices over the nest's axes. written: the same indices over the task's own axes, in which
+    schedules name a read; padded: whether a read outside the tensor gives a constant."""
 
     tensor: Tensor
     indices: tuple[Expr, ...]
@@ -123,7 +123,7 @@ class Access:
 
     @cached_property
     def axes(self) -> frozenset[str]:
-        """The axes on which it depends: not those that are written and drop out, as in `i % 1`."""
+        """The axes on which it depends, without those that simplification removes, as in `i % 1`."""
         return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
 
     @cached_property
@@ -133,7 +133,7 @@ class Access:
 
     @cached_property
     def beside(self) -> frozenset[str]:
-        """The axes along which its elements lie side by side in memory."""
+        """The axes along which its elements are contiguous in memory."""
         return frozenset(a for a in self.axes if self.stride(a) == 1)
 
     @cached_property
@@ -143,7 +143,7 @@ class Access:
 
     @cached_property
     def divisions(self) -> int:
-        """How many quotients and remainders of one axis its indices take, at most."""
+        """The largest number of quotients and remainders that its indices take of any one axis."""
         parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
         return max((sum(a in names for names in parts) for a in self.axes), default=0)
 
@@ -155,7 +155,7 @@ class Access:
 
     @cached_property
     def _sums(self) -> tuple[tuple[tuple[str, int], ...] | None, ...]:
-        """Of each index that is a sum of multiples of axes these, by name; None of others."""
+        """For each index that is a linear combination of axes, its terms: axis names and coefficients. None for other indices."""
         forms = [linear(i)[0] for i in self.indices]
         plain = [all(isinstance(atom, (Var, Axis)) for atom, _ in form) for form in forms]
         named = [tuple((axis_of(atom), factor) for atom, factor in form) for form in forms]
@@ -177,22 +177,22 @@ class Access:
 
     @cached_property
     def _boxes(self) -> dict[Any, tuple[int, ...]]:
-        """The boxes found so far, by the extents along its axes."""
+        """Cached results of `box`, by the extents along its axes."""
         return {}
 
     @cached_property
     def _beyond(self) -> dict[Any, tuple[int, ...]]:
-        """The same with what lies beyond the tensor."""
+        """Cached results of `spans`."""
         return {}
 
     @cached_property
     def _footprints(self) -> dict[Any, int]:
-        """The bytes of these boxes."""
+        """Cached results of `footprint_bytes`."""
         return {}
 
     @cached_property
     def flat(self) -> Access:
-        """The same over as few dimensions as it takes: those that a fused axis goes through without a gap in memory are one."""
+        """The same access with fewer dimensions: those that a fused axis traverses without a gap in memory are merged."""
         dims, indices = list(self.tensor.dims[:1]), list(self.indices[:1])
         for dim, index in zip(self.tensor.dims[1:], self.indices[1:], strict=True):
             together = indices[-1] * dim.extent + index
@@ -213,7 +213,7 @@ class Access:
             return self._extents({**dict.fromkeys(self.axes, 1), **tile})
 
     def box(self, tile: Tile) -> tuple[int, ...]:
-        """How far the region that a tile touches reaches along each dimension, at most all of it."""
+        """The extents of the region that a tile touches, clipped to the tensor."""
         key = self._key(tile)
         found = self._boxes.get(key)
         if found is None:
@@ -223,7 +223,7 @@ class Access:
         return found
 
     def spans(self, tile: Tile) -> tuple[int, ...]:
-        """The same, where it reaches beyond the tensor, too."""
+        """The extents of that region without clipping."""
         key = self._key(tile)
         found = self._beyond.get(key)
         if found is None:
@@ -232,7 +232,7 @@ class Access:
         return found
 
     def footprint_bytes(self, tile: Tile) -> int:
-        """Bytes of the region that `box` says."""
+        """The bytes of the region in `box`."""
         key = self._key(tile)
         found = self._footprints.get(key)
         if found is None:
@@ -240,7 +240,7 @@ class Access:
         return found
 
     def stride(self, axis: str) -> int | None:
-        """Elements of row-major memory from one point of an axis to the next, at its beginning; None: memory decides."""
+        """The distance in row-major memory, in elements, from the first point of an axis to the second; None if it depends on data."""
         if axis not in self._strides and self._steps is not None:
             self._strides[axis] = self._steps.get(axis, 0)
         elif axis not in self._strides:
@@ -252,7 +252,7 @@ class Access:
 
     @cached_property
     def _steps(self) -> Mapping[str, int] | None:
-        """The strides of its axes where every index is a sum of multiples of axes, else None."""
+        """The strides of its axes if every index is a linear combination of axes, else None."""
         found: dict[str, int] = {}
         for terms, stride in zip(self._sums, self.strides, strict=True):
             if terms is None:
@@ -266,7 +266,7 @@ class Access:
         return {}
 
     def run(self, axis: str, extent: int) -> int:
-        """How many points of an axis, from its beginning, lie one after another in memory without a gap; 1 where none do.
+        """How many points from the beginning of an axis are contiguous in memory; 1 if its stride is not 1.
 
         >>> import tilelang as tl
         >>> n, k = tl.axes(n=6, k=4)
@@ -278,7 +278,7 @@ class Access:
         return self.regular(axis, extent)
 
     def regular(self, axis: str, extent: int) -> int:
-        """How many points of an axis, from its beginning, lie at its stride: all of them but where a fused axis ends a row."""
+        """How many points from the beginning of an axis are equally spaced: all of them, unless a fused axis ends a row."""
         step = self.stride(axis)
         if step is None or extent < 2:
             return 1
@@ -316,8 +316,8 @@ class NestAxis:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nest:
-    """A task over the axes of a spec. accesses: its reads, then its writes. inner: the operations of one point, by name ("+", "*",
-    "exp", ...), its reduction's combination included; outer: those of one element of the output once its reduction is whole."""
+    """A task over the axes of a spec. accesses: its reads, then its writes. inner: the operations of one point, counted by name ("+",
+    "*", "exp", ...), with those that combine it into the reduction; outer: those of one element of the output, after its reduction."""
 
     task: Task
     spec: Spec
@@ -332,19 +332,19 @@ class Nest:
 
     @cached_property
     def factors(self) -> tuple[Access, ...]:
-        """The reads that reductions combine, all of them where there is none; what is left is read once for each finished element."""
+        """The reads inside the reductions, or all reads if there are none. The others happen once for each finished element."""
         values = (e for s in self.task.states for v in s.reduce.values for e in reads(v))
         combined = {(r.tensor, r.indices) for e in values for r in (e.read if isinstance(e, Pad) else e,)}
         return tuple(a for a in self.reads if (a.tensor, a.written) in combined or not self.task.states)
 
     @cached_property
     def computed(self) -> DType:
-        """The type that it computes in: of what reductions combine, else of its results."""
+        """The type in which it computes: that of the reduced values, or without a reduction that of the results."""
         return self.task.states[0].reduce.values[0].dtype if self.task.states else self.task.values[0].dtype
 
     @cached_property
     def multiplied(self) -> DType | None:
-        """Of a sum of products the type of what is multiplied, before casts widen it."""
+        """`multiplied_type` of its first reduction; None if there is none."""
         return multiplied_type(self.task.states[0].reduce) if self.task.states else None
 
     @cached_property
@@ -366,7 +366,8 @@ class Nest:
 
     @cached_property
     def decided(self) -> Mapping[str, frozenset[str]]:
-        """The output axes of which data selects one point, as in `ids[i] == v`, each with the axes of the data."""
+        """The output axes along which each point of the reduction updates one element, whose coordinate is read from memory (a
+        scatter), as v in `ids[i] == v`; each with the axes on which that coordinate depends."""
         found: dict[str, frozenset[str]] = {}
         names = {a.name for a in self.spatial}
         first, *others = [update_conditions(s) for s in self.task.states] or [[]]
@@ -384,7 +385,7 @@ class Nest:
 
     @cached_property
     def first_reads(self) -> Mapping[str, Access]:
-        """Of every tensor that is read, by name, the first read."""
+        """The first read of each tensor, by name."""
         found: dict[str, Access] = {}
         for a in self.reads:
             found.setdefault(a.name, a)
@@ -399,7 +400,7 @@ class Nest:
         return {a.name: a.extent for a in self.reduced}
 
     def axis(self, name: str) -> NestAxis:
-        """The axis of a name; KeyError where there is none."""
+        """The axis with this name. Raises KeyError."""
         return self._by_name[name]
 
     @cached_property
@@ -416,22 +417,22 @@ class Nest:
 
     @property
     def state_bytes(self) -> int:
-        """What the reductions keep for one element of the output."""
+        """The bytes of the accumulators for one element of the output."""
         return sum(v.dtype.bytes for s in self.task.states for v in s.reduce.combiner.left)
 
     @property
     def outputs(self) -> int:
-        """Elements of one output."""
+        """The number of elements of one output."""
         return math.prod(a.extent for a in self.spatial)
 
     @cached_property
     def flops(self) -> int:
-        """Operations of the whole nest; a multiply-add is two."""
+        """The operations of the whole nest; a multiply-add counts as two."""
         return sum(self.inner.values()) * self.points + sum(self.outer.values()) * self.outputs
 
     @cached_property
     def compulsory_bytes(self) -> int:
-        """What must move once between memory and the device: of every tensor the part that is touched, read and written apart."""
+        """The bytes that must move at least once: the touched part of each tensor, counted for reads and for writes."""
         whole: dict[tuple[str, bool], int] = {}
         for a in self.accesses:
             key = (a.name, a.store)
@@ -440,14 +441,14 @@ class Nest:
 
     @cached_property
     def touched_bytes(self) -> Mapping[str, int]:
-        """Of every tensor, by name, the bytes of the part that is touched."""
+        """The bytes of the touched part of each tensor, by name."""
         whole: dict[str, int] = {}
         for a in self.accesses:
             whole[a.name] = max(whole.get(a.name, 0), a.footprint_bytes(self.extents))
         return whole
 
     def fuse(self, name: str, parts: Sequence[str]) -> Nest:
-        """The nest with one axis in place of several, the last of them fastest.
+        """The nest with several axes fused into one, the last of them varying fastest.
 
         >>> import tilelang as tl
         >>> from tilelang.schedules.task import make_task
@@ -460,7 +461,7 @@ class Nest:
 
 
 def nest_of(task: Task, spec: Spec | None = None) -> Nest:
-    """The nest of a task over the axes of a spec (None: its own)."""
+    """The nest of a task over the axes of a spec; without one, over the task's own axes."""
     spec = root_spec(task) if spec is None else spec
     by_name = {a.name: a for a in (*task.axes, *task.reduction_axes)}
     there = {by_name[n]: value for n, value in spec.coordinates}

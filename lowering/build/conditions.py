@@ -1,9 +1,9 @@
-"""Conditions of reductions: which iterations of a loop they leave, and whether they hold everywhere in a tile.
+"""Conditions of reductions: which iterations of a loop they allow, and whether they hold everywhere in a tile.
 
-A condition is a conjunction; each part that compares sums of axes and of elements of integer inputs (a length, a row number) is
-written as `d <= 0`. The part is solved for the axis of the loop. With the least values of everything that differs between inner points
-and threads, it bounds the iterations that any of them needs; with the greatest values, it tells where it holds for all. Both answers
-are uniform across threads, so the loop may contain barriers. An element that differs between them counts with the range of its tensor.
+A condition is a conjunction. A part that compares sums of axes and of elements of integer inputs (a length, a row number) is written as
+`d <= 0` and solved for the axis of the loop. With the least value of everything that varies between inner points and threads, it bounds
+the iterations that any of them needs; with the greatest value, it tells where the part holds for all. Both answers are uniform across
+threads, so the loop may contain barriers. For an element that varies between them, the range of its tensor is used.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from tilelang.schedules.task import State, reads, update_conditions
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """q <= bound, or q >= bound, follows from a condition. exact: the condition says nothing else about q."""
+    """A condition implies q <= bound, or q >= bound. exact: whether that bound implies the condition."""
 
     upper: bool
     bound: Expr
@@ -47,18 +47,20 @@ class Limit:
 
 
 def stated(frame: Frame) -> dict[Expr, None]:
-    """The conditions of a task's reductions that are not known to hold in the whole piece."""
+    """The conditions of a task's reductions, without those that are known to hold in the whole tile."""
     return dict.fromkeys(c for s in frame.task.states for c in update_conditions(s) if c not in frame.known)
 
 
 def needed(frame: Frame, padded: bool) -> list[Expr]:
-    """The conditions without which no state of the task changes. padded: with those of reads outside their tensors."""
+    """The conditions that must hold for any accumulator of the task to change. padded: including that padded reads are inside their
+    tensors."""
     first, *others = [needed_by(s, padded) for s in frame.task.states] or [{}]
     return [c for c in first if all(c in other for other in others) and c not in frame.known]
 
 
 def needed_by(state: State, padded: bool) -> dict[Expr, None]:
-    """The conditions without which a state does not change: its own, and those beyond which its value is the identity."""
+    """The conditions that must hold for an accumulator to change: those of its reduction and, if `padded`, those that keep a padded
+    read inside its tensor, if its padding makes the term the identity."""
     found, values = update_conditions(state), state.reduce.values
     if len(values) == 1:
         identity = state.reduce.combiner.identity[0].value
@@ -79,8 +81,8 @@ def _inside(pad: Pad) -> list[Expr]:
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
-    """d for every `d <= 0` that a condition is made of, over the points of the frame; none where it is not a comparison of sums, or
-    where a term that changes sides might wrap."""
+    """The d of every `d <= 0` that a condition consists of, over the points of the frame. Empty if it does not compare sums, or if
+    moving a term to the other side might overflow."""
     if not isinstance(condition, Binary) or condition.op not in COMPARISONS:
         return []
     left, right = _as_index(frame, condition.left), _as_index(frame, condition.right)
@@ -96,7 +98,7 @@ def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
 
 
 def _as_index(frame: Frame, e: Expr) -> Expr | None:
-    """A side of a comparison as an index expression with the same value; None where there is none, or its sums could wrap."""
+    """A side of a comparison as an index expression with the same value; None if there is none, or its sums could overflow."""
     if e.dtype is INDEX and not reads(e):
         return e
     match e:
@@ -119,19 +121,19 @@ def _as_index(frame: Frame, e: Expr) -> Expr | None:
 
 
 def _holds(type: dt.DType, ends: tuple[int | None, int | None]) -> bool:
-    """Whether an integer type has all values of an interval."""
+    """Whether an integer type can represent all values of an interval."""
     low, high = ends
     return low is not None and high is not None and type.holds(low) and type.holds(high)
 
 
 def _input(frame: Frame, read: Read) -> Whole | None:
-    """The whole array of an input, in global memory: what nothing in the kernel changes."""
+    """The array of an input in global memory, which the kernel does not change; None if the read is not one of an input."""
     found = next((r for r in frame.residences if r.serves(read, read)), None)
     return found if isinstance(found, Whole) and found.buffer.role == "input" and not any(map(reads, read.indices)) else None
 
 
 def _placed(frame: Frame, e: Expr | None) -> Expr | None:
-    """An expression with loads in place of reads; None where one might be outside its tensor."""
+    """An expression with loads in place of reads; None if a read might be outside its tensor."""
     if e is None:
         return None
     loads: dict[Expr, Expr] = {}
@@ -146,17 +148,18 @@ def _placed(frame: Frame, e: Expr | None) -> Expr | None:
 
 
 def inside_piece(axis: str, extent: int) -> Expr:
-    """A point of an axis, counted from where the piece begins."""
+    """The variable for a point of an axis, counted from the beginning of the tile."""
     return Var(f"?{axis}", INDEX, 0, extent - 1) if extent > 1 else index(0)
 
 
 def _differs(e: Expr) -> bool:
-    """Whether the points and threads inside a piece see different values."""
+    """Whether a value varies between the points and threads of a tile."""
     return any(v.name == "thread" or v.name.startswith("?") for v in free(e))
 
 
 def extreme(e: Expr, greatest: bool) -> Expr | None:
-    """A bound on an index expression that all points and threads share: what differs between them at its worst. None: unbounded.
+    """A bound on an index expression that is uniform over points and threads, with the extreme of everything that varies. None:
+    unbounded.
 
     >>> t = Var("thread", INDEX, 0, 31)
     >>> print(extreme(Var("block_x", INDEX, 0, 7) * 8 + t // 4, True))
@@ -186,7 +189,7 @@ def _extreme_atom(atom: Expr, greatest: bool) -> Expr | None:
 
 
 def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
-    """Stated conditions that hold at all points of a piece where a test does, the same for all threads; None: they do anyway."""
+    """Conditions that hold at all points of a tile if a test succeeds, and that test, which is uniform. None: no test is needed."""
     excesses = {c: [_placed(frame, extreme(d, True)) for d in _excesses(frame, c)] for c in stated(frame)}
     told = {
         c: [w for w in worst if w is not None] for c, worst in excesses.items() if worst and all(w is not None for w in worst)
@@ -199,13 +202,13 @@ def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
 
 
 def wanted(frame: Frame) -> Expr | None:
-    """A test, the same for all threads, without which no point of a piece changes a state; None: there is none."""
+    """A uniform test; if it fails, no point of the tile changes an accumulator. None: there is no such test."""
     least = [_placed(frame, extreme(d, False)) for c in needed(frame, True) for d in _excesses(frame, c)]
     return conjunction([w <= index(0) for w in least if w is not None])
 
 
 def limits(frame: Frame, axis: str, condition: Expr) -> list[Limit]:
-    """What a condition asks of the points q of an axis, counted from where the piece begins; nothing where it cannot be told."""
+    """The bounds that a condition implies for a point q of an axis, counted from the beginning of the tile; empty if unknown."""
     q = inside_piece(axis, frame.spec.axis(axis).extent)
     solved = [_solved(d, q) for d in _excesses(frame, condition)]
     told = [(x, end) for x in solved if x is not None and (end := _placed(frame, x.bound)) is not None]
@@ -236,9 +239,8 @@ def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:
 
 
 def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """(begins, ends, exact) of a walk in pieces of `size`: it begins at the greatest of begins and ends before the least of ends.
-
-    exact: the conditions that hold at all points of what is left.
+    """(begins, ends, exact) for a loop in steps of `size`: its first iteration is the greatest of begins, and it ends before the least
+    of ends. exact: the conditions that hold at all points of the iterations between.
     """
     begins, ends, exact = list[Expr](), list[Expr](), list[Expr]()
     for condition in conditions:
@@ -251,5 +253,5 @@ def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tu
 
 
 def _quotient(e: Expr, size: int) -> Expr:
-    """A number of rounds; what is below zero stays there, or becomes zero: it is not divided."""
+    """A number of iterations. A negative numerator becomes 0 before it is divided."""
     return simplify(e if size == 1 else binary("max", e, index(0)) // size)

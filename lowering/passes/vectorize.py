@@ -1,8 +1,8 @@
 """Turns vector loops into accesses and operations of several lanes.
 
 Needs: `For(kind="vector")` of constant extent around innermost statements. Guarantees: no vector loop is left; loads and stores of
-consecutive elements are one access, within a row or, for fused axes, continuing in the next one; accesses that are not contiguous are
-made element by element, and a value that is scattered is computed once before. A condition on the lane becomes a count of leading
+consecutive elements are one access, within a row or, for fused axes, continuing in the next one. Accesses that are not contiguous are
+made element by element; the vector that they store is computed once, before them. A condition on the lane becomes a count of leading
 lanes if it has that form, else one statement per lane. If a loop is several vectors long, all values are computed before the first
 store.
 
@@ -20,9 +20,9 @@ from tilelang.core.expr import COMPARISONS, INDEX, Binary, Cast, Const, Expr, Se
 from tilelang.core.simplify import FALSE, conjunction, conjuncts, difference, exact, interval, linear, simplify, weighted_sum
 from tilelang.lowering import ir
 
-IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be neighbours
+IN_A_ROW, ACROSS = "in a row", "across rows"  # how lanes can be consecutive
 
-MOST_HELD = 8  # vectors of one loop, whose values are in registers before any is stored
+MOST_HELD = 8  # the most vectors of one loop whose values are in registers before the first store
 
 
 def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
@@ -71,9 +71,11 @@ def _widened(body: ir.Stmt, lane: Var, width: int, held: _Held) -> ir.Stmt:
 
 
 def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:
-    """The vectors of one loop, each of which is one store: all values are computed before the first of them is stored, where all lanes
-    exist. A processor holds a load back that begins as far within its page as a store that is under way. None: they are others, or too
-    many for registers."""
+    """The stores of one loop, reordered so that all values are computed before the first of them is stored, if all lanes exist.
+
+    CPUs delay a load whose offset within its page is that of a store in flight (4K aliasing). None if the loop has other statements, or
+    too many vectors for the registers.
+    """
     if len(pieces) > MOST_HELD:
         return None
     stores, conditions = list[ir.Store](), list[Expr]()
@@ -97,11 +99,11 @@ def _loads_first(pieces: list[ir.Stmt], held: _Held) -> ir.Stmt | None:
 
 
 class _Mixed(Exception):
-    """What has no form in which only the first lanes exist."""
+    """A statement cannot be restricted to the leading lanes."""
 
 
 class _Widening:
-    """The body of one vector loop over `lane`. count, where set: only that many leading lanes exist."""
+    """The body of one vector loop over `lane`. count: if set, only that many leading lanes exist."""
 
     def __init__(self, held: _Held, lane: Var, width: int, count: Expr | None = None) -> None:
         self.held, self.lane, self.width, self.count = held, lane, width, count
@@ -117,11 +119,11 @@ class _Widening:
                 return self.store(stmt)
             case ir.If():
                 return self.conditional(stmt)
-            case _:  # a loop: results of a thread that stand in it leave in vectors along an axis outside it
+            case _:  # a loop inside the vector loop
                 return self.by_lane(stmt)
 
     def meet(self, stmt: ir.Stmt) -> bool:
-        """Whether all lanes store to one place, so that each must see what the lanes before it left there."""
+        """Whether all lanes store to the same element, so that each lane must see the values that earlier lanes stored."""
         return isinstance(stmt, ir.Store) and not any(self.depends(i) for i in stmt.indices)
 
     def depends(self, e: Expr) -> bool:
@@ -131,7 +133,7 @@ class _Widening:
         return any(self.depends(e) for s in ir.statements(stmt) for e in ir.expressions(s))
 
     def by_lane(self, stmt: ir.Stmt) -> ir.Stmt:
-        """One copy of a statement per lane. Raises _Mixed where only some of the lanes exist: the caller guards each lane."""
+        """One copy of a statement per lane. Raises _Mixed if only some lanes exist, since the caller then guards each lane."""
         if self.count is not None:
             raise _Mixed
         return ir.seq(*[_at(stmt, {self.lane: index(j)}) for j in range(self.width)])
@@ -171,7 +173,7 @@ class _Widening:
         return body if outer is None else ir.If(outer, body, None, stmt.span)
 
     def classify(self, condition: Expr) -> tuple[list[Expr], list[Expr], list[Expr]]:
-        """The parts of a conjunction: the same for all lanes; `e + lane < limit`; anything else."""
+        """The parts of a conjunction: those that are uniform across lanes; those of the form `e + lane < limit`; the others."""
         uniform: list[Expr] = []
         counts: list[Expr] = []
         rest: list[Expr] = []
@@ -190,7 +192,7 @@ class _Widening:
         return uniform, counts, rest
 
     def slope(self, comparison: Binary) -> int | None:
-        """How much left - right grows from lane to lane; None where that is not constant."""
+        """By how much left - right grows from lane to lane; None if not by a constant."""
         if comparison.left.dtype is not index(0).dtype or not exact(comparison.left, comparison.right):
             return None
         terms, _ = linear(comparison.left - comparison.right)
@@ -203,7 +205,7 @@ class _Widening:
         return own
 
     def all_or_none(self, comparison: Expr) -> bool:
-        """Whether a comparison holds for all lanes where it holds for the first, because its terms step over the others."""
+        """Whether a comparison that holds for the first lane holds for all, because its other terms are multiples of the width."""
         assert isinstance(comparison, Binary)
         terms, constant = linear(comparison.left - comparison.right)
         constant -= comparison.op == "<="
@@ -211,7 +213,7 @@ class _Widening:
         return step > 0 and constant // step == (constant + self.width - 1) // step
 
     def is_interval(self, parts: tuple[Expr, ...]) -> bool:
-        """Whether the lanes that satisfy all parts are neighbours, so that both ends decide for all."""
+        """Whether the lanes that satisfy all parts are consecutive, so that it is enough to test the first and the last lane."""
         return all(isinstance(p, Binary) and p.op in ("<", "<=") and self.slope(p) is not None for p in parts)
 
     def least(self, counts: list[Expr]) -> Expr:
@@ -227,7 +229,7 @@ class _Widening:
     # ------------------------------------------------------------ stores
 
     def store(self, stmt: ir.Store) -> ir.Stmt:
-        if self.meet(stmt) or (ir.lanes(stmt.value) > 1 and self.depends_in(stmt)):  # one is a vector of a loop inside already
+        if self.meet(stmt) or (ir.lanes(stmt.value) > 1 and self.depends_in(stmt)):  # or the value is an inner loop's vector
             return self.by_lane(stmt)
         value = self.widen(stmt.value)
         if ir.lanes(value) == 1:
@@ -267,7 +269,7 @@ class _Widening:
         return tuple(simplify(substitute(i, {self.lane: index(0)})) for i in indices)
 
     def run(self, buffer: ir.Buffer, indices: tuple[Expr, ...]) -> str | None:
-        """How the lanes are neighbours in a buffer: in one row, across rows (whose elements follow each other), or not."""
+        """How the lanes are consecutive in a buffer: in one row, across rows that are contiguous in memory, or not (None)."""
         if self.contiguous(indices):
             return IN_A_ROW
         if buffer.memory == "register":
@@ -277,7 +279,7 @@ class _Widening:
         return ACROSS if own == [1] and any(atom is self.lane for atom, _ in terms) else None
 
     def contiguous(self, indices: tuple[Expr, ...]) -> bool:
-        """Whether the lanes are neighbours along the last dimension."""
+        """Whether the lanes are consecutive along the last dimension."""
         if any(self.depends(i) for i in indices[:-1]):
             return False
         terms, _ = linear(indices[-1])

@@ -1,7 +1,8 @@
-"""Loops shared by several reductions (`split j=128 of peak total`): which reductions they make, in which order, and their repairs.
+"""Loops that several reductions share (`split j=128 of peak total`): their reductions, the order of these, and their repairs.
 
-A member whose value another one reads, or that the results do not read element by element, is a *stage* of the loop: it has a place of
-its own (`compute peak in register`), where its value so far outlives the loop. The others are states of the kernel.
+A member is a *stage* of the loop if another member reads it, or if the results do not read it element by element. It then has a place
+of its own (`compute peak in register`), which keeps its running value beyond the loop. The other members are accumulators of the
+kernel.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from tilelang.semantics.repair import NotDerived, Repair, Running, derive
 
 
 def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoop, ...]:
-    """The shared loops of a schedule's own steps. Raises Refusal for those that its computation does not have.
+    """The shared loops among a schedule's steps, not counting those in braces. Raises Refusal for a loop that its computation does not
+    allow.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=4, j=8)
@@ -72,7 +74,7 @@ def _loop_of(computation: Computation, step: Split) -> SharedLoop:
 
 
 def running_of(loop: SharedLoop, member: Member) -> tuple[Running, ...]:
-    """The values of a loop that one of its members reads."""
+    """The running values of a loop that one of its members reads."""
     terms = {m.definition: m.reduce for m in loop.members}
     own = {t: m.definition for m in loop.members for t in m.definition.tensors}
     expressions = [*member.reduce.values, *([member.reduce.condition] if member.reduce.condition is not None else [])]
@@ -87,7 +89,7 @@ def _running(read: Read, producer: Definition, made: Reduce) -> Running:
 
 
 def _written_out(definition: Definition) -> Reduce:
-    """A reduction over its definition's axes, with every pointwise definition written into its term."""
+    """A reduction over its definition's axes, with every pointwise definition inlined into its term."""
     task = task_of(definition.tensors[0], lambda t: t.definition is None or t.definition.reduction is not None)
     return task.states[0].reduce
 
@@ -121,7 +123,7 @@ def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Redu
 
 
 def reads_any(tensors: Iterable[Tensor], own: set[Tensor]) -> bool:
-    """Whether tensors are, or are computed from, any of those that a loop makes."""
+    """Whether any of some tensors is made by a loop, or computed from such a tensor."""
     return any(_depends_on(t, own) is not None for t in tensors)
 
 
@@ -131,7 +133,7 @@ def _depends_on(tensor: Tensor, own: Mapping[Tensor, Definition] | set[Tensor]) 
 
 
 def _sources(tensors: Iterable[Tensor], through: Callable[[Tensor], bool]) -> Iterator[Tensor]:
-    """Tensors, and those that they are computed from, each once; of those that `through` rejects the sources are left out."""
+    """Tensors and their transitive sources, each once. The sources of a tensor that `through` rejects are not visited."""
     waiting, seen = list(tensors), set[Tensor]()
     while waiting:
         t = waiting.pop()
@@ -164,8 +166,8 @@ def repairs_told(computation: Computation, steps: Iterable[Step]) -> list[str]:
 
 
 def with_stages(computation: Computation, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps with a `compute` for each stage of a shared loop that none places: in registers, before the first step that reads it,
-    or where the places below the loop end.
+    """The steps with an implied `compute` in registers for each stage of a shared loop that has none: before the first step that reads
+    it, or after the places directly below the loop.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=4, j=8)
@@ -196,12 +198,12 @@ def with_stages(computation: Computation, steps: tuple[Step, ...]) -> tuple[Step
 
 
 def _written(steps: Iterable[Step]) -> set[str]:
-    """The tensors that written steps compute."""
+    """The tensors that explicit `compute` steps make."""
     return {s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute"}
 
 
 def _reads(tensor: Tensor, names: set[str], placed: set[str]) -> bool:
-    """Whether a stage reads any of some tensors, by itself or through what nobody places."""
+    """Whether a stage reads any of some tensors, directly or through definitions without a place."""
     assert tensor.definition is not None
 
     def written_in(t: Tensor) -> bool:

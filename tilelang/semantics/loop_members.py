@@ -1,4 +1,5 @@
-"""What a loop shared by several reductions consists of. Apart from its error (shared_loop.py), so that schedules do without NumPy."""
+"""The members of a loop that several reductions share. Its error bound is in shared_loop.py, because schedules must not import
+NumPy."""
 
 from __future__ import annotations
 
@@ -11,8 +12,8 @@ from tilelang.semantics.repair import Repair
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """A reduction of a shared loop. reduce: as it is computed there, over the definition's axes, with pointwise definitions written
-    into its term. repair: None where it reads no running value."""
+    """A reduction of a shared loop. reduce: the reduction over the definition's axes, with pointwise definitions inlined into its term.
+    repair: None if it reads no running value."""
 
     definition: Definition
     reduce: Reduce
@@ -21,7 +22,7 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class SharedLoop:
-    """One loop over an axis in chunks of `piece` points, and the reductions that it makes, each after those that it reads."""
+    """A loop over an axis in chunks of `piece` points, and the reductions that it computes, each after those that it reads."""
 
     axis: str
     piece: int
@@ -33,7 +34,7 @@ class SharedLoop:
 
     @property
     def repaired(self) -> bool:
-        """Whether any member is."""
+        """Whether any member has a repair."""
         return any(m.repair is not None for m in self.members)
 
     @property

@@ -1,18 +1,19 @@
-"""Repairs: how the accumulator of a reduction follows a change of another reduction's value that its term reads.
+"""Repairs: how the accumulator of a reduction is corrected when the running value of another reduction changes (as in online softmax).
 
-In a loop that several reductions share, a term g(u, x) reads the value x so far of another one (u: everything else). When x changes to
-x', what was accumulated must become what it would be had every term been g(u, x'). `derive` finds that without repeating the terms:
+In a loop that several reductions share, a term g(u, x) reads the running value x of another reduction; u stands for everything else.
+When x changes to x', the accumulator must become what it would be if every term had been g(u, x'). `derive` finds a correction that
+does not recompute the terms:
 
-    sum           g = a(u) * b(x)   the accumulator is multiplied by b(x') / b(x)
-    prod          g = a(u) * b(x)   by (b(x') / b(x))**n, where n terms were taken
-    max, min      g = a(u) + b(x)   b(x') - b(x) is added
-                  g = a(u) * b(x)   as for a sum, where the quotient is proven to be positive
+    sum           g = a(u) * b(x)   multiply the accumulator by b(x') / b(x)
+    prod          g = a(u) * b(x)   multiply it by (b(x') / b(x))**n after n terms
+    max, min      g = a(u) + b(x)   add b(x') - b(x)
+                  g = a(u) * b(x)   as for a sum, if the quotient is proven to be positive
     argmax, argmin                  as max and min; the index stays as it is
 
-The separation is the proof (separation.py); a numeric test guards the implementation. The quotient means nothing where b(x) is 0 or
-infinite, as exp(-x) is while a maximum has seen nothing but -infinity. A `Reset` says what the accumulator is there, which follows from
-what x says of all terms so far (running_facts.py): they were -infinity, so exp of them is 0. Where old and new value are equal, an
-accumulator is left as it is, whatever its value.
+The separation (separation.py) is the proof; a numeric test guards its implementation. The quotient is undefined where b(x) is 0 or
+infinite, as exp(-x) is while every term of a maximum was -infinity. A `Reset` gives the accumulator there. Its value follows from what
+x implies about the terms so far (running_facts.py): if they were all -infinity, exp of them is 0. An accumulator does not change if the
+old and the new value of x are equal.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ _OUTCOMES = ("refused", "refuted", "not-proven")
 
 
 class NotDerived(Exception):
-    """There is no repair. outcome: "refused" if the rules know none, "refuted" if there can be none, as `counterexample` shows, and
-    "not-proven" if one may exist whose conditions could not be proven."""
+    """No repair was derived. outcome: "refused" if no rule applies, "refuted" if `counterexample` shows that none exists, and
+    "not-proven" if the conditions of a rule could not be proven."""
 
     def __init__(self, outcome: str, reason: str, counterexample: str | None = None) -> None:
         super().__init__(reason)
@@ -61,7 +62,7 @@ class NotDerived(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Reset:
-    """Where the running value of `read` was `at`, the accumulator is `to` for every value that it takes next."""
+    """If the running value of `read` was `at`, the accumulator becomes `to`, whatever the new running value is."""
 
     read: Read
     at: Const
@@ -70,8 +71,8 @@ class Reset:
 
 @dataclasses.dataclass(frozen=True)
 class Repair:
-    """how: "times", "plus" or "power" (a factor for each term taken). change: the factor or the summand, over `before` and `now` of the
-    reads that `reads` lists. separated: the parts of the term, a(u) and b(x)."""
+    """A correction of an accumulator. how: "times", "plus" or "power" (a factor for each term). change: the factor or the summand, an
+    expression over `before` and `now` of `reads`. separated: the parts a(u) and b(x) of the term."""
 
     how: str
     change: Expr
@@ -79,11 +80,11 @@ class Repair:
     reads: tuple[Read, ...]
     separated: tuple[Expr, Expr]
     kept: Const | None = (
-        None  # an accumulator of this value stays: nothing was accumulated, and the factor may round to 0 or infinity
+        None  # an accumulator with this value has no terms, and does not change: the factor may round to 0 or infinity
     )
 
     def apply(self, accumulator: Expr, count: Expr | None = None) -> Expr:
-        """The accumulator after the change, over `before` and `now`. count: the terms taken, for a product."""
+        """The corrected accumulator, an expression over `before` and `now`. count: the number of terms so far, for a product."""
         change = self.change if self.change.dtype == accumulator.dtype else Cast(self.change, accumulator.dtype)
         if self.how == "power":
             assert count is not None, "a product's repair counts its terms"
@@ -131,7 +132,7 @@ def derive(reduce: Reduce, running: Sequence[Running]) -> Repair | None:
 
 
 def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -> Repair:
-    """A repair that somebody gives, over `before` and `now`, if it is proven: it is then the derived one.
+    """Checks a given repair, an expression over `before` and `now`; returns the derived one if they are the same.
 
     Raises NotDerived: "refuted" with values for which it is wrong, "not-proven" if none are found.
 
@@ -164,7 +165,7 @@ def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -
 
 
 def _check_kinds(reduce: Reduce, running: Sequence[Running]) -> None:
-    """Refuses reductions, and reads in them, whose repair nobody knows."""
+    """Refuses reductions, and reads in them, that no rule covers."""
     name, term = reduce.combiner.name, reduce.values[0]
     if name not in ("sum", "prod", "max", "min", "argmax", "argmin"):
         raise NotDerived("refused", f"`{name}` is a combiner of its own, and the repairs that are known are those of sums, products and"
@@ -188,7 +189,7 @@ def _turned(direction: int | None) -> int | None:
 
 
 def _common(a: int | None, b: int | None) -> int | None:
-    """The direction of a sum."""
+    """The direction of the sum of two expressions with these directions."""
     if a is None or b is None or a * b < 0:
         return None
     return a or b
@@ -226,7 +227,7 @@ class _Derivation:
                 f"`{change}` could not be proven to be at most 1: what was accumulated may have rounded to 0, or be infinite, before a"
                 " greater factor restores it",
             )
-        seen = {r.read for r in used if r.combiner in EXTREMES}  # what they are before their first value has a reset
+        seen = {r.read for r in used if r.combiner in EXTREMES}  # a reset covers their value before the first term
         sure = how == "power" or len(seen) == len(used) and (how == "plus" or self.name == "sum")
         kept = None if sure else self.reduce.combiner.identity[0]
         return Repair(how, change, tuple(resets), tuple(r.read for r in used), parts, kept)
@@ -235,8 +236,8 @@ class _Derivation:
         return self.separation.depends(e)[1]
 
     def _direction(self, e: Expr) -> int | None:
-        """How an expression changes while running values take more terms: 1 if it never falls, -1 if it never rises, 0 if it reads
-        none; None if that is not known."""
+        """How an expression changes as running values take more terms: 1 if it never decreases, -1 if it never increases, 0 if it reads
+        none; None if unknown."""
         if not self._moves(e):
             return 0
         match e:
@@ -267,7 +268,7 @@ class _Derivation:
         return None
 
     def _of_product(self, left: Expr, right: Expr, inverse: bool) -> int | None:
-        """The direction of a product or quotient: of a constant with anything, or of two that are never negative."""
+        """The direction of a product or quotient of a constant and anything, or of two values that are never negative."""
         first, second = self._direction(left), self._direction(right)
         second = _turned(second) if inverse and self._never_negative(right) else None if inverse and second else second
         for constant, other, moves in ((left, right, second), (right, left, first)):
@@ -279,7 +280,7 @@ class _Derivation:
         return self.separation.is_at_least_0(e)
 
     def _factor(self, e: Expr) -> list[Read]:
-        """The running values whose zeros make a factor 0 or infinite. Raises NotDerived if others may do so."""
+        """The running values whose zeros make a factor 0 or infinite. Raises NotDerived if anything else might."""
         match e:
             case Read() if e in self.separation.running:
                 return [e]
@@ -298,7 +299,7 @@ class _Derivation:
         return self._argument(e)
 
     def _argument(self, e: Expr) -> list[Read]:
-        """The running values whose zeros make a value infinite. Raises NotDerived if others may do so."""
+        """The running values whose zeros make a value infinite. Raises NotDerived if anything else might."""
         if not self._moves(e) or e in self.separation.running:
             return []
         match e:
@@ -319,7 +320,7 @@ class _Derivation:
         raise NotDerived("not-proven", f"`{e}` could not be proven to be finite for every value so far")
 
     def _resets(self, r: Running, part: Expr, how: str, zero: bool) -> Iterator[Reset]:
-        """What the accumulator is where a running value gives no quotient."""
+        """The resets for values of a running value at which the quotient is undefined. Raises NotDerived."""
         t = self.term.dtype
         identity = self.reduce.combiner.identity[0]
         if r.condition is not None and r.condition is not self.reduce.condition:
@@ -330,7 +331,7 @@ class _Derivation:
             facts = Facts(low=frozenset((r.term,))) if sign < 0 else Facts(high=frozenset((r.term,)))
             at = const(end, r.read.dtype)
             bounded = sign < 0 and self.separation.is_at_least_0(r.term)
-            if not bounded:  # else the end means that there were no points
+            if not bounded:  # otherwise only an empty maximum is -infinity
                 if how == "plus":
                     proven = facts.closed().is_infinite(part, -1 if self.name == "max" else 1)
                 else:
@@ -342,7 +343,7 @@ class _Derivation:
                                      f" is not proven that `{part}` leaves it at {what} there",
                                      f"`{r.term}` is {end} at all points of the first chunk, and not later")  # fmt: skip
             yield Reset(r.read, at, const(identity.value, t))
-        if zero and not (r.combiner == "min" and self.separation.is_at_least_0(r.term)):  # then 0 is its last value
+        if zero and not (r.combiner == "min" and self.separation.is_at_least_0(r.term)):  # it does not change any more after 0
             if not self.separation.is_at_least_0(r.term):
                 raise NotDerived("refuted", f"`{r.read.tensor.name}` may be 0 for a while, and then `{self.term}` is infinite or 0",
                                  self._zero_example(r))  # fmt: skip
@@ -354,7 +355,7 @@ class _Derivation:
             yield Reset(r.read, const(0, r.read.dtype), const(0, t))
 
     def _without_running(self, facts: Facts) -> Facts:
-        """Facts about what a term has besides finite running values."""
+        """The facts without the finite running values in them: if x + y is -infinity and y is finite, x is -infinity."""
         low = set[Expr]()
         for e in facts.closed().low:
             parts = self.separation.plus(e)
@@ -362,7 +363,7 @@ class _Derivation:
         return Facts(frozenset(low), facts.high, facts.zero)
 
     def _related(self, r: Running, part: Expr) -> bool:
-        """Whether a part reads anything that the running value's term reads."""
+        """Whether a part reads anything that the term of the running value reads."""
         own = {e for e in r.term.walk() if isinstance(e, (Read, Pad))}
         return any(e in own for e in part.walk())
 
@@ -373,14 +374,14 @@ class _Derivation:
     # ------------------------------------------------------------ numbers
 
     def _inseparable(self) -> NotDerived:
-        """Why there is no repair: a counterexample if numbers show that none exists."""
+        """The reason why a term cannot be separated, with a counterexample if random values show that no repair exists."""
         form = {"max": "a(u) + b(x) or a(u) * b(x)", "min": "a(u) + b(x) or a(u) * b(x)"}.get(self.name, "a(u) * b(x)")
         names = ", ".join(f"`{r.read}`" for r in self.running)
         reason = f"the term `{self.term}` is not of the form {form} with x for {names}"
         trial = Trial(self.term, self.running, 2)
         for _ in range(64):
             old, new = trial.draw()
-            if self.name in ("max", "min"):  # whether the order of two terms may change
+            if self.name in ("max", "min"):  # then the order of two terms must not change
                 turned = (old[0] - old[1]) * (new[0] - new[1]) < 0
                 shown = (
                     f"of two terms {old[0]:.3g} and {old[1]:.3g} the {self.name} is the other one afterwards: {new[0]:.3g} and"
@@ -395,12 +396,12 @@ class _Derivation:
         return NotDerived("refused", reason)
 
     def guard(self, repair: Repair) -> None:
-        """A numeric test of the derivation: it guards against faults in the rules, which are proven by themselves."""
+        """Tests a derived repair numerically, against faults in the implementation of the rules."""
         wrong = self.wrong(repair)
         assert wrong is None, f"{repair} of {self.term}: {wrong}"
 
     def wrong(self, repair: Repair) -> str | None:
-        """Random values for which a repair is wrong, in words."""
+        """Describes random values for which a repair is wrong; None if none are found."""
         import numpy as np  # late: NumPy takes long to import
 
         from tilelang.core.numeric import evaluate  # late: it imports NumPy
@@ -424,12 +425,12 @@ class _Derivation:
 
 
 def _unrounded(e: Expr) -> Expr:
-    """An expression without its conversions of floats, which only round."""
+    """An expression without a conversion between floats at its root, which only rounds."""
     return e.operand if isinstance(e, Cast) and e.operand.dtype.is_float and e.type.is_float else e
 
 
 class Trial:
-    """Random values for everything that a term reads: several points, and two values of what is running."""
+    """Random values for all reads of a term, at several points, and for its running values before and after a change."""
 
     def __init__(self, term: Expr, running: Sequence[Running], points: int) -> None:
         import numpy as np  # late: NumPy takes long to import
@@ -438,7 +439,7 @@ class Trial:
         self.reads, self.points = [r.read for r in running], points
         own = {r.read for r in running}
         self.leaves: dict[Expr, Var] = {}
-        mapping: dict[Expr, Expr] = {r: r for r in own}  # with its indices, whatever else the term does with these axes
+        mapping: dict[Expr, Expr] = {r: r for r in own}  # a read stays whole, with its indices
 
         def visit(e: Expr) -> None:
             if e in mapping:

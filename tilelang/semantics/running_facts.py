@@ -1,4 +1,4 @@
-"""What follows for the terms taken so far where a running value is at an end: a maximum of -infinity, a sum of magnitudes of 0."""
+"""Facts about the terms so far that follow from an extreme running value: a maximum of -infinity, or a sum of absolute values of 0."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from tilelang.semantics.separation import Separation, is_zero_literal
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Values known at every point taken so far: `low` are -infinity, `high` infinity, `zero` are 0. Other values count as finite."""
+    """Expressions with a known value at every point so far: -infinity (`low`), infinity (`high`) or 0 (`zero`). Others count as
+    finite."""
 
     low: frozenset[Expr] = frozenset()
     high: frozenset[Expr] = frozenset()
     zero: frozenset[Expr] = frozenset()
 
     def under(self, condition: Expr, holds: bool) -> Facts:
-        """The facts where a condition holds or not: of a choice, its branch."""
+        """The facts where a condition holds, or where it does not: a fact about a choice is one about the chosen branch."""
 
         def chosen(es: frozenset[Expr]) -> frozenset[Expr]:
             return frozenset(
@@ -29,7 +30,7 @@ class Facts:
         return Facts(chosen(self.low), chosen(self.high), chosen(self.zero)).closed()
 
     def closed(self) -> Facts:
-        """With what follows of them. A fact about a constant says nothing."""
+        """The facts with all that follow from them. Facts about constants are dropped."""
         low, high, zero = (set[Expr](), set[Expr](), set[Expr]())
         waiting = [(e, low) for e in self.low] + [(e, high) for e in self.high] + [(e, zero) for e in self.zero]
         while waiting:
@@ -77,7 +78,7 @@ class Facts:
         return False
 
     def is_infinite(self, e: Expr, sign: int) -> bool:
-        """Whether it is infinite with a sign."""
+        """Whether the facts imply that an expression is infinite, with this sign."""
         if isinstance(e, Const):
             return bool(e.value == sign * math.inf)
         if e in (self.low if sign < 0 else self.high) or self._has_infinite_terms(e, sign):
@@ -97,7 +98,7 @@ class Facts:
         return False
 
     def _has_infinite_terms(self, e: Expr, sign: int) -> bool:
-        """Whether the terms of a known infinite sum are among those of a sum, all others being finite."""
+        """Whether a sum contains all terms of a sum that is known to be infinite; its other terms count as finite."""
         if not (isinstance(e, Binary) and e.op in ("+", "-")):
             return False
         terms = list(_terms(e, 1))

@@ -1,6 +1,6 @@
-"""Separates terms into a part without and a part with running values, and says how the latter changes.
+"""Separates a term into a part without running values and a part with them, and derives how the latter changes.
 
-Each rule is an identity of real numbers, so a separation is a proof; conversions of floats count as rounding only.
+Each rule is an identity of real numbers, so a separation is a proof. Conversions between floats count as rounding only.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from tilelang.core.expr import (
 
 @dataclasses.dataclass(frozen=True)
 class Running:
-    """A reduction whose value so far a term reads, by a read at the term's axes: the name of its combiner, its term and the condition
-    of its points."""
+    """A reduction whose running value a term reads. read: the read, at the term's axes; combiner: the name of its combiner; term,
+    condition: what it reduces, and at which points."""
 
     read: Read
     combiner: str
@@ -40,12 +40,12 @@ class Running:
 
 
 def before(read: Read) -> Var:
-    """A running value before a change."""
+    """The variable that stands for a running value before a change."""
     return Var(f"{read.tensor.name} before", read.dtype)
 
 
 def now(read: Read) -> Var:
-    """A running value after it."""
+    """The variable that stands for a running value after a change."""
     return Var(f"{read.tensor.name} now", read.dtype)
 
 
@@ -62,7 +62,7 @@ class Separation:
         self._reads: dict[Expr, tuple[bool, bool]] = {}
 
     def depends(self, e: Expr) -> tuple[bool, bool]:
-        """Whether an expression has something else in it, and running values."""
+        """Whether an expression reads anything but running values, and whether it reads running values."""
         found = self._reads.get(e)
         if found is None:
             if e in self.running:
@@ -76,7 +76,7 @@ class Separation:
         return found
 
     def times(self, e: Expr) -> Parts | None:
-        """e = u * x."""
+        """The parts of e = u * x; None if no rule applies."""
         one = const(1, e.dtype)
         other, own = self.depends(e)
         if not own:
@@ -118,7 +118,7 @@ class Separation:
         return None
 
     def plus(self, e: Expr) -> Parts | None:
-        """e = u + x."""
+        """The parts of e = u + x; None if no rule applies."""
         zero = const(0, e.dtype)
         other, own = self.depends(e)
         if not own:
@@ -155,7 +155,7 @@ class Separation:
 
     @staticmethod
     def _chosen(condition: Expr, a: Parts | None, b: Parts | None, zero: Const | None) -> Parts | None:
-        """A choice between two separated values: of equal parts, or where one is 0."""
+        """A choice between two separated values whose parts with running values are equal, or of which one is 0."""
         if a is None or b is None:
             return None
         if a[1] is b[1]:
@@ -169,7 +169,7 @@ class Separation:
     # ------------------------------------------------------------ signs
 
     def is_at_least_0(self, e: Expr) -> bool:
-        """Whether an expression is proven never to be negative, NaN apart. A maximum over no points counts as not negative."""
+        """Whether an expression is proven to be at least 0, or NaN. A maximum over no points counts as at least 0."""
         match e:
             case Const(value=v):
                 return v >= 0
@@ -225,7 +225,7 @@ def _is_one(e: Expr) -> bool:
 
 
 def _made(op: str, a: Expr, b: Expr) -> Expr:
-    """An operation without a neutral operand."""
+    """A binary operation; if one operand is its neutral element, the other operand."""
     if op in ("*", "/") and _is_one(b) or op in ("+", "-") and is_zero_literal(b):
         return a
     if op == "*" and _is_one(a) or op == "+" and is_zero_literal(a):
@@ -240,7 +240,8 @@ def _negative(e: Expr) -> Expr:
 
 
 def _widened(e: Expr, t: Any) -> Expr:
-    """A part with running values as another type; in a narrower one its quotient would only lose digits."""
+    """A part with running values, converted to a wider type. It is not converted to a narrower one, where its quotient would lose
+    digits."""
     return Cast(e, t) if e.dtype.mantissa_bits < t.mantissa_bits else e
 
 
@@ -248,7 +249,7 @@ def _widened(e: Expr, t: Any) -> Expr:
 
 
 def quotient(e: Expr, depends: Callable[[Expr], bool], inverse: bool = False) -> Expr | None:
-    """e(now) / e(before), or its inverse; None if it is 1."""
+    """e(now) / e(before), or its inverse; None if it is 1. depends: whether an expression reads running values."""
     if not depends(e):
         return None
     match e:
@@ -272,7 +273,7 @@ def quotient(e: Expr, depends: Callable[[Expr], bool], inverse: bool = False) ->
 
 
 def difference(e: Expr, depends: Callable[[Expr], bool], inverse: bool = False) -> Expr | None:
-    """e(now) - e(before), or the other way round; None if it is 0."""
+    """e(now) - e(before), or its negative; None if it is 0. depends: as of `quotient`."""
     if not depends(e):
         return None
     match e:

@@ -1,8 +1,8 @@
-"""The error of reductions that one loop makes with repairs, in addition to what their definitions allow.
+"""The error bound of reductions that share a loop with repairs.
 
-The value stays that of the definitions. The error is that of the loop: it is followed chunk by chunk, in the wide type, with every
-rounding of the repairs (repair.py) and the running values' own errors. Sums keep the magnitude of what they hold, so that the result
-covers partial accumulators of any number of units and lanes, in any order within a chunk.
+The value is that of the definitions. The error is that of the loop, computed chunk by chunk in the wide type, with every rounding of
+the repairs (repair.py) and the errors of the running values. For sums, the total magnitude of the terms is tracked, so that the bound
+holds for partial accumulators of any number of units and lanes, in any order within a chunk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass
 class _Running:
-    """A reduction's value so far, the sum of its terms' magnitudes (0 for extremes), its error, and the number of its terms."""
+    """The running value of a reduction, the sum of the absolute values of its terms (0 for a maximum or minimum), its error, and the
+    number of its terms."""
 
     value: Any
     magnitude: Any
@@ -35,7 +36,7 @@ class _Running:
 
 
 def with_errors(evaluator: Evaluator, loop: SharedLoop) -> dict[Tensor, Approx]:
-    """The values of a loop's members as the evaluator has them, with the errors of the loop."""
+    """The evaluator's values of the reductions of a loop, with the error bounds of the loop."""
     plain = {t: evaluator.values[t] for t in loop.tensors}
     simple = [m for m in loop.members if m.reduce.combiner.name in ("sum", "max", "min")]
     running = {m.definition.tensors[0]: _start(evaluator, m) for m in simple}
@@ -56,7 +57,7 @@ def with_errors(evaluator: Evaluator, loop: SharedLoop) -> dict[Tensor, Approx]:
             continue
         for tensor in member.definition.tensors:
             exact = plain[tensor].value
-            error = np.full(exact.shape, np.inf)  # of combiners that are not followed here, nothing is claimed
+            error = np.full(exact.shape, np.inf)  # no bound for combiners that are not covered here
             if tensor in running:
                 error = _final(running[tensor], exact)
             found[tensor] = evaluator.stored(Approx(exact, error), tensor)
@@ -71,7 +72,7 @@ def _start(evaluator: Evaluator, member: Member) -> _Running:
 
 
 def _final(held: _Running, exact: Any) -> Any:
-    """The error against the definition's value: the loop may round differently in the reference's own arithmetic as well."""
+    """The error against the definition's value, including the difference between both when the reference computes them."""
     same = (held.value == exact) | (np.isnan(held.value) & np.isnan(exact))
     apart = np.where(same, 0.0, unknown_if_nan(np.abs(np.asarray(held.value - exact, np.float64))))
     return unknown_if_nan(held.error + apart)
@@ -80,7 +81,7 @@ def _final(held: _Running, exact: Any) -> Any:
 def _repair(
     evaluator: Evaluator, member: Member, held: _Running, old: Mapping[Tensor, Approx], new: Mapping[Tensor, Approx]
 ) -> None:
-    """What was accumulated, after the running values changed from `old` to `new`."""
+    """Repairs an accumulator after the running values changed from `old` to `new`."""
     repair, definition = member.repair, member.definition
     assert repair is not None
     arithmetic = evaluator.arithmetic(definition)
@@ -132,7 +133,7 @@ def _add(arithmetic: Arithmetic, member: Member, held: _Running, by: Any, off: A
 
 
 def _take(evaluator: Evaluator, member: Member, held: _Running, chunk: tuple[int, int], axis: str) -> None:
-    """The terms of a chunk, with the running values as they are now."""
+    """Accumulates the terms of a chunk, with the current running values."""
     from tilelang.semantics.evaluator import BLOCK, Block, SimpleState, blocks, state_rounding  # late: it imports NumPy
 
     definition, reduce = member.definition, member.reduce
@@ -164,7 +165,7 @@ def _take(evaluator: Evaluator, member: Member, held: _Running, chunk: tuple[int
 
 
 def _read(read: Read, axes: tuple[Axis, ...], of: Approx) -> Approx:
-    """A tensor at the elements of a read whose indices are axes, with a dimension for each of `axes`."""
+    """The values of a tensor at a read whose indices are axes, as an array with a dimension for each of `axes`."""
     places = [axes.index(i) for i in read.indices if isinstance(i, Axis)]
     assert len(places) == len(read.indices), "shared loops refuse other indices"
 

@@ -1,9 +1,9 @@
-"""Loops that several reductions share, with repairs of those that read another one's value so far.
+"""Loops that several reductions share, with repairs of those that read the running value of another one.
 
-A stage of the loop (`compute peak in register`) has its value so far in a buffer that outlives the loop. In each round it combines
-its chunk's terms into that value, which it repairs first where it reads others; the value before is kept beside the new one as long as
-any repair needs both. The kernel's own accumulators are repaired once all stages of the round are made. What is stored after the loop
-finds the final values in the same buffers.
+The running value of a stage of the loop (`compute peak in register`) is in a buffer that outlives the loop. Each iteration first
+repairs it, if it reads other running values, and then combines the terms of the chunk into it. The old value is kept beside the new one
+while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made. After the loop, the
+same buffers hold the final values.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
-    """A shared loop as the frames inside it know it.
+    """The state of a shared loop during the lowering of its body.
 
-    stages: by name of each of its tensors, the step that makes it. old: what holds a tensor's value before the round's change, where a
-    repair reads that. made: the stages that the round has made.
+    stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor that
+    holds it. made: the stages that this iteration has already made.
     """
 
     loop: SharedLoop
@@ -49,13 +49,13 @@ class Shared:
     made: frozenset[Place] = frozenset()
 
     def member(self, name: str) -> Member | None:
-        """The member of a tensor by its name, if it is a stage."""
+        """The member that makes the tensor with this name, if it is a stage."""
         if name not in self.stages:
             return None
         return next(m for m in self.loop.members if any(t.name == name for t in m.definition.tensors))
 
     def is_pending(self, tensor: Tensor) -> bool:
-        """Whether a tensor has its value of the round before still."""
+        """Whether a tensor still has its value of the previous iteration."""
         return tensor.name in self.stages and self.stages[tensor.name] not in self.made
 
     def after(self, step: Place) -> Shared:
@@ -63,7 +63,7 @@ class Shared:
 
     @property
     def complete(self) -> bool:
-        """Whether all stages of the round are made."""
+        """Whether this iteration has made all stages."""
         return self.made >= set(self.stages.values())
 
 
@@ -71,7 +71,7 @@ class Shared:
 
 
 def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Frame]:
-    """What stands before a shared loop, and the frame that its loops are lowered from: the values so far have their places."""
+    """The statements before a shared loop, which initialize the running values, and the frame inside it, which has their buffers."""
     from tilelang.lowering.build.movement.materialize import stage_places  # late: each imports the other
 
     loop = build.loop_of(step)
@@ -102,7 +102,7 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
 
 
 def aside(build: Build, frame: Frame, i: int, step: Split) -> Frame:
-    """The frame of a shared loop on a role that only loads: its regions are those of a chunk, and the main role has the values."""
+    """The frame of a shared loop in a warp role that only loads: it loads the regions of a chunk; the main role has the values."""
     loop = build.loop_of(step)
     return frame.but(shared=Shared(loop, _stages(build, frame, i, step, loop)))
 
@@ -112,12 +112,12 @@ def _sizes(step: Split) -> list[tuple[str, int]]:
 
 
 def finished(build: Build, frame: Frame, i: int) -> Frame:
-    """The frame below a shared loop whose rounds are over: its stages have their final values."""
+    """The frame after a shared loop, in which the buffers of its stages have their final values."""
     return frame.but(residences=(*frame.residences, *build.running.get(frame.key(i), ())))
 
 
 def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -> dict[str, Place]:
-    """The places of a loop's stages, which stand directly below it."""
+    """The `compute` steps of a loop's stages, which must be directly below it."""
     states = {t.name for s in frame.task.states for t in s.tensors}
     body = list(itertools.takewhile(lambda s: isinstance(s, Place) and s.verb != "accumulate", frame.steps[i + 1 :]))
     placed = {s.tensor_name: s for s in reversed(body) if isinstance(s, Place) and s.verb == "compute"}
@@ -169,13 +169,13 @@ def _check_states(frame: Frame, step: Split, loop: SharedLoop) -> None:
 
 
 def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
-    """A second buffer as that of a place, for another tensor."""
+    """A second buffer like that of a place, for another tensor."""
     b = at.buffer
     return dataclasses.replace(at, tensor=old, buffer=build.buffer(old.name, b.dtype, b.shape, b.memory))
 
 
 def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) -> ir.Stmt:
-    """One value in every element of a buffer, stored by all who have a part of it."""
+    """Stores one value in every element of a buffer; each owner fills its part."""
     span = getattr(step, "span", None)
     if b.memory == "register":
         return each(build, b, lambda at: ir.Store(b, at, stored(value, b), None, False, span), vector=False)
@@ -217,7 +217,7 @@ def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
 
 
 def repaired(repair: Repair | None, accumulator: Expr, old: Mapping[Tensor, Tensor]) -> Expr:
-    """An accumulator after the changes of a round, over reads of the values so far and of those before."""
+    """An accumulator after the changes of an iteration, an expression over reads of the running values and of the previous ones."""
     if repair is None:
         return accumulator
     known: dict[Expr, Expr] = {now(r): r for r in repair.reads}
@@ -227,7 +227,7 @@ def repaired(repair: Repair | None, accumulator: Expr, old: Mapping[Tensor, Tens
 
 
 def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
-    """The kernel's accumulators after a round's changes: each owner goes over what it holds, as when results are stored."""
+    """Repairs the kernel's accumulators after the changes of an iteration. Each owner visits its elements, as to store results."""
     assert frame.shared is not None
     repairs: dict[int, Repair] = {}
     for member in frame.shared.loop.members:
@@ -240,7 +240,7 @@ def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
 
 
 def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Step | None) -> ir.Stmt:
-    """The statements of `states_repaired` at a point. Lanes with partial states of their own are repaired alike."""
+    """The statements of `states_repaired` at a point. If lanes have accumulators of their own, all of them are repaired."""
     assert frame.state is not None and frame.shared is not None
     span = getattr(step, "span", None) or frame.origin
     own = build.variable("lane", frame.state.lanes) if frame.state.lanes else None
