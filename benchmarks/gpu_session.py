@@ -117,8 +117,9 @@ class Session:
         self.pause(2 * host_s * count)
         return self._between_events(batch) / count
 
-    def medians_s(self, contestants: Sequence[Contestant], samples: int = SAMPLES) -> dict[str, float]:
-        """Median seconds of a call of each contestant, in turns."""
+    def medians_s(self, contestants: Sequence[Contestant], samples: int | None = None) -> dict[str, float]:
+        """Median seconds of a call of each contestant, which take turns. samples: of each; SAMPLES if None."""
+        samples = SAMPLES if samples is None else samples
         plans: dict[str, tuple[int, float]] = {}
         for c in contestants:
             self.stage(c.name)

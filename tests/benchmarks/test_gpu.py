@@ -315,6 +315,7 @@ def test_a_case_is_right_on_an_emulated_device(case: Case, tmp_path: Path, monke
     driver, real = Driver("cuda"), interface.load
     monkeypatch.setattr(interface, "load", lambda name: driver if name == "cuda" else real(name))
     monkeypatch.setattr(gpu_session.Session, "addresses", staticmethod(bytes_of))
+    monkeypatch.setattr(gpu_session, "COPY_BYTES", 1 << 14)  # whose elements are emulated one by one
     monkeypatch.setattr(nvrtc, "compile_source", lambda source, architecture, *_: Compiled(architecture, "none", b"", ()))
     devices_of.cache_clear()
     only(monkeypatch, case)
