@@ -16,7 +16,8 @@ from tilelang.core.expr import Pad, Read
 from tilelang.errors import ComputationError
 from tilelang.semantics import evaluator as evaluator_module
 from tilelang.semantics import reference
-from tilelang.semantics.evaluator import Evaluator, blocks, contract, peak_bytes
+from tilelang.semantics.contraction import contract
+from tilelang.semantics.evaluator import Evaluator, blocks, peak_bytes
 from tilelang.semantics.exactness import amplitude, inexact
 
 

@@ -1,8 +1,7 @@
 """Expressions of computations and of kernels, indices and scalars alike: one family of interned nodes.
 
-Equal expressions are the same object. `==` and `!=` build comparisons, as for NumPy arrays; test whether two expressions are equal with
-`is`, or with `in` and `==` of tuples and steps that hold them (`Binary.__bool__`). Integer `//` and `%` round towards minus infinity.
-Building an expression never simplifies it: a computation is evaluated as written. Simplification is in simplify.py.
+Equal expressions are the same object: test equality with `is`, or with `in` and `==` of tuples that hold them (`Binary.__bool__`). `==`
+and `!=` build comparisons, as for NumPy arrays. `//` and `%` round towards minus infinity. Nothing is simplified here: see simplify.py.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ INDEX = dt.int64  # the type of axes and index arithmetic until the lowering cho
 
 ARITHMETIC = ("+", "-", "*", "/", "//", "%", "min", "max", "pow")
 BITWISE = ("&", "|", "^", "<<", ">>")
-COMPARISONS = ("==", "!=", "<", "<=")
-LOGICAL = ("and", "or")
+COMPARISONS, LOGICAL = ("==", "!=", "<", "<="), ("and", "or")
 CONDITIONS = frozenset(COMPARISONS + LOGICAL)  # the operators whose results are conditions
 _OF_ANY_INDICES = frozenset(("+", "-", "*", "min", "max", *COMPARISONS))  # the operators that no two indices are refused for
 UNARY = ("-", "~", "not")
@@ -33,8 +31,7 @@ _OF_CONDITIONS = {"&": "and", "|": "or", "min": "and", "max": "or"}
 FLOAT_FUNCTIONS = (
     "exp", "exp2", "log", "log2", "log1p", "expm1", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil", "round",
 )  # fmt: skip
-ANY_FUNCTIONS = ("abs",)
-PREDICATES = ("isnan",)
+ANY_FUNCTIONS, PREDICATES = ("abs",), ("isnan",)
 
 
 class Expr(Operators):
@@ -454,8 +451,8 @@ def free(expr: Node) -> frozenset[Any]:
         return frozenset().union(*map(free, expr.children()))
     found = _FREE.get(expr)
     if found is None:
-        found = frozenset((expr,)) if isinstance(expr, (Var, Axis)) else frozenset().union(*map(free, expr.children()))
-        _FREE[expr] = found
+        below = (expr,) if isinstance(expr, (Var, Axis)) else frozenset().union(*map(free, expr.children()))
+        found = _FREE[expr] = frozenset(below)
     return found
 
 
