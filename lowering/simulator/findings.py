@@ -115,10 +115,17 @@ class Counter:
 
 
 class Recorder:
-    """Collects the findings, counts and sites of a run. watch: called for each access. costs: count transactions and bank conflicts."""
+    """Collects the findings, counts and sites of a run. watch: called for each access. costs: count transactions and bank conflicts.
+    tick: called for each iteration of a loop."""
 
-    def __init__(self, watch: Callable[[Any], None] | None = None, costs: bool = True) -> None:
-        self.watch, self.costs = watch, costs
+    def __init__(
+        self,
+        watch: Callable[[Any], None] | None = None,
+        costs: bool = True,
+        tick: Callable[[], None] | None = None,
+    ) -> None:
+        self.watch, self.costs, self.tick = watch, costs, tick
+        self.observes = costs or watch is not None  # accesses to memory, besides checking them
         self.findings = Findings()
         self.transactions = Counter()
         self.conflicts = Counter()

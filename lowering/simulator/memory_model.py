@@ -384,7 +384,7 @@ class Memory:
 
     def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Known:
         """The value of a Load: an array over threads, or over (threads, lanes); 0 for threads that do not execute it."""
-        fast = self._register_rows(load.buffer, indices, load.lanes, mask) if count is None else None
+        fast = self._rows(load.buffer, indices, load.lanes, mask) if count is None and not load.across else None
         if fast is not None:
             storage, rows = fast
             if (storage.shadow.owner[rows] == storage.number).all():
@@ -393,23 +393,24 @@ class Memory:
         touch = self.locate(load.buffer, indices, load.lanes, count, mask, site, load.across)
         marks = self.undefined(load.buffer, touch, site)
         self.observe_read(load.buffer, touch, site)
-        fill = load.fill.value if load.fill is not None else 0
+        fill = load.fill.value if load.fill is not None else None
         values = widen(self._by_lane(self.storage[load.buffer.name].data[touch.address], touch, load.lanes, fill), load.dtype)
-        return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, 0))
+        return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, None))
 
     def _by_lane(self, values: Array, touch: Touch, lanes: int, fill: Any) -> Array:
-        """Scatters the values of the touched elements to an array over threads, or over (threads, lanes)."""
+        """Scatters the values of the touched elements to an array over threads, or over (threads, lanes). fill: for the rest; None: 0."""
         if not touch.whole:
-            out = np.full((self.batch.threads, lanes), fill, values.dtype)
-            out[touch.thread, touch.lane] = values
+            size = self.batch.threads * lanes
+            out = np.zeros(size, values.dtype) if fill is None else np.full(size, fill, values.dtype)
+            out[touch.thread if lanes == 1 else touch.thread * lanes + touch.lane] = values
             values = out
-        return values.reshape(-1) if lanes == 1 else values.reshape(-1, lanes)
+        return values if lanes == 1 else values.reshape(-1, lanes)
 
     def store(self, store: ir.Store, indices: Sequence[Value], value: Known, count: Value | None, mask: Mask, site: Site) -> None:
         """Executes a Store whose `value` has been evaluated."""
         lanes = ir.lanes(store.value)
         partly = type(value) is definedness.Partly
-        fast = self._register_rows(store.buffer, indices, lanes, mask) if count is None and not partly else None
+        fast = self._rows(store.buffer, indices, lanes, mask) if count is None and not (partly or store.across) else None
         if fast is not None:
             storage, rows = fast
             storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
@@ -419,17 +420,23 @@ class Memory:
         marks = pick(value.marks, touch) if partly else None
         self.write(store.buffer, touch, pick(definedness.plain(value), touch), site, marks)
 
-    def _register_rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
-        """Fast path: all threads touch the same elements of their registers, in bounds."""
-        if buffer.memory != "register" or not mask.full or any(v.ndim for v in indices):
-            return None
-        element = 0
-        for i, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
-            if value < 0 or value + (lanes if i == len(buffer.shape) - 1 else 1) > extent:
-                return None
-            element = element * extent + int(value)
+    def _rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
+        """Fast path: the rows of storage of an access in bounds whose only check is that the elements were written. All threads touch
+        the same elements of their registers, or the batch is one thread, whose accesses are neither counted nor watched."""
         threads = self.batch.threads
-        return self.storage[buffer.name], slice(element * threads, (element + lanes) * threads)
+        if not mask.full or (threads > 1 and any(v.ndim for v in indices)):
+            return None
+        storage = self.storage[buffer.name]
+        if buffer.memory != "register" and (threads > 1 or self.recorder.observes or not storage.is_plain):
+            return None
+        element, last = 0, len(buffer.shape) - 1
+        for i, (value, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            at = int(value.item())
+            if at < 0 or at + (lanes if i == last else 1) > extent:
+                return None
+            element = element * extent + at
+        first = int(storage.base[0]) + element * threads
+        return storage, slice(first, first + lanes * threads)
 
 
 def pick(value: Value, touch: Touch) -> Array:

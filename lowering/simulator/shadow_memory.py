@@ -171,6 +171,13 @@ class Storage:
         self._rounds = np.zeros(base.size if slots else 0, np.int32)  # iterations begun, per thread
         self._made = np.zeros(data.size if slots else 0, np.int32)  # the iteration in which each element was written
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether an access by the only thread of a launch can only be wrong by reading what was never written."""
+        shadow = self.shadow
+        pending = shadow.incoming is not None or shadow.outgoing is not None or shadow.unpublished is not None
+        return self.per_element == 1 and not self.slots and shadow.races is None and not pending
+
     def addresses(self, threads: Array, elements: Array) -> Array:
         addresses: Array = self.base[threads] + elements * self.step
         return addresses

@@ -66,12 +66,13 @@ def run(
     order: str | int = "early",
     watch: Callable[[Watched], None] | None = None,
     costs: bool = True,
+    tick: Callable[[], None] | None = None,
 ) -> Report:
     """Runs the kernels of a program in order on the input arrays (by buffer name).
 
     order: when asynchronous copies complete: all "early" (at the issue), all "late" (at the wait), or each at random with this seed.
     watch: called for each access to global and shared memory, per statement and batch of blocks; it may raise an exception of its
-    own to end the run. costs: count transactions and bank conflicts.
+    own to end the run. costs: count transactions and bank conflicts. tick: called before each iteration of a loop; it may raise, too.
     Raises ComputationError if an input is missing or its shape differs from the buffer's.
     """
     if not isinstance(order, int) and not (isinstance(order, str) and order in ("early", "late")):
@@ -79,7 +80,7 @@ def run(
             "order", f"order={order!r} is not a valid order of copies", help='use order="early", "late", or a seed'
         )
     device = Device(warp, banks, bank_bytes, transaction_bytes, wide_read_lanes)
-    recorder = Recorder(watch, costs)
+    recorder = Recorder(watch, costs, tick)
     memory = {b.name: _global_data(b, arrays) for b in program.buffers}
     owners = {b.name: np.full(b.elements, int(b.role == "input"), np.int32) for b in program.buffers}
     with np.errstate(all="ignore"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
@@ -179,7 +180,10 @@ class Threads:
         rounds = int(extent[mask.threads].max() if extent.ndim else extent)
         uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
         index_type = scalar.compute_numpy(stmt.var.type)
+        tick = self.recorder.tick
         for number in range(rounds):
+            if tick is not None:
+                tick()
             self._vars[stmt.var.name] = index_type.type(number)
             inside = mask if uniform else mask.narrow(extent > number)
             self.lifetimes.begin(stmt, self.memory, inside)
@@ -297,11 +301,16 @@ class Threads:
 
     def _region(self, indices: Sequence[Expr], over: Sequence[Var], stmt: ir.Instruction, name: str, mask: Mask) -> list[Array]:
         """The indices of all elements of a region, (threads or 1, elements)."""
-        grids = np.indices(stmt.semantics.operand(name).shape).reshape(len(over), 1, -1)
-        values: dict[Expr, Any] = dict(zip(over, grids, strict=True))
+        values: dict[Expr, Any] = dict(zip(over, _grids(stmt.semantics.operand(name).shape), strict=True))
         for v in (v for i in indices for v in free(i) if v not in values):
             values[v] = np.reshape(self.defined(v, mask), (-1, 1))
         return [np.atleast_2d(evaluate_index(i, values)) for i in indices]
+
+
+@functools.lru_cache(maxsize=64)
+def _grids(shape: tuple[int, ...]) -> Array:
+    """The coordinates of all elements of a shape, (rank, 1, elements)."""
+    return np.indices(shape).reshape(len(shape), 1, -1)
 
 
 def _is_merge(stmt: ir.Store, then: Expr) -> bool:

@@ -107,6 +107,37 @@ def test_a_watcher_is_told_of_every_access_and_may_end_the_run() -> None:
         run(tiled_product(24, 8), matrices(24), watch=stop)
 
 
+@pytest.mark.parametrize("memory", ["global", "shared"])
+@pytest.mark.parametrize("lanes", [1, 2])
+@pytest.mark.parametrize("end", [3, 4, 5])
+def test_one_thread_is_checked_alike_whether_its_accesses_are_counted(memory: str, lanes: int, end: int) -> None:
+    """Elements are copied through `y`: those that exist, all but some, or more. Not counting them takes another path."""
+    k, n = Var("k", dt.int64, 0, end - 1), 4 * lanes
+    x, out = array("x", n), array("out", n, role="output")
+    y = shared("y", n) if memory == "shared" else array("y", n, role="workspace")
+    copied = ir.Store(y, (k * lanes,), ir.Load(x, (k * lanes,), lanes))
+    stored = ir.Store(out, (k * lanes + THREAD,), ir.Load(y, (k * lanes,), lanes))
+    body = ir.seq(ir.For(k, index(end), copied), ir.For(k, index(4), stored))
+    arrays = {"x": np.arange(n, dtype=np.float32)}
+    reports = [run(program(body, x, y, out, threads=1), arrays, costs=costs) for costs in (True, False)]
+    expected = {3: {"uninitialised-read": lanes}, 4: {}, 5: {"out-of-bounds": 2 * lanes}}[end]
+    assert [r.counts for r in reports] == [expected, expected] and reports[0].findings == reports[1].findings
+    np.testing.assert_array_equal(*[r.outputs["out"] for r in reports])
+
+
+def test_a_run_may_be_ended_at_an_iteration() -> None:
+    seen: list[int] = []
+
+    def tick() -> None:
+        seen.append(0)
+        if len(seen) == 3:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        run(tiled_product(24, 8), matrices(24), tick=tick)
+    assert len(seen) == 3
+
+
 def test_arguments_are_checked() -> None:
     with pytest.raises(ComputationError, match="no array for"):
         run(tiled_product(16, 8), {"A": np.zeros((16, 16), np.float32)})

@@ -193,7 +193,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         raise OutOfTime
     small = resize_schedule(schedule, extents, target.profile)
     program = _program(small, target)
-    watch = _watch(end)
+    tick = _deadline(end)
     faults: list[str] = []
 
     numbers = simulate.device_numbers(target.profile)
@@ -204,7 +204,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
         """Copies complete early in the first run and late in the second, on other data; or both ways in one run."""
         outputs: Mapping[str, Any] = {}
         for order in tuple(orders) if both else orders[:1]:
-            report = simulate.run(program, arrays, order=order, watch=watch, costs=False, **numbers)
+            report = simulate.run(program, arrays, order=order, tick=tick, costs=False, **numbers)
             faults.extend([f"copies that land {order}: {report}"] if report.counts else [])
             outputs = results(report, small.computation)
         orders.reverse()
@@ -246,13 +246,13 @@ def _lands(program: ir.Program) -> bool:
     return any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
 
 
-def _watch(end: float | None) -> Callable[[Any], None] | None:
+def _deadline(end: float | None) -> Callable[[], None] | None:
     """Ends a simulation that exceeds its time limit."""
     if end is None:
         return None
 
-    def watch(_: Any) -> None:
+    def tick() -> None:
         if time.monotonic() > end:
             raise OutOfTime
 
-    return watch
+    return tick
