@@ -14,7 +14,7 @@ import pytest
 
 import tilelang as tl
 from tests.cli.pages import KERNELS, double, product, simulated, softmax, written
-from tilelang.cli.page import page
+from tilelang.cli.page import divisions, page
 from tilelang.cli.page.divisions import global_accesses
 from tilelang.cli.page.loops import rows
 from tilelang.cli.page.record import record
@@ -261,11 +261,13 @@ def test_a_large_launch_is_cut_and_says_so() -> None:
 
 
 @pytest.mark.slow
-def test_blocks_of_a_launch_too_large_to_be_simulated_are_shown() -> None:
+def test_blocks_of_a_launch_too_large_to_be_simulated_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(divisions, "EXECUTIONS", 10_000)
     example = importlib.import_module("examples.01_matmul")
-    small, large = (simulated(example.gemm_simt(example.matmul(300, 200, k), 64, 32, 8)) for k in (16, 1024))
-    assert record(small).report is not None and record(large).report is None
-    of_small, of_large = ({(d.buffer.name, d.writes): d for d in record(k).divisions} for k in (small, large))
+    small, large = (simulated(example.gemm_simt(example.matmul(300, 200, k), 64, 32, 8)) for k in (16, 256))
+    records = record(small), record(large)
+    assert records[0].report is not None and records[1].report is None
+    of_small, of_large = ({(d.buffer.name, d.writes): d for d in found.divisions} for found in records)
     assert of_small.keys() == of_large.keys()
     same = of_small["C", True], of_large["C", True]
     assert (same[0].first == same[1].first).all() and (same[0].blocks == same[1].blocks).all()

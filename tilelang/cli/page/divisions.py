@@ -23,11 +23,12 @@ Array = npt.NDArray[Any]
 
 EXECUTIONS = 60_000  # maximum statements of a launch to run
 TOUCHES = 12_000_000  # maximum elements of global memory accessed in a launch, counted per access
+TABLE = 1 << 25  # maximum entries of a table of elements and blocks
 
 
 def distinct(keys: Array) -> Array:
     """The distinct values of an array, ascending."""
-    ordered = np.sort(keys)
+    ordered = keys if (keys[1:] >= keys[:-1]).all() else np.sort(keys)
     fresh = np.ones(ordered.shape, bool)
     fresh[1:] = ordered[1:] != ordered[:-1]
     found: Array = ordered[fresh]
@@ -117,12 +118,30 @@ def numbers(program: ir.Program) -> dict[int, tuple[int, int]]:
     return found
 
 
+class _Keys:
+    """A set of numbers below an end: a table of flags, or arrays of numbers if the table would be large."""
+
+    def __init__(self, end: int) -> None:
+        self._table = np.zeros(end, bool) if end <= TABLE else None
+        self._parts: list[Array] = []
+
+    def add(self, keys: Array) -> None:
+        if self._table is not None:
+            self._table[keys] = True
+        else:
+            self._parts.append(distinct(keys))
+
+    def distinct(self) -> Array:
+        """The numbers, ascending."""
+        return np.flatnonzero(self._table) if self._table is not None else distinct(np.concatenate(self._parts))
+
+
 class _Divisions:
     """Collects which blocks access which elements of global memory."""
 
     def __init__(self, program: ir.Program) -> None:
         self._program, self._numbers = program, numbers(program)
-        self._seen: dict[tuple[int, ir.Buffer, bool], list[Array]] = {}
+        self._seen: dict[tuple[int, ir.Buffer, bool], _Keys] = {}
         self._touches = 0
 
     def __call__(self, seen: Watched) -> None:
@@ -130,8 +149,10 @@ class _Divisions:
             return
         kernel, _ = self._numbers[id(seen.site.statement)]
         batch, blocks = seen.memory.batch, math.prod(seen.memory.batch.kernel.grid)
-        keys = distinct(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
-        self._seen.setdefault((kernel, seen.buffer, seen.writes), []).append(keys)
+        of = kernel, seen.buffer, seen.writes
+        if of not in self._seen:
+            self._seen[of] = _Keys(seen.buffer.elements * blocks)
+        self._seen[of].add(seen.touch.element.astype(np.int64) * blocks + batch.block[seen.touch.thread])
         self._touches += seen.touch.element.size
         if self._touches >= TOUCHES:
             raise Enough
@@ -139,11 +160,11 @@ class _Divisions:
     def result(self) -> tuple[Division, ...]:
         """The divisions of the buffers that several blocks could share."""
         found = []
-        for (kernel, buffer, writes), parts in self._seen.items():
+        for (kernel, buffer, writes), accesses in self._seen.items():
             blocks = math.prod(self._program.kernels[kernel].grid)
             if blocks == 1:
                 continue
-            keys = distinct(np.concatenate(parts))
+            keys = accesses.distinct()
             element, at, counts = np.unique(keys // blocks, return_index=True, return_counts=True)
             first, number = np.full(buffer.elements, -1, np.int64), np.zeros(buffer.elements, np.int64)
             first[element], number[element] = keys[at] % blocks, counts

@@ -92,7 +92,7 @@ class Values:
         memory, left = self._memories[kernel], []
         for b in self._empty[kernel]:
             storage = memory.storage[b.name]
-            first = self.first.setdefault((kernel, b.name), np.full(storage.data.size, np.nan))
+            first = _values(self.first, (kernel, b.name), storage.data.size)
             fresh = np.isnan(first) & (storage.shadow.owner == storage.number)
             first[fresh] = storage.data[fresh]
             if np.isnan(first).any():
@@ -101,11 +101,19 @@ class Values:
 
     def _read(self, kernel: int, seen: Watched) -> None:
         key, size = (kernel, seen.buffer.name), seen.buffer.elements
-        first = self.first.setdefault(key, np.full(size, np.nan))
+        first = _values(self.first, key, size)
         values, element = _wide(seen.memory.storage[seen.buffer.name].data[seen.touch.address]), seen.touch.element
         fresh = np.isnan(first[element])
         first[element[fresh]] = values[fresh]
-        self.last.setdefault(key, np.full(size, np.nan))[element] = values
+        _values(self.last, key, size)[element] = values
+
+
+def _values(of: dict[tuple[int, str], Array], key: tuple[int, str], size: int) -> Array:
+    """The values of a buffer; NaN at first."""
+    found = of.get(key)
+    if found is None:
+        found = of[key] = np.full(size, np.nan)
+    return found
 
 
 def held(

@@ -110,10 +110,12 @@ def record(kernel: Kernel) -> Record:
     alone = kernel.program.replace(kernels=first)
     check_work(alone, watched=ACCESSES)
     arrays = random_arrays(kernel.computation)
-    watch, cut = _watched(alone, arrays, device)
+    watch = _Moves(alone, device["warp"], device["transaction_bytes"])
+    cut = _watched(watch, alone, arrays, device)
     other = random_arrays(kernel.computation, 1)
     other |= {name: a for name, a in arrays.items() if np.issubdtype(a.dtype, np.integer)}  # they may be indices
-    again, _ = _watched(alone, other, device)
+    again = _Accesses(alone)
+    _watched(again, alone, other, device, costs=False)
     found = held(alone, kernel.computation, (watch.values, again.values), (arrays, other), watch.elements_read())
     moves = tuple(watch.moves.values())
     touches = [
@@ -126,15 +128,15 @@ def record(kernel: Kernel) -> Record:
     return Record(moves, divided, found, report, cut, **device)
 
 
-def _watched(program: ir.Program, arrays: dict[str, Array], device: dict[str, Any]) -> tuple[_Moves, bool]:
-    """The observations of a run, and whether it was ended early."""
-    watch, cut = _Moves(program, device["warp"], device["transaction_bytes"]), False
+def _watched(watch: _Accesses, program: ir.Program, arrays: dict[str, Array], device: dict[str, Any], costs: bool = True) -> bool:
+    """Runs a program for a watcher; returns whether the run was ended early."""
+    cut = False
     try:
-        run(program, arrays, watch=watch, **device)
+        run(program, arrays, watch=watch, costs=costs, **device)
     except Enough:
         cut = True
     watch.values.end()
-    return watch, cut
+    return cut
 
 
 def _partners(stmt: ir.Stmt, buffer: ir.Buffer, writes: bool) -> list[str]:
@@ -143,19 +145,37 @@ def _partners(stmt: ir.Stmt, buffer: ir.Buffer, writes: bool) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-class _Moves:
-    """Collects the accesses of one block of each kernel."""
+class _Accesses:
+    """Collects the values of the accesses of one block of each kernel, and ends the run when it has seen enough of them."""
 
-    def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
-        self.moves: dict[Any, Move] = {}
+    def __init__(self, program: ir.Program) -> None:
         self.values = Values()
-        self._numbers, self._warp, self._transaction_bytes = numbers(program), warp, transaction_bytes
+        self._numbers = numbers(program)
         self._accesses = self._touches = 0
 
     def __call__(self, seen: Watched) -> None:
-        stmt, buffer = seen.site.statement, seen.buffer
-        kernel, number = self._numbers[id(stmt)]
-        span = seen.site.span
+        kernel, number = self._numbers[id(seen.site.statement)]
+        self.values.see(kernel, seen)
+        self._see(kernel, number, seen)
+        self._accesses += 1
+        self._touches += seen.touch.element.size
+        if self._accesses >= ACCESSES or self._touches >= TOUCHES:
+            raise Enough
+
+    def _see(self, kernel: int, number: int, seen: Watched) -> None:
+        """What else is recorded of an access by a statement of a kernel."""
+
+
+class _Moves(_Accesses):
+    """Collects the moves, too."""
+
+    def __init__(self, program: ir.Program, warp: int, transaction_bytes: int) -> None:
+        super().__init__(program)
+        self.moves: dict[Any, Move] = {}
+        self._warp, self._transaction_bytes = warp, transaction_bytes
+
+    def _see(self, kernel: int, number: int, seen: Watched) -> None:
+        stmt, buffer, span = seen.site.statement, seen.buffer, seen.site.span
         partners = _partners(stmt, buffer, seen.writes)
         key = (kernel, span, buffer.name, seen.writes, tuple(partners) if span is None else ())
         move = self.moves.setdefault(key, Move(kernel, buffer, seen.writes, span))
@@ -163,12 +183,7 @@ class _Moves:
         if number not in move.statements:
             move.statements.append(number)
             move.texts.append(seen.site.text)
-        self.values.see(kernel, seen)
         self._add(move, seen, number)
-        self._accesses += 1
-        self._touches += seen.touch.element.size
-        if self._accesses >= ACCESSES or self._touches >= TOUCHES:
-            raise Enough
 
     def elements_read(self) -> dict[str, Array]:
         """The elements of each input that were read, ascending."""
@@ -181,26 +196,25 @@ class _Moves:
     def _add(self, move: Move, seen: Watched, number: int) -> None:
         touch, buffer = seen.touch, seen.buffer
         size = buffer.dtype.bytes
-        warp = touch.thread // self._warp
-        warps, first = np.unique(warp, return_inverse=True)
-        of_warp = distinct(first.reshape(-1) * (buffer.elements + 1) + touch.element) // (buffer.elements + 1)
-        asked = np.bincount(of_warp, minlength=warps.size) * size
+        warps, of = _numbered(touch.thread // self._warp)
+        of_warp = distinct(of * (buffer.elements + 1) + touch.element) // (buffer.elements + 1)
+        asked = np.bincount(of_warp, minlength=warps) * size
         least = -(-asked // self._transaction_bytes)
         move.base = int(touch.address[0] - touch.element[0]) * size
-        move._touches.append((touch.element, touch.thread, move.count + first.reshape(-1)))
-        dear = seen.cost / warps.size > move._worst_cost
-        if dear:
-            move._worst_cost = seen.cost / warps.size
-        if len(move.requests) < KEPT_REQUESTS or dear:
+        move._touches.append((touch.element, touch.thread, move.count + of))
+        worse = seen.cost / warps > move._worst_cost
+        if worse:
+            move._worst_cost = seen.cost / warps
+        if len(move.requests) < KEPT_REQUESTS or worse:
             costs = []
-            for w in range(warps.size):
-                request = self._request(move, seen, number, first.reshape(-1) == w, int(least[w]), move.count + w)
+            for w in range(warps):
+                request = self._request(move, seen, number, of == w, int(least[w]), move.count + w)
                 costs.append(request.cost)
-                if len(move.requests) < KEPT_REQUESTS or (dear and request.cost == max(costs)):
+                if len(move.requests) < KEPT_REQUESTS or (worse and request.cost == max(costs)):
                     move.requests.append(request)
-            if dear:
+            if worse:
                 move.worst = move.count + costs.index(max(costs))
-        move.count += warps.size
+        move.count += warps
         move.cost += seen.cost
         move.least += int(least.sum())
         move.asked += int(asked.sum())
@@ -225,6 +239,16 @@ class _Moves:
         warp = int(part.thread[0]) // self._warp
         elements = int(distinct(part.element).size)
         return Request(at, warp, tuple((t, e, n) for t, e, n in runs), cost, least, elements, number, crowded)
+
+
+def _numbered(warp: Array) -> tuple[int, Array]:
+    """How many different warps there are, and the number of each among them, in ascending order."""
+    step = warp[1:] != warp[:-1]
+    if (warp[1:] >= warp[:-1]).all():  # sorted, as most accesses are
+        number = np.concatenate(([0], np.cumsum(step)))
+        return int(number[-1]) + 1, number
+    different, number = np.unique(warp, return_inverse=True)
+    return different.size, number.reshape(-1)
 
 
 def _crowded(word: Array, group: Array, banks: int, ideal: int, element: Array) -> tuple[int, ...]:
