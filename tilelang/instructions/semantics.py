@@ -225,13 +225,19 @@ def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any])
     return np.asarray(found)
 
 
+@functools.lru_cache(maxsize=256)
+def _places(read: Read, axes: tuple[Axis, ...]) -> tuple[Any, list[Any]]:
+    """`_Grid.places` of a read whose indices depend on axes alone: the same each time that the instruction runs."""
+    return _Grid(axes, {}, None).places(read)
+
+
 class _Grid:
     """All points of some axes at once; reads become arrays over instances and points. wide: of floats; None: types as they are."""
 
     def __init__(self, axes: tuple[Axis, ...], arrays: Mapping[str, Any], wide: Any) -> None:
         import numpy as np  # late: NumPy takes long to import
 
-        self.extents, self.arrays, self.wide = tuple(a.extent for a in axes), arrays, wide
+        self.axes, self.extents, self.arrays, self.wide = axes, tuple(a.extent for a in axes), arrays, wide
         self.known: dict[Expr, Any] = {a: np.arange(a.extent).reshape([-1 if b is a else 1 for b in axes]) for a in axes}
 
     def value(self, e: Expr) -> Any:
@@ -247,6 +253,8 @@ class _Grid:
 
     def places(self, read: Read) -> tuple[Any, list[Any]]:
         """Whether each element read lies inside, and where; what lies outside is brought in (a branch not taken is computed too)."""
+        if self.arrays and not any(isinstance(e, Read) for i in read.indices for e in i.walk()):
+            return _places(read, self.axes)
         import numpy as np  # late: NumPy takes long to import
 
         inside: Any = np.True_
