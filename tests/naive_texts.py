@@ -1,6 +1,9 @@
 """Schedules that a second reading once judged wrong, though they do what their steps say."""
 
 CORRECT = {
+    "a load above a stage that is an output, over the axes of the kernel's reduction": "input X: float32[i: 2, j: 5]"
+    " output N[i] = max[j] X[i, j] output Y[i] = max[j] where(X[i, j] < N[i], X[i, j], 0.0)"
+    " | tile i=1 -> block; tile j=2 -> thread; load X in shared; compute N in register",
     "a stage of a kernel before, which the last kernel makes itself": "input X: float32[a: 2, b: 3, c: 4]"
     " T[a, b] = sum[c] X[a, b, c] output P[a, b] = T[a, b] + 1.0 output U[a] = T[a, 0] * 2.0"
     " | compute U in global { tile a=1 -> block; compute T in shared }; tile a=1 b=2 -> block;"

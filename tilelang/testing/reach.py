@@ -159,9 +159,9 @@ class Reach:
 
     def _carries(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> bool:
         """Whether a read of points of a reduction is of that reduction, or of a value that may be computed from it."""
-        if not set(self.over) <= points.at.keys():
+        if not set(self.over) <= points.at.keys() or tensor.name in self.later:
             return False
-        pointwise = tensor.definition is not None and tensor.definition.reduction is None and tensor.name not in self.later
+        pointwise = tensor.definition is not None and tensor.definition.reduction is None
         return reduces(tensor, indices, self.over) or pointwise and bool(self.over) and _each(indices)
 
     def _within(self, read: Read, points: Points) -> Array:
