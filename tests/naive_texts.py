@@ -1,6 +1,9 @@
 """Schedules that a second reading once judged wrong, though they do what their steps say."""
 
 CORRECT = {
+    "a kernel before that needs what a stage of the last kernel reads": "input Q: float32[i: 3, k: 3] input K: float32[j: 9, k: 3]"
+    " S[i, j] = sum[k] Q[i, k] * K[j, k] W[i, j] = S[i, j] * 2.0 P[i] = max[j] W[i, j] T[i] = sum[j] exp(W[i, j] - P[i])"
+    " output O[i] = T[i] | tile i=2 -> block; compute W in shared; load Q in shared; tile i=1 -> thread",
     "a load above a stage that is an output, over the axes of the kernel's reduction": "input X: float32[i: 2, j: 5]"
     " output N[i] = max[j] X[i, j] output Y[i] = max[j] where(X[i, j] < N[i], X[i, j], 0.0)"
     " | tile i=1 -> block; tile j=2 -> thread; load X in shared; compute N in register",

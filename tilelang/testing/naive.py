@@ -54,7 +54,8 @@ def read(
     here = staged_tensors(computation, steps)
     all_main = together(computation)
     alone = {*own, *(t.name for t in computation.outputs if t not in all_main)}
-    early = {n for name in alone for n in _needed(computation, {name}, own.get(name) or (), alone - {name})}
+    written = {n for name in alone for n in _needed(computation, {name}, own.get(name) or (), alone - {name})}
+    early = set(written)
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
     at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
@@ -77,7 +78,7 @@ def read(
         left |= made(computation, group, kept, None if staged else places) - group - here
     if apart:  # a stage that would be one more of the states is whole: blocks make parts of theirs
         left |= {t.name for t in states_of(main, early)} - {t.name for t in states_of(main, here | early)}
-    world = World(computation, values, levels, frozenset(early | made(computation, left - early, early)))
+    world = World(computation, values, levels, made(computation, (early | left) - written, written) | written)
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]
     before, done = [], frozenset[str]()
     for name in (t.name for d in computation.definitions for t in d.tensors if t.name in own):  # in the order of their kernels
