@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
@@ -34,15 +34,25 @@ def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
                 group.append(axis.name)
                 continue
             if len(group) > 1:
-                name = "_".join(group)
-                while name in taken:
-                    name += "_"
+                name = name_of_fused(group, taken)
                 taken.add(name)
                 fusions.append((name, tuple(group)))
             group = [axis.name] if axis is not None else []
     for name, parts in fusions:
         nest = nest.fuse(name, parts)
     return tuple(fusions), nest
+
+
+def name_of_fused(parts: Sequence[str], taken: Collection[str]) -> str:
+    """The name of an axis in place of several, which is not taken.
+
+    >>> name_of_fused(("i", "j"), {"i_j"})
+    'i_j_'
+    """
+    name = "_".join(parts)
+    while name in taken:
+        name += "_"
+    return name
 
 
 def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:

@@ -15,26 +15,31 @@ import dataclasses
 import heapq
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-from tilelang.autoschedule.common.device_model import DeviceModel, Made, Steps
+from tilelang.autoschedule.common.cost import Estimate
+from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
+from tilelang.autoschedule.common.equal_parts import Signature, renamed
 from tilelang.autoschedule.common.kernel_part import Part, reads_of
-from tilelang.autoschedule.common.loop_summary import Loops, loops_of
+from tilelang.autoschedule.common.loop_summary import Loops, loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import moved
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.inlining import kept_in_memory
 from tilelang.core.expr import Pad
+from tilelang.core.lazy import cached_property
 from tilelang.errors import collected
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Place, Units
-from tilelang.schedules.task import Unplaced, joins, made_with, make_task, plan, reads
+from tilelang.schedules.task import Task, Unplaced, joins, made_with, make_task, plan, reads
 
 MOST_COMPARED = 8  # candidates; with more, not all cuts are compared
 MOST_SCHEDULED = 24  # kernels that are scheduled; with more candidates, at least as many as one cut has
 MOST_CHANGES = 8  # that the greedy search tries for each candidate
 KEPT = 4  # cuts that are returned
+KEPT_OF_SEVERAL = 16  # steps of the last kernel that are returned, after a kernel for each task
 # A cut must be estimated below this share of the time of the default cuts: a kernel for each task, or one for all of them. Estimates
 # are not exact: for rows of a mean, a variance and a gelu at 512 x 768, a separate kernel for the mean was estimated at 0.82 of the
 # time and took 1.07 of it (on an EPYC with two cores).
@@ -83,12 +88,15 @@ def _continued(definition: Definition, readers: list[Definition]) -> bool:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Scheduled:
-    """The steps of one kernel, with their loops and their estimate."""
+    """The steps of one kernel, and their estimate."""
 
     part: Part
     steps: Steps
-    loops: Loops
-    seconds: float
+    estimate: Estimate
+
+    @property
+    def seconds(self) -> float:
+        return self.estimate.seconds
 
 
 class Partition:
@@ -98,12 +106,19 @@ class Partition:
         self.computation, self.profile, self.model = computation, profile, model
         names = kept_in_memory(computation)
         self.always = frozenset(t for d in computation.definitions for t in d.tensors if t.name in names)
-        self.main = plan(computation, set(), names)[-1].outputs  # made by the last kernel
+        self.tasks = plan(computation, set(), names)
+        self.main = self.tasks[-1].outputs  # made by the last kernel
         self.others = tuple(t for t in computation.outputs if t not in self.main)
         self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor]], Part] = {}
         self._bounds: dict[Part, float] = {}
         self._scheduled: dict[Part, Scheduled | None] = {}
-        self.between: float | None = None  # change in time of a kernel that follows another; None until one is scheduled
+        self._equal: dict[tuple[Any, ...], tuple[Signature, Scheduled | None]] = {}  # the first of those that differ only in names
+
+    @cached_property
+    def between(self) -> float:
+        """The change in time of a kernel that follows another one."""
+        part = self._part(self.main, frozenset())
+        return saved_by_launch(self.model, read_steps(nest_of(part.task(part.made_whole)), ()))
 
     def parts(self, cut: Cut) -> list[Part]:
         """The kernels of a cut, in order."""
@@ -133,28 +148,51 @@ class Partition:
         return max(work, *_sides(part, nests, self.profile))
 
     def scheduled(self, part: Part) -> Scheduled | None:
-        """The best steps of a kernel, by rows if it has several tasks; None if it has no schedule for this device."""
+        """The best steps of a kernel, by rows if it has several tasks; None if it has no schedule for this device. Kernels that differ
+        only in names are scheduled once."""
         if part not in self._scheduled:
-            found = self._row_by_row(part) if part.made_whole else self._alone(part)
+            signature = Signature(part)
+            first, found = self._equal.setdefault(signature.key, (signature, None))
+            if first is signature:
+                found = next(self.variants(part), None)
+                self._equal[signature.key] = first, found
+            elif found is not None:
+                steps = renamed(found.steps, first, signature)
+                found = next(self.variants(part), None) if steps is None else Scheduled(part, steps, found.estimate)
             self._scheduled[part] = found
             self._bounds[part] = found.seconds if found is not None else math.inf
         return self._scheduled[part]
 
-    def _alone(self, part: Part) -> Scheduled | None:
-        nest = nest_of(part.task())
-        if not nest.points:
-            return None
-        made = next(iter(self.model.construct(nest)))
-        return self._of(part, made.steps, part.loops(made.steps, (), self.profile))
+    def variants(self, part: Part) -> Iterator[Scheduled]:
+        """Steps of a kernel, the best first."""
+        if part.made_whole:
+            every = ((steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part))
+            found = [Made(steps, self.model.estimate((loops,))) for steps, loops in every]
+            made = iter(sorted(found, key=lambda m: m.estimate.seconds))
+        else:
+            made = of_task(part.task(), self.model)
+        return (Scheduled(part, m.steps, m.estimate) for m in made)
 
-    def _row_by_row(self, part: Part) -> Scheduled | None:
-        found = [self._of(part, steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part)]
-        return min(found, key=lambda s: s.seconds, default=None)
+    def estimate(self, kernels: Sequence[Scheduled]) -> Estimate:
+        """The time of kernels, one after another."""
+        launches = ("launch", self.between * (len(kernels) - 1))
+        return Estimate.of((*(p for k in kernels for p in k.estimate.parts), launches))
 
-    def _of(self, part: Part, steps: Steps, loops: Loops) -> Scheduled:
-        if self.between is None:
-            self.between = saved_by_launch(self.model, loops)
-        return Scheduled(part, steps, loops, self.model.estimate((loops,)).seconds)
+    def first(self, among: list[Tensor]) -> Cut:
+        """The cut that others must be clearly better than: a kernel for each task; of many definitions, all of them in memory, as the
+        last tasks would write all pointwise ones out."""
+        made = among if len(among) > MOST_COMPARED else [task.outputs[0] for task in self.tasks[:-1]]
+        return self.always | frozenset(made)
+
+    def apart(self, cut: Cut) -> list[Made]:
+        """The kernels of a cut, with the best steps of the last one; and one kernel for all, row by row. The best first."""
+        *parts, last = self.parts(cut)
+        before = [k for part in parts if (k := self.scheduled(part)) is not None]
+        found = [[*before, k] for k in itertools.islice(self.variants(last), KEPT_OF_SEVERAL)]
+        if not self.others:
+            found += [[k] for k in self.variants(Part.whole(self.computation))]
+        made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
+        return sorted(made, key=lambda m: m.estimate.seconds)
 
     # ------------------------------------------------------------ comparing
 
@@ -227,12 +265,22 @@ class Partition:
             gone.append(parts[own])
         else:
             made.append(self._part(own, kept))
-        between = (self.between or 0.0) * (len(made) - len(gone))
+        between = self.between * (len(made) - len(gone))
         return sum(map(self.bound, made)) - sum(map(self.bound, gone)) + between, gone, made
 
     def _least(self, cut: Cut) -> float:
         parts = self.parts(cut)
-        return sum(map(self.bound, parts)) + (self.between or 0.0) * (len(parts) - 1)
+        return sum(map(self.bound, parts)) + self.between * (len(parts) - 1)
+
+    def planned(self, among: list[Tensor], seconds: float) -> list[Made]:
+        """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the best default
+        cut."""
+        found = []
+        for kernels in self.best(among, seconds * CLEARLY):
+            steps = steps_of(kernels)
+            with collected([]):  # a refused step makes no schedule
+                found.append(Made(steps, self.model.estimate(loops_of(Schedule(self.computation, steps), self.profile))))
+        return found
 
 
 def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]:
@@ -250,18 +298,10 @@ def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]
     return moved(profile, sum(read.values()), written)
 
 
-def planned(computation: Computation, profile: Profile, model: DeviceModel, seconds: float) -> list[Made]:
-    """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the better default
-    cut, which has a kernel for each task or one for all."""
-    among = choices(computation)
-    if not among:
-        return []
-    found = []
-    for kernels in Partition(computation, profile, model).best(among, seconds * CLEARLY):
-        steps = steps_of(kernels)
-        with collected([]):  # a refused step makes no schedule
-            found.append(Made(steps, model.estimate(loops_of(Schedule(computation, steps), profile))))
-    return found
+def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Iterator[Made]:
+    """Steps for a task, the best first."""
+    root = nest_of(task)
+    return model.construct(root, likely) if root.points else iter([Made((), Estimate.of(()))])
 
 
 def saved_by_launch(model: DeviceModel, loops: Loops) -> float:
