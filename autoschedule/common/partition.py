@@ -112,7 +112,9 @@ class Partition:
         self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor]], Part] = {}
         self._bounds: dict[Part, float] = {}
         self._scheduled: dict[Part, Scheduled | None] = {}
-        self._equal: dict[tuple[Any, ...], tuple[Signature, Scheduled | None]] = {}  # the first of those that differ only in names
+        self._equal: dict[
+            tuple[Any, ...], tuple[Signature, Scheduled | None]
+        ] = {}  # the first of those that differ only in names
 
     @cached_property
     def between(self) -> float:
