@@ -167,7 +167,7 @@ class Spec:
     def _onward(self, unit: Array) -> Points:
         """The elements up to a cache line behind each point, which one thread may store: its vectors begin at cache lines."""
         t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
-        if len(axes) != 1 or t.block_of.threads > 1 or self.over or self.homes or others:
+        if len(axes) != 1 or t.block_of.threads > 1 or self.over or set(self.homes.values()) - {("unread",)} or others:
             return Points(t.at, unit).where(t.exists & False)
         behind = np.arange(1, LINE_BYTES // tensor.dtype.bytes)
         element = t.at[axes[0].name][:, None] + behind
