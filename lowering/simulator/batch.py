@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -70,8 +69,7 @@ class Batch:
         return block % x, block // x % y, block // (x * y)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Touch:
+class Touch(NamedTuple):
     """The elements that an access actually touches: thread of the batch, lane and element of the buffer for each.
 
     `whole`: the access covers every lane of every thread of the batch, in order.

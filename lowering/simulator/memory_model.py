@@ -398,7 +398,7 @@ class Memory:
         return values if marks is None else definedness.partly(values, self._by_lane(marks, touch, load.lanes, None))
 
     def _by_lane(self, values: Array, touch: Touch, lanes: int, fill: Any) -> Array:
-        """Scatters the values of the touched elements to an array over threads, or over (threads, lanes). fill: for the rest; None: 0."""
+        """Scatters the values of the touched elements to an array over (threads, lanes). fill: the others; None: 0."""
         if not touch.whole:
             size = self.batch.threads * lanes
             out = np.zeros(size, values.dtype) if fill is None else np.full(size, fill, values.dtype)

@@ -69,7 +69,7 @@ class RoleThreads(Threads):
         """The same location in the shared memory of another block."""
         there = np.full_like(part.touch.thread, block * self.batch.kernel.threads)
         address = self.memory.storage[part.buffer.name].addresses(there, part.touch.element)
-        return dataclasses.replace(part, touch=dataclasses.replace(part.touch, address=address))
+        return dataclasses.replace(part, touch=part.touch._replace(address=address))
 
     def _roles(self, stmt: ir.Roles, mask: Mask) -> None:
         made = [_OneRole(self, role, block) for block in range(self.batch.blocks) for role in stmt.body]

@@ -9,7 +9,7 @@ an access records the epoch in which it was made, so that no barrier visits the 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ Array = npt.NDArray[Any]
 UNDEFINED = -1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """One access of many threads to many granules, elementwise. `thread` is numbered across all blocks of the launch."""
 
     granule: Array

@@ -122,7 +122,7 @@ def test_one_thread_is_checked_alike_whether_its_accesses_are_counted(memory: st
     reports = [run(program(body, x, y, out, threads=1), arrays, costs=costs) for costs in (True, False)]
     expected = {3: {"uninitialised-read": lanes}, 4: {}, 5: {"out-of-bounds": 2 * lanes}}[end]
     assert [r.counts for r in reports] == [expected, expected] and reports[0].findings == reports[1].findings
-    np.testing.assert_array_equal(*[r.outputs["out"] for r in reports])
+    np.testing.assert_array_equal(reports[0].outputs["out"], reports[1].outputs["out"])
 
 
 def test_a_run_may_be_ended_at_an_iteration() -> None:
