@@ -190,11 +190,22 @@ class Partition:
         """The kernels of a cut, with the best steps of the last one; and one kernel for all, row by row. The best first."""
         *parts, last = self.parts(cut)
         before = [k for part in parts if (k := self.scheduled(part)) is not None]
+        if len(before) < len(parts) or not cut.isdisjoint(self.main):  # no step can describe the kernels of another output
+            return self._last_alone()
         found = [[*before, k] for k in itertools.islice(self.variants(last), KEPT_OF_SEVERAL)]
         if not self.others:
             found += [[k] for k in self.variants(Part.whole(self.computation))]
         made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
         return sorted(made, key=lambda m: m.estimate.seconds)
+
+    def _last_alone(self) -> list[Made]:
+        """The best steps of the last task, which leave the kernels before it without a schedule."""
+        last = itertools.islice(of_task(self.tasks[-1], self.model), KEPT_OF_SEVERAL)
+        return [Made(m.steps, self._estimated(m.steps)) for m in last]
+
+    def _estimated(self, steps: Steps) -> Estimate:
+        """The estimate of a schedule. Raises Refusal for steps that contradict each other."""
+        return self.model.estimate(loops_of(Schedule(self.computation, steps), self.profile))
 
     # ------------------------------------------------------------ comparing
 
@@ -281,7 +292,7 @@ class Partition:
         for kernels in self.best(among, seconds * CLEARLY):
             steps = steps_of(kernels)
             with collected([]):  # a refused step makes no schedule
-                found.append(Made(steps, self.model.estimate(loops_of(Schedule(self.computation, steps), self.profile))))
+                found.append(Made(steps, self._estimated(steps)))
         return found
 
 

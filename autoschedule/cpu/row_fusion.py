@@ -14,6 +14,7 @@ from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
+from tilelang.core.expr import Read
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
@@ -66,11 +67,11 @@ def _memory(stage: Nest, rows: list[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetched:
-    """Rows of an input that are brought near before they are read. nest: the loops that do it; memory: where the rows go; rows: how
-    many rows before."""
+    """Rows of an input that are brought near before they are read. nest: the loops that do it; what: the input, or the read where there
+    are several of it; memory: where the rows go; rows: how many rows before."""
 
     nest: Nest
-    name: str
+    what: str | Read
     memory: str = "l1"
     rows: int = 1
 
@@ -80,7 +81,8 @@ def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | 
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
             if access.name in inputs and not access.gathered and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
-                return Fetched(nest, access.name)
+                several = sum(a.name == access.name for a in nest.reads) > 1
+                return Fetched(nest, Read(access.tensor, access.written) if several else access.name)
     return None
 
 
@@ -101,10 +103,12 @@ def _vectors(nest: Nest, names: list[str], lanes: int, fetched: Fetched | None) 
         extent = nest.extents[name]
         if extent > 1 and any(a.stride(name) == 1 for a in nest.accesses):
             width = min(lanes, 1 << (extent.bit_length() - 1))
-            if fetched is None or fetched.nest is not nest or extent <= width:
+            sizes = tuple((a, width if a == name else 1) for a in names if nest.extents[a] > 1)  # in the order of memory
+            rounds = math.prod(-(-nest.extents[a] // n) for a, n in sizes)
+            if fetched is None or fetched.nest is not nest or rounds == 1:
                 return (Vectorize(name, width),)
-            fetch = Place("load", fetched.name, fetched.memory, ahead=fetched.rows * -(-extent // width))
-            return (Split(((name, width),)), fetch, Vectorize(name, width))
+            fetch = Place("load", fetched.what, fetched.memory, ahead=fetched.rows * rounds)
+            return (Split(sizes), fetch, Vectorize(name, width))
     return ()
 
 

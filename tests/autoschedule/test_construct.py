@@ -28,6 +28,7 @@ from tilelang.autoschedule.cpu.memory_stalls import waiting
 from tilelang.autoschedule.cpu.model import STEPS, Counted
 from tilelang.autoschedule.cpu.tile import shared_bytes, steps
 from tilelang.autoschedule.models import estimate_loops
+from tilelang.computations.computation import as_computation
 from tilelang.errors import Refusal
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile
@@ -182,6 +183,26 @@ def test_rows_in_pairs_are_right() -> None:
     candidates = construct(tl.parse(SOFTMAX).computation(M=64, N=70), POCL)
     pairs = [c.schedule for c in candidates if "split i=2" in str(c.schedule)]
     assert len(pairs) == 2 and all(tl.compile(schedule).check() for schedule in pairs)
+
+
+def test_rows_of_two_axes_are_walked_in_the_order_of_memory() -> None:
+    """Chunks of the last axis inside the other one, and the next row's chunks are fetched, however many axes a row has."""
+    r, c, p = tl.axes(r=64, c=4, p=96)
+    X = tl.input("X", tl.float32, r, c, p)
+    computation = as_computation(tl.define("Y", tl.layer_norm(X[r, c, p], over=(c, p)), r, c, p))
+    first = construct(computation, tl.load_profile("zen5"))[0].schedule
+    assert "split c=1 p=" in str(first)
+    assert tl.compile(first).check()
+
+
+def test_a_row_that_is_read_at_a_label_too_is_fetched_by_the_read_along_it() -> None:
+    i, j = tl.axes(i=64, j=1024)
+    X, labels = tl.input("X", tl.float32, i, j), tl.input("labels", tl.int64, i, range=(0, 1024))
+    total = tl.define("total", tl.sum(tl.exp(X[i, j]), over=j), i)
+    loss = tl.define("loss", tl.log(total[i]) - X[i, labels[i]], i)
+    computation = as_computation(tl.define("Y", tl.exp(X[i, j] + loss[i]) + X[i, labels[i]], i, j))
+    rows = [c.schedule for c in construct(computation, tl.load_profile("zen5")) if "load X[i, j] in" in str(c.schedule)]
+    assert rows and tl.compile(rows[0]).check()
 
 
 class Guess:

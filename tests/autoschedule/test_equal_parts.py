@@ -96,3 +96,10 @@ def test_what_differs_in_more_than_names_is_scheduled_apart(change: str) -> None
 
     assert Signature(part(change)).key != Signature(part("")).key
     assert Signature(part("")).key == Signature(part("")).key
+
+
+def test_an_output_that_another_one_needs_whole_leaves_the_others_to_the_language() -> None:
+    """The last kernel makes it once more; its steps are none of an earlier kernel."""
+    computation = graphs_random.drawn(10)
+    assert computation is not None
+    assert graphs_random.faults(next(in_order(computation, AMPERE)).schedule, AMPERE) in ([], None)

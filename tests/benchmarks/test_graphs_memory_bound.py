@@ -9,6 +9,8 @@ import pytest
 import tilelang as tl
 from benchmarks import graphs_peers
 from benchmarks.graphs_memory_bound import GRAPHS, TINY
+from tilelang import testing
+from tilelang.autoschedule.common.complete import in_order
 
 CASES = [(name, t) for name, graph in GRAPHS.items() for t in (("float32", "bfloat16") if graph.half else ("float32",))]
 
@@ -22,6 +24,15 @@ def test_there_are_twelve_with_three_sizes_and_six_in_two_types() -> None:
 def test_a_graph_is_right(name: str, dtype: str) -> None:
     computation = GRAPHS[name].computation(TINY[name], getattr(tl, dtype))
     graphs_peers.ours(computation, graphs_peers.random_arrays(computation))  # which checks it
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+@pytest.mark.parametrize("profile", ["zen4", "avx2", "ampere"])
+def test_the_first_schedule_is_one_that_the_device_takes(name: str, profile: str) -> None:
+    """At the middle size; a refused one would be replaced by a slower one without a word."""
+    device, graph = tl.load_profile(profile), GRAPHS[name]
+    first = next(in_order(graph.computation(graph.sizes[1]), device))
+    assert testing.lowered(first.schedule, device)
 
 
 @pytest.mark.parametrize("name", GRAPHS)

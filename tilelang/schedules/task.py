@@ -16,7 +16,11 @@ from tilelang.computations.inlining import check_written_out, kept_in_memory
 from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import conjunction, conjuncts
+from tilelang.profiles.profile import l1, l2
 from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
+
+
+OF_BLOCKS = ("register", "shared", l1.name, l2.name)  # filled within a kernel; a load into the last two is a prefetch
 
 
 @node
@@ -161,7 +165,7 @@ def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
     compute T in global
     """
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
-    return tuple(s for s in steps[:blocks] if isinstance(s, Place) and s.memory not in ("register", "shared"))
+    return tuple(s for s in steps[:blocks] if isinstance(s, Place) and s.memory not in OF_BLOCKS)
 
 
 def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool = False) -> list[Task]:
