@@ -4,8 +4,8 @@
 
 Prints `graph type size: ours us, peers us, ratio to the best`, and at the end the geometric mean and the lowest. All take the same
 arrays. onnxruntime and OpenVINO run what PyTorch exports of its function, and write to arrays that were there before, as we do;
-torch.compile and JAX make their results. Our results are checked against the reference, a peer's against ours; what is wrong or fails is
-not timed.
+torch.compile and JAX make their results. Our results are checked against the reference, a peer's against ours; what is wrong or
+fails is not timed.
 """
 
 from __future__ import annotations

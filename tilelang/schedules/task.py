@@ -19,7 +19,6 @@ from tilelang.core.simplify import conjunction, conjuncts
 from tilelang.profiles.profile import l1, l2
 from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
 
-
 OF_BLOCKS = ("register", "shared", l1.name, l2.name)  # filled within a kernel; a load into the last two is a prefetch
 
 
