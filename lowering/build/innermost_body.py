@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Collection
 from typing import Any
 
-from tilelang.core.expr import INDEX, Binary, Const, Expr, Read, Reduce, Select, Var, const, index, substitute
+from tilelang.core.expr import INDEX, Binary, Const, Expr, Read, Select, Var, const, index, substitute
 from tilelang.core.simplify import conjunction, conjuncts, interval, simplify
 from tilelang.errors import Span
 from tilelang.lowering import ir
@@ -19,7 +19,7 @@ from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.movement.storage import Staging, within
 from tilelang.lowering.build.reads import state_at, state_indices, stored_at, value_at
 from tilelang.lowering.build.reductions.combine import Combining, as_logical, elements, stored
-from tilelang.lowering.build.reductions.shared_loop import repairs_at
+from tilelang.lowering.build.reductions.shared_loop import repaired, repairs_at, repairs_of
 from tilelang.lowering.guards import Access, Effect
 from tilelang.schedules.steps import Do, Step, Vectorize
 
@@ -187,18 +187,23 @@ def _again(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | Non
 
 
 def _combine_outer(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
-    """The state of an inner accumulator into the outer one: stored in the first round, combined later."""
+    """The state of an inner accumulator into the outer one: stored in the first round, combined later, in a shared loop with what the
+    outer one is repaired to."""
     assert frame.state is not None and frame.outer is not None
     out: list[ir.Stmt] = []
+    repairs = repairs_of(frame)
     for s, state in enumerate(frame.task.states):
-        mine = state_indices(frame, lane, points)
-        theirs = state_at(frame, frame.outer, points)
-        stores = [
-            ir.Store(o, theirs, stored(ir.Load(b, mine), o), None, False, span)
-            for o, b in zip(frame.outer.buffers[s], frame.state.buffers[s], strict=True)
-        ]
-        again = _combined(build, state.reduce, frame.outer.buffers[s], theirs, frame.state.buffers[s], mine, span)
-        out.append(again if frame.target.again else ir.seq(*stores))
+        mine, theirs = state_indices(frame, lane, points), state_at(frame, frame.outer, points)
+        own, into, combiner = frame.state.buffers[s], frame.outer.buffers[s], state.reduce.combiner
+        if frame.target.again:
+            held = elements(combiner.left, into, theirs)
+            if s in repairs and frame.shared is not None:
+                held[0] = value_at(build, frame, repaired(repairs[s], held[0], frame.shared), points)
+            made = Combining(build, combiner, into, theirs, mine[-1], own[0].shape[-1], span)
+            out.append(made.statement(held, elements(combiner.right, own, mine)))
+        else:
+            stores = [ir.Store(o, theirs, stored(ir.Load(b, mine), o), None, False, span) for o, b in zip(into, own, strict=True)]
+            out.append(ir.seq(*stores))
     return ir.seq(*out)
 
 
@@ -234,10 +239,3 @@ def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:
 def guarded(body: ir.Stmt, conditions: list[Expr], span: Span | None) -> ir.Stmt:
     guard = conjunction(conditions)
     return body if guard is None else ir.If(guard, body, None, span)
-
-
-def _combined(build: Build, reduce: Reduce, into: tuple[ir.Buffer, ...], at: tuple[Expr, ...], mine: tuple[ir.Buffer, ...],
-              mine_at: tuple[Expr, ...], span: Span | None) -> ir.Stmt:  # fmt: skip
-    """into[at] = combine(into[at], mine[mine_at])."""
-    made = Combining(build, reduce.combiner, into, at, mine_at[-1], mine[0].shape[-1], span)
-    return made.statement(elements(reduce.combiner.left, into, at), elements(reduce.combiner.right, mine, mine_at))

@@ -72,6 +72,20 @@ CORE: dict[str, Callable[[tl.Schedule], tl.Schedule]] = {
     "peeled": lambda s: s.compute("S", tl.shared).split(j=4, peel=True),
 }  # fmt: skip
 
+
+def sums_in_shared(computation: tl.Computation, rows: int = 8, piece: int = 16) -> tl.Schedule:
+    """The sums of the result wait in shared memory, and are repaired as those of a chunk, made in registers, are added to them."""
+    made = tl.schedule(computation).tile(i=rows).to(tl.block).accumulate(tl.shared)
+    return made.split(j=piece, of=OF).compute("S", tl.shared, layout=tl.layout("j", "i"))
+
+
+SUMS: dict[str, Callable[[tl.Schedule], tl.Schedule]] = {
+    "one tile": lambda s: s.accumulate(tl.register).split(j=1).vectorize(e=4),
+    "tiles": lambda s: s.compute("peak", tl.shared, steps=tl.move().split(j=1).vectorize(i=8))
+    .compute("P", tl.shared, layout=tl.layout("j", "i"), steps=vectors(i=8)).compute("total", tl.shared)
+    .split(e=8, i=3, peel=True).accumulate(tl.register).split(j=4).split(j=1, unroll=True).vectorize(e=4),
+}  # fmt: skip
+
 GPU: dict[str, Callable[[tl.Computation], tl.Schedule]] = {
     "a row a thread": lambda c: start(c, 16).compute("S", tl.shared, steps=threads(i=1))
     .compute("peak", tl.register, steps=threads(i=1)).compute("total", tl.register, steps=threads(i=1)).tile(i=1).to(tl.thread),
@@ -96,6 +110,22 @@ def test_attention_on_a_core(name: str, causal: bool) -> None:
     made = CORE[name](start(computation))
     for data in (dict(testing.arrays(computation)), masked(computation)):
         check(made, data, "sapphire_rapids")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_in_shared_are_repaired(name: str, causal: bool) -> None:
+    computation = attention(causal=causal)
+    for piece in (16, 64):
+        made = SUMS[name](sums_in_shared(computation, piece=piece))
+        for data in (dict(testing.arrays(computation)), masked(computation)):
+            check(made, data, "sapphire_rapids")
+
+
+def test_a_change_is_computed_once_for_each_row() -> None:
+    made = SUMS["tiles"](sums_in_shared(attention()))
+    text = printer.to_text(tl.compile(made, tl.target("opencl", profile="simulated")).program)
+    assert "exp(peak_before" in text and "* exp(" not in text
 
 
 @pytest.mark.parametrize("name", GPU)

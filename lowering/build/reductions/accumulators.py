@@ -29,6 +29,7 @@ from tilelang.lowering.build.reductions.combine import Combining, elements, stor
 from tilelang.lowering.build.reductions.cross_thread import Each, each, threads_meet
 from tilelang.lowering.build.reductions.results import boxes_for, by_round, check_stop, stored_by_round
 from tilelang.lowering.build.reductions.shared_accumulators import shared_accumulator
+from tilelang.lowering.build.reductions.shared_loop import repairs_of
 from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.schedules.spec import Bound, Spec, complete, point, root_spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Tile, Unfuse, Vectorize
@@ -83,9 +84,10 @@ def _check_partial_rounds(frame: Frame, step: Place) -> None:
 
 
 def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The scope; on blocks of one thread, in later rounds of walks around it, only where a condition leaves it anything."""
+    """The scope; on blocks of one thread, in later rounds of walks around it, only where a condition leaves it anything, and nothing
+    around it is repaired."""
     first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
-    skips = first is not None and build.threads == 1 and not on_roles(build, frame.steps[i + 1 :])
+    skips = first is not None and build.threads == 1 and not on_roles(build, frame.steps[i + 1 :]) and not repairs_of(frame)
     some = wanted(frame) if skips else None
     if first is None or some is None:
         return _register_scopes(build, frame, i, step)

@@ -22,6 +22,7 @@ from tilelang.lowering.build.reductions.results import (
     store_results,
     stored_pointwise,
 )
+from tilelang.lowering.build.reductions.shared_loop import finished
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.schedules.task import State, Task, reads
@@ -57,9 +58,12 @@ def shared_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.St
     below = frame.but(state=place, slots=(), walks=())
     body = build.chain(below, i + 1)
     task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
-    finished = frame.but(residences=(*frame.residences, *boxes), finishing=True)
+    for k, s in enumerate(frame.steps[i + 1 :], i + 1):
+        if isinstance(s, Split) and s.of:
+            frame = finished(build, frame, k)
+    there = frame.but(residences=(*frame.residences, *boxes), finishing=True)
     for whole in dict.fromkeys(whole for value in task.values for whole in reads(value)):
-        residence_of(finished, whole)  # refuses a stage that stands below
+        residence_of(there, whole)  # refuses a stage that stands below
 
     def back(target: Target) -> ir.Stmt:
         if target.in_registers:

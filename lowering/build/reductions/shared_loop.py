@@ -2,8 +2,8 @@
 
 The running value of a stage of the loop (`compute peak in register`) is in a buffer that outlives the loop. Each iteration first
 repairs it, if it reads other running values, and then combines the terms of the chunk into it. The old value is kept beside the new one
-while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made. After the loop, the
-same buffers hold the final values.
+while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made: in registers at once, in
+shared memory when the accumulators of a chunk are added to them. After the loop, the same buffers hold the final values.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Const, Expr, Read, index, substitute
+from tilelang.core.expr import Call, Const, Expr, Read, index, substitute
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import settled
@@ -25,7 +25,7 @@ from tilelang.lowering.build.reductions.cross_thread import each
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.guards import Effect
 from tilelang.schedules.check import later
-from tilelang.schedules.steps import Place, Split, Step, every_step
+from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
 from tilelang.schedules.task import State, Task
 from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import Repair, before, now
@@ -40,12 +40,14 @@ class Shared:
     """The state of a shared loop during the lowering of its body.
 
     stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor that
-    holds it. made: the stages that this iteration has already made.
+    holds it. changes: of repairs that follow one stage alone, by stage and change, the tensor that holds the change, which is
+    computed once for each element of the stage. made: the stages that this iteration has already made.
     """
 
     loop: SharedLoop
     stages: Mapping[str, Place]
     old: Mapping[Tensor, Tensor] = dataclasses.field(default_factory=dict)
+    changes: Mapping[tuple[Tensor, Expr], Tensor] = dataclasses.field(default_factory=dict)
     made: frozenset[Place] = frozenset()
 
     def member(self, name: str) -> Member | None:
@@ -76,11 +78,11 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
 
     loop = build.loop_of(step)
     stages = _stages(build, frame, i, step, loop)
-    _check_states(frame, step, loop)
+    _check_states(frame, i, step, loop)
     read = {r.tensor for m in loop.members if m.repair is not None for r in m.repair.reads}
     own = [t for t in loop.tensors if t.name in stages]
     old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
-    shared = Shared(loop, stages, old)
+    shared = Shared(loop, stages, old, _changes(loop))
     inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
     out: list[ir.Stmt] = []
     found: list[Residence] = []
@@ -93,6 +95,7 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
             copies = [at]
             if tensor in old:
                 copies.append(_beside(build, at, old[tensor]))
+            copies += [_beside(build, at, change) for (of, _), change in shared.changes.items() if of is tensor]
             found += copies
             out += [_filled(build, frame, c.buffer, identity, step) for c in copies]
             inside = inside.but(residences=(*inside.residences, *copies))
@@ -152,12 +155,22 @@ def _read(build: Build, stage: Place) -> set[str]:
     return {r.tensor.name for r in build.task_of(stage.tensor_name).reads()}
 
 
-def _check_states(frame: Frame, step: Split, loop: SharedLoop) -> None:
-    """The kernel's own accumulators outlive the loop, and each thread repairs those that it holds."""
-    if frame.state is None or frame.state.memory != "register" or frame.outer is not None:
-        where = "inside" if frame.state is None else "for an accumulator in shared around"
-        raise refuse(step, "not-lowered-yet", f"`{step}` {where} the loop of the accumulator is valid, but not supported yet",
-                     "write `accumulate in register` above it, and no other accumulator")  # fmt: skip
+def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
+    """The kernel's own accumulators outlive the loop, and are repaired once in a round: each thread repairs those that it holds in
+    registers, or those in shared memory that it combines its own into."""
+    below = frame.steps[i + 1 :]
+    inner = next((k for k, s in enumerate(below) if isinstance(s, Place) and s.verb == "accumulate"), None)
+    if frame.state is None or frame.outer is not None or frame.state.memory == "shared" and inner is None:
+        where = "inside the loop of the accumulator" if frame.state is None or frame.outer is not None else (
+            "for an accumulator in shared that each element is added to"
+        )  # fmt: skip
+        raise refuse(step, "not-lowered-yet", f"`{step}` {where} is valid, but not supported yet",
+                     "write `accumulate in register` above it, or `accumulate in shared` above it and `accumulate in register` below")  # fmt: skip
+    if frame.state.memory == "shared":
+        reduced = frame.spec.extents.reduced
+        for cut in below[:inner]:
+            if isinstance(cut, (Split, Tile)) and any(a in reduced for a, _ in cut.sizes):
+                later(cut, f"a part of the chunk of `{step}` above the accumulator in register")
     for member in loop.members:
         if member.repair is None:
             continue
@@ -171,7 +184,19 @@ def _check_states(frame: Frame, step: Split, loop: SharedLoop) -> None:
 def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
     """A second buffer like that of a place, for another tensor."""
     b = at.buffer
-    return dataclasses.replace(at, tensor=old, buffer=build.buffer(old.name, b.dtype, b.shape, b.memory))
+    return dataclasses.replace(at, tensor=old, buffer=build.buffer(old.name, old.dtype, b.shape, b.memory))
+
+
+def _changes(loop: SharedLoop) -> dict[tuple[Tensor, Expr], Tensor]:
+    """Places for the changes of repairs that take a function to find, and follow one stage."""
+    found: dict[tuple[Tensor, Expr], Tensor] = {}
+    for repair in (m.repair for m in loop.members if m.repair is not None):
+        tensors = {r.tensor for r in repair.reads}
+        if len(repair.reads) == len(tensors) == 1 and any(isinstance(e, Call) for e in repair.change.walk()):
+            (tensor,) = tensors
+            key = tensor, repair.change
+            found.setdefault(key, Tensor(f"{tensor.name}_change", repair.change.dtype, tensor.dims))
+    return found
 
 
 def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) -> ir.Stmt:
@@ -205,36 +230,53 @@ def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
     def element(t: Tensor) -> Expr:
         return Read(t, tuple(axes[d.name] for d in t.dims))
 
-    so_far = [repaired(member.repair, element(t), shared.old) if t.member == 0 else element(t) for t in task.outputs]
+    so_far = [repaired(member.repair, element(t), shared) if t.member == 0 else element(t) for t in task.outputs]
     held = [as_logical(e.dtype, v.dtype, e) for e, v in zip(so_far, reduce.combiner.left, strict=True)]
     added = [Read(t, task.axes) for t in terms]
     known = dict(zip((*reduce.combiner.left, *reduce.combiner.right), (*held, *added), strict=True))
     values = tuple(substitute(r, known) for r in reduce.combiner.result)
     kept = [t for t in task.outputs if t in shared.old]
     state = State(terms, reduce)
-    outputs = (*(shared.old[t] for t in kept), *task.outputs)
-    return Task(task.name, outputs, task.axes, (*map(element, kept), *values), (state,))
+    followed = {key: change for key, change in shared.changes.items() if key[0] in task.outputs}
+    changes = [_over(element(t), shared.old[t], change) for t, change in followed]
+    outputs = (*(shared.old[t] for t in kept), *task.outputs, *followed.values())
+    return Task(task.name, outputs, task.axes, (*map(element, kept), *values, *changes), (state,))
 
 
-def repaired(repair: Repair | None, accumulator: Expr, old: Mapping[Tensor, Tensor]) -> Expr:
-    """An accumulator after the changes of an iteration, an expression over reads of the running values and of the previous ones."""
+def _over(read: Read, old: Tensor, change: Expr) -> Expr:
+    """The change of a repair over reads of the value so far and of the one before, where these are at the same point."""
+    found: Expr = substitute(change, {now(read): read, before(read): Read(old, read.indices)})
+    return found
+
+
+def repaired(repair: Repair | None, accumulator: Expr, shared: Shared) -> Expr:
+    """An accumulator after the changes of a round, over reads of the values so far, of those before, and of changes."""
     if repair is None:
         return accumulator
     known: dict[Expr, Expr] = {now(r): r for r in repair.reads}
-    known |= {before(r): Read(old[r.tensor], r.indices) for r in repair.reads}
+    known |= {before(r): Read(shared.old[r.tensor], r.indices) for r in repair.reads}
+    first = repair.reads[0]
+    change = shared.changes.get((first.tensor, repair.change))
+    if change is not None:
+        repair = dataclasses.replace(repair, change=Read(change, first.indices))
     found: Expr = substitute(repair.apply(accumulator), known)
     return found
 
 
+def repairs_of(frame: Frame) -> dict[int, Repair]:
+    """The repairs of the kernel's own states in a round of the shared loop around, by number."""
+    found: dict[int, Repair] = {}
+    for member in frame.shared.loop.members if frame.shared is not None else ():
+        state = frame.task.state_member(member.definition.tensors[0])
+        if state is not None and member.repair is not None:
+            found[state[0]] = member.repair
+    return found
+
+
 def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
-    """Repairs the kernel's accumulators after the changes of an iteration. Each owner visits its elements, as to store results."""
-    assert frame.shared is not None
-    repairs: dict[int, Repair] = {}
-    for member in frame.shared.loop.members:
-        found = frame.task.state_member(member.definition.tensors[0])
-        if found is not None and member.repair is not None:
-            repairs[found[0]] = member.repair
-    if not repairs:
+    """The kernel's accumulators after a round's changes: each owner goes over what it holds, as when results are stored."""
+    repairs = repairs_of(frame)
+    if not repairs or frame.state is None or frame.state.memory != "register":
         return ir.seq()
     return build.chain(frame.but(finishing=True, repairs=repairs, nest=(), store_lanes=None), i)
 
@@ -249,7 +291,7 @@ def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr |
         (buffer,), (variable,) = frame.state.buffers[s], frame.task.states[s].reduce.combiner.left
         at = state_indices(frame, lane if own is None else own, points)
         held = as_logical(buffer.dtype, variable.dtype, ir.Load(buffer, at))
-        value = value_at(build, frame, repaired(repair, held, frame.shared.old), points)
+        value = value_at(build, frame, repaired(repair, held, frame.shared), points)
         out.append(ir.Store(buffer, at, stored(value, buffer), None, False, span))
     body = ir.seq(*out) if own is None else ir.For(own, index(frame.state.lanes), ir.seq(*out), "vector", span)
     asked = {b.holds(index(0)): a for a in frame.spec.axes for b in a.bounds if not a.reduction}
