@@ -39,7 +39,7 @@ class Loop:
     """The loops of one `split` or `tile`. rounds: the number of iterations along each axis. level: the units that the iterations are
     mapped to, or `WALK` for a sequential loop. count: the number of units, if each takes several iterations (None: one each). order:
     how the units are numbered (None: row-major). peel: whether a shorter last iteration has code of its own. selected: the axes along
-    which only one iteration runs, chosen by data, as in `ids[i] == v`."""
+    which only one iteration runs, chosen by data, as in `ids[i] == v`. of: the reductions that share the loop."""
 
     rounds: tuple[tuple[str, int], ...]
     level: str = WALK
@@ -48,6 +48,7 @@ class Loop:
     order: Layout | None = None
     peel: bool = False
     selected: frozenset[str] = NONE
+    of: tuple[str, ...] = ()
 
     @property
     def total(self) -> int:
@@ -86,6 +87,7 @@ class Placed(Caching):
     stage: Loops | None = None
     stop_bytes: int = 0
     cut: Tile | None = None
+    part: float = 1.0
 
     @cached_property
     def by_points(self) -> bool:
@@ -141,7 +143,8 @@ class Loops(Caching):
     point.
 
     tiles: the extents outside the first loop, then inside each loop. binding: pairs of an axis of the instruction and one of the nest.
-    teams: the units of a block, if the schedule declares them.
+    teams: the units of a block, if the schedule declares them. around: for a stage, the regions that its kernel has in
+    shared memory, its own results included.
     """
 
     nest: Nest
@@ -152,11 +155,12 @@ class Loops(Caching):
     instruction: str | None = None
     teams: tuple[Team, ...] = ()
     binding: tuple[tuple[str, str], ...] = ()
+    around: tuple[Placed, ...] = ()
 
     @cached_property
     def staged(self) -> dict[str, Placed]:
         """The regions in shared memory, by tensor name."""
-        inside = (p for p in self.places if p.memory == "shared" and p.verb in ("load", "compute"))
+        inside = (p for p in (*self.around, *self.places) if p.memory == "shared" and p.verb in ("load", "compute"))
         return {p.access.name: p for p in inside if p.access is not None}
 
     @cached_property
@@ -177,6 +181,11 @@ class Loops(Caching):
         if not self.nest.reduced:
             return self.body_depth
         return len(self.loops) if self.register_depth is None else self.register_depth
+
+    @property
+    def shares(self) -> bool:
+        """Whether several reductions share one of the loops."""
+        return any(loop.of for loop in self.loops)
 
     def passes(self, depth: int) -> int:
         """How often the body of the first `depth` loops runs, without iterations outside the tensors or skipped because of data."""
@@ -325,18 +334,23 @@ class _Reading:
         self.instruction: str | None = None
         self.binding: tuple[tuple[str, str], ...] = ()
         self.teams: tuple[Team, ...] = ()
+        self.around: tuple[Placed, ...] = ()
+        self.shared: Split | None = None
+        self.near: list[Placed] = []  # what stages of a shared loop make, as they write it
+        self.unread: dict[str, int] = {}  # by tensor, the number of its load, which only stages read
 
     def read(self, steps: tuple[Step, ...]) -> Loops:
         for step in steps:
             self.add(step)
         whole = tuple(self.loops), tuple(self.tiles), tuple(self.places)
-        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams, self.binding)
+        return Loops(self.nest, *whole, self.vector, self.instruction, self.teams, self.binding, self.around)
 
     def add(self, step: Step) -> None:
         match step:  # the most frequent first
             case Split():
                 selected = self.selected(step) if self.nest.decided else NONE
-                self.loops.append(Loop(self.cut(step), WALK, step.unroll, None, None, step.peel, selected))
+                self.loops.append(Loop(self.cut(step), WALK, step.unroll, None, None, step.peel, selected, step.of))
+                self.shared = step if step.of else self.shared
             case Place():
                 self.place(step)
             case Spread(_, level, count, order):
@@ -382,11 +396,15 @@ class _Reading:
             stop_bytes = self.stop_bytes(step.steps) if step.verb == "accumulate" else 0
         key = (access.name, access.written) if access is not None else ("", ())
         source = self.memory_of.get(key, "global") if step.verb != "via" else "global"
-        stage = self.stage(step) if step.verb == "compute" else None
-        self.places.append(Placed(
+        placed = Placed(
             step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout, vector, instruction,
-            step.ahead, step.stream, stage, stop_bytes, self.left.sizes,
-        ))  # fmt: skip
+            step.ahead, step.stream, None, stop_bytes, self.left.sizes,
+        )  # fmt: skip
+        if step.verb == "compute":
+            placed = self.made(step, placed)
+        elif step.verb == "load" and access is None:
+            self.unread[step.tensor_name] = len(self.places)
+        self.places.append(placed)
         if step.verb != "via" and step.memory not in self.caches:
             self.memory_of[key] = step.memory
 
@@ -405,8 +423,29 @@ class _Reading:
         written, name = step.what.indices if isinstance(step.what, Read) else None, step.tensor_name
         return next((a for a in self.nest.reads if a.name == name and written in (None, a.written)), None)
 
-    def stage(self, step: Place) -> Loops:
-        """The loops of the task that makes the tensor of a `compute` step."""
+    def made(self, step: Place, placed: Placed) -> Placed:
+        """A place with the loops of what makes it. Of a reduction that shares a loop they are those of all its rounds."""
         assert self.stage_task is not None
         task, inside = self.stage_task(step)
-        return _Reading(task, self.computation, inside, self.caches).read(step.steps or ())
+        reading = _Reading(task, self.computation, inside, self.caches)
+        part, nest = 1.0, reading.nest
+        self.find_read(nest)
+        if self.shared is not None:
+            if step.tensor_name in self.shared.of:
+                ((axis, piece),) = piece_of(self.shared).items()
+                part = min(piece, nest.extents[axis]) / max(1, nest.extents[axis])
+                reading.add(Split(((axis, piece),)))
+            self.near += [dataclasses.replace(placed, access=w) for w in nest.writes]
+            loaded = [p for p in self.places if p.verb == "load" and p.memory == "shared" and p.access is not None]
+            reading.around = (*loaded, *(p for p in self.near if p.memory == "shared"))
+        return dataclasses.replace(placed, stage=reading.read(step.steps or ()), part=part)
+
+    def find_read(self, nest: Nest) -> None:
+        """Loads that only stages read are of the first read there."""
+        for access in nest.reads:
+            number = self.unread.pop(access.name, None)
+            if number is not None:
+                p = self.places[number]
+                self.places[number] = dataclasses.replace(
+                    p, access=access, tile={**nest.extents, **p.tile}, cut={**nest.extents, **(p.cut or p.tile)}
+                )

@@ -85,4 +85,4 @@ def stage_share(place: Placed, loops: Loops) -> float:
     part = [min(a.extent, place.tile.get(a.name, a.extent)) / a.extent for a in nest.spatial]
     if place.access is not None:
         part = [n / whole for n, whole in zip(place.access.box(place.tile), place.access.tensor.shape, strict=True)]
-    return loops.passes(place.depth) * math.prod(part)
+    return loops.passes(place.depth) * place.part * math.prod(part)

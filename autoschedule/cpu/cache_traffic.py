@@ -146,7 +146,7 @@ class Traffic:
     def __init__(self, loops: Loops, depth: int, pieces: int) -> None:
         self.pieces = pieces
         self.streams = list(streams(loops))
-        self.tiles: list[Tile] = [loops.tiles[0]]
+        self.tiles: list[Tile] = [{**_of_stages(loops), **loops.tiles[0]}]
         self.walks: list[Walk] = []  # the innermost first; each has as many rounds as its axis needs, not as its cuts do
         self._boxes: dict[Access, list[tuple[int, ...]]] = {}
         self._sizes: dict[tuple[Stream, int], list[int]] = {}
@@ -154,7 +154,7 @@ class Traffic:
         self._sets: dict[int, list[int]] = {}  # by the bytes of a line
         self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
         self._parts: dict[str, int] = {}  # of the axes of which data selects a round, in how many parts
-        tile = loops.tiles[0]
+        tile = self.tiles[0]
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
                 size = loops.tiles[d + 1][axis]
@@ -331,6 +331,30 @@ def streams(loops: Loops) -> Iterator[Stream]:
             border = 1.0 if place.by_points else math.prod(place.spans) * access.element_bytes / place.box_bytes
             yield Stream(access, outer=place.depth, fetched=fetched_share(loops, place))
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
+
+    if loops.shares:
+        yield from _stage_streams(loops, staged)
+
+
+def _stage_streams(loops: Loops, staged: dict[str, Placed]) -> Iterator[Stream]:
+    """What the stages of a shared loop read besides, each tensor once."""
+    known = {a.name for a in loops.nest.accesses}
+    for stage in (p for p in loops.places if p.stage is not None):
+        assert stage.stage is not None
+        for access in stage.stage.nest.reads:
+            place = staged.get(access.name)
+            if access.name in known or place is not None and place.verb == "compute":
+                continue
+            known.add(access.name)
+            yield Stream(access.flat, outer=stage.depth if place is None else place.depth)
+            if place is not None:
+                yield Stream(access.flat, packed=True, points=place.by_points, inner=place.depth)
+
+
+def _of_stages(loops: Loops) -> Tile:
+    """The extents of the axes that only the stages of a shared loop have."""
+    stages = [p.stage for p in loops.places if p.stage is not None] if loops.shares else []
+    return {a: n for stage in stages for a, n in stage.nest.extents.items()}
 
 
 def fetched_share(loops: Loops, place: Placed) -> float:

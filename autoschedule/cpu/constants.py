@@ -57,6 +57,10 @@ class Constants:
     least_rounds: int = 8
     row_vectors: int = 8  # of the device, that a stage's vector is made of. Chosen
 
+    # ---- loops that several reductions share
+    shared_rows: tuple[int, ...] = (64, 32, 48, 96, 128)  # rows of a block. Chosen
+    chunks: tuple[int, ...] = (32, 64, 128, 256)  # points of a round. Chosen
+
     # ---- the search
     visits: int = 500  # estimates for one task. Chosen with the goal of 100 ms for a schedule
     beam: int = 5  # seeds of a nest that the search starts from. Chosen

@@ -18,6 +18,7 @@ from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.model import estimate, least_seconds
 from tilelang.autoschedule.cpu.row_fusion import by_rows
+from tilelang.autoschedule.cpu.shared_loops import by_shared_loops
 from tilelang.autoschedule.cpu.tile import RTile, steps
 
 
@@ -38,7 +39,8 @@ class CpuModel:
             yield steps(nest, _within(tile, loops, nest))
 
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
-        return by_rows(part, self.device)
+        yield from by_rows(part, self.device)
+        yield from by_shared_loops(part, self.device)
 
     def least(self, nest: Nest) -> float:
         return least_seconds(nest, self.device)

@@ -64,11 +64,13 @@ def _apart(nest: Nest, axis: str) -> bool:
 # ---------------------------------------------------------------- registers
 
 
-def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> list[dict[str, int]]:
-    """The register tiles that take the fewest cycles for a point."""
+def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
+    """The register tiles that take the fewest cycles for a point. whole: of those that leave no smaller ones at the ends."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
+        if whole and any(nest.extents[a] % n for a, n in piece.items()):
+            continue
         loops = read_steps(nest, steps(nest, RTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
         cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))

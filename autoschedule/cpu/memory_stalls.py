@@ -15,7 +15,7 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
     """
     found, loose = [], device.rates.get("loose_lines", 1.0)
     apart = {s for s in traffic.streams if not s.packed and traffic.rows(s) > 1}
-    inside = sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
+    inside = 0.0 if loops.shares else sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
     for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
         if cache is device.caches[-1]:
             cycles, fetched = _from_afar(loops, traffic, inside, share, device), _fetched(traffic, cache)

@@ -310,7 +310,7 @@ def _masked(loops: Loops, access: Access, body: Body) -> float:
 def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     """Cycles to assemble the vectors of an operand along them from elements that do not lie side by side, or may lie outside of the
     tensor."""
-    place = loops.staged.get(access.name) if not access.store else None
+    place = loops.staged.get(access.name)
     vectors = float(body.vectors(access.axes))
     if not _beside(access, place, body.axis):
         cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
@@ -383,7 +383,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     if axis in nest.reduced_extents:
         each += device.rate("fold_cycles")
     for write in nest.writes:
-        if axis in write.axes and write.stride(axis) != 1:
+        if axis in write.axes and not _beside(write, loops.staged.get(write.name), axis):
             each += turned_vector_cycles(lanes, device) if _transposed(loops) else lanes * device.rate("scattered_element_cycles")
     return loops.passes(depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
 

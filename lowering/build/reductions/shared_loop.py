@@ -165,7 +165,8 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
             "for an accumulator in shared that each element is added to"
         )  # fmt: skip
         raise refuse(step, "not-lowered-yet", f"`{step}` {where} is valid, but not supported yet",
-                     "write `accumulate in register` above it, or `accumulate in shared` above it and `accumulate in register` below")  # fmt: skip
+                     "write `accumulate in register` above it, or `accumulate in shared` above it and `accumulate in register`"
+                     " below")  # fmt: skip
     if frame.state.memory == "shared":
         reduced = frame.spec.extents.reduced
         for cut in below[:inner]:

@@ -1,0 +1,65 @@
+"""Reductions over one axis that a single loop can make, chunk by chunk: which definitions of a kernel stand in it, and which before it.
+
+They follow from the definitions: every reduction over the axis is a member if its repair is proven (`tilelang/semantics/repair.py`).
+How rows and chunks are mapped to the units of a device, and where their values are kept, is in the device's own module.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.row_fusion import Rows, rows_of
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.computations.computation import Tensor
+from tilelang.errors import Refusal
+from tilelang.schedules.shared_loops import loop_of, reads_any
+from tilelang.schedules.steps import Split
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sharing:
+    """The tasks of a part in one kernel whose rows a loop over chunks of `axis` makes. members: the reductions that share it; before:
+    the stages that are made before it; inside: those that are made of each chunk."""
+
+    rows: Rows
+    axis: str
+    members: tuple[str, ...]
+    before: tuple[tuple[Tensor, Nest], ...]
+    inside: tuple[tuple[Tensor, Nest], ...]
+
+
+def sharing_of(part: Part) -> Sharing | None:
+    """The loop that a part's reductions can share with the last task's; None where there is none, or a repair is not proven."""
+    rows = rows_of(part, keeps_few=False)
+    if rows is None or len(rows.last.reduced) != 1:
+        return None
+    axis = rows.last.reduced[0].name
+    stages = list(zip(rows.first, rows.stages, strict=True))
+    over = {t for t, nest in stages if any(a.name == axis for a in nest.reduced)}
+    own = {t for s in rows.last.task.states for t in s.tensors} | {t for n in rows.placed for t in _together(n) if n in over}
+    if not over or any(len(nest.reduced) > 1 for t, nest in stages if t in over):
+        return None
+    members = tuple(t.name for d in part.definitions for t in d.tensors if t in own)
+    if not _repaired(part, axis, members):
+        return None
+    inside = [(t, nest) for t, nest in stages if axis in nest.extents]
+    before = [(t, nest) for t, nest in stages if axis not in nest.extents]
+    if any(reads_any([t], own) for t, _ in before):  # it needs a final value
+        return None
+    return Sharing(rows, axis, members, tuple(before), tuple(inside))
+
+
+def _together(tensor: Tensor) -> tuple[Tensor, ...]:
+    assert tensor.definition is not None
+    return tensor.definition.tensors
+
+
+def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
+    """Whether every member's repair is proven, and can be lowered."""
+    try:
+        loop = loop_of(part.computation, Split(((axis, 1),), of=members))
+    except Refusal:
+        return False
+    repairs = [(m.repair, m.definition) for m in loop.members if m.repair is not None]
+    return all(repair.how != "power" and len(definition.tensors) == 1 for repair, definition in repairs)

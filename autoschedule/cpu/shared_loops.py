@@ -1,0 +1,174 @@
+"""Reductions that share a loop, in one kernel on CPUs: a core takes some rows, and makes what they need chunk by chunk in its cache.
+
+Sums of the last task wait in shared memory from one chunk to the next, and a chunk's are made in registers, as those of any product.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Iterator
+
+from tilelang.autoschedule.common.device_model import Steps
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.row_fusion import Rows
+from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
+from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.cpu.constants import CPU
+from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.growth import pieces, vectors
+from tilelang.autoschedule.cpu.tile import BOX, RTile, box_layout, boxed, steps
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import INDEX, Var
+from tilelang.core.layout import Layout
+from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
+
+
+def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+    """A part's kernels in which one loop makes all reductions over an axis; none where they cannot share it."""
+    found = sharing_of(part)
+    if found is None:
+        return
+    last = found.rows.last
+    row = next((a for a in reversed(last.spatial) if a.name in found.rows.axes and a.extent > 1), None)
+    ways = [found.axis, *([row.name] if row is not None and row.extent >= device.lanes else [])]
+    rows, chunks = _sizes(row.extent if row is not None else 1, CPU.shared_rows), _sizes(last.extents[found.axis], CPU.chunks)
+    for along, count, piece in itertools.product(ways, rows, chunks):
+        chunk = dict.fromkeys(found.rows.axes, 1) | {found.axis: piece} | ({row.name: count} if row is not None else {})
+        made = _Kernel(found, device, along, chunk).steps()
+        if made is not None:
+            device.pruning.keeps()
+            yield found.rows, made
+
+
+def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
+    """Which of some sizes divide an extent; where none do, those that are no larger.
+
+    >>> _sizes(96, (16, 64)), _sizes(100, (16, 64, 128)), _sizes(5, (16, 64))
+    ([16], [16, 64], [5])
+    """
+    return [n for n in among if extent % n == 0] or [n for n in among if n <= extent] or [extent]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Kernel:
+    """along: the axis of the vectors of what is made inside the loop; chunk: the extents of its rounds."""
+
+    sharing: Sharing
+    device: Cores
+    along: str
+    chunk: dict[str, int]
+
+    def steps(self) -> Steps | None:
+        """None where its values do not fit the cache, or a read cannot be brought into the order of the vectors."""
+        last, axis = self.sharing.rows.last, self.sharing.axis
+        inside = [(t, self.cut(nest)) for t, nest in self.sharing.inside]
+        held = sum(nest.outputs * t.dtype.bytes for t, nest in inside) + self.cut(last).outputs * last.state_bytes
+        if self.device.pruning.drops("shared", held > self.device.room_bytes):
+            return None
+        product = self.product(last, {t.name for t, _ in inside})
+        if product is None:
+            return None
+        vector, tail = product
+        turned: dict[str, Access] = {}
+        made: list[Step] = []
+        for tensor, nest in inside:
+            for read in nest.reads:
+                if read.name not in {t.name for t, _ in inside} and self.along in read.axes and read.stride(self.along) != 1:
+                    if not boxed(nest, read.name):
+                        return None
+                    turned.setdefault(read.name, read)
+            how = self.stage(nest, set(turned) | {t.name for t, _ in inside})
+            if how is None:
+                return None
+            made.append(Place("compute", tensor.name, "shared", self.layout(tensor), steps=how or None))
+        loads = {True: list[Step](), False: list[Step]()}  # inside the loop, and before it
+        for name, read in turned.items():
+            loads[axis in read.axes].append(Place("load", name, "shared", box_layout(read, self.along)))
+        rows = tuple((a.name, self.chunk[a.name]) for a in last.spatial if a.name in self.sharing.rows.axes and a.extent > 1)
+        head: list[Step] = [Tile(rows, "block")] if rows else []
+        head += [Place("compute", t.name, "shared", steps=_vectors(nest, self.device)) for t, nest in self.sharing.before]
+        sums = Place("accumulate", None, "shared", steps=(vector,))
+        head += [*loads[False], sums, Split(((axis, self.chunk[axis]),), of=self.sharing.members)]
+        return (*head, *loads[True], *made, *tail)
+
+    def cut(self, nest: Nest) -> Nest:
+        """What one round makes of a nest, with values of the chunk as they lie."""
+        axes = tuple(NestAxis(a.name, min(a.extent, self.chunk.get(a.name, a.extent)), a.reduction) for a in nest.axes)
+        return dataclasses.replace(nest, axes=axes, accesses=tuple(map(self.laid_out, nest.accesses)))
+
+    def laid_out(self, access: Access) -> Access:
+        """An access as its tensor lies, where the loop makes that."""
+        if not any(access.tensor is t for t, _ in self.sharing.inside) or self.layout(access.tensor) is None:
+            return access
+        order = sorted(range(len(access.indices)), key=lambda d: access.tensor.dims[d].name == self.along)
+        tensor = Tensor(access.name, access.tensor.dtype, tuple(access.tensor.dims[d] for d in order))
+        return dataclasses.replace(access, tensor=tensor, indices=tuple(access.indices[d] for d in order))
+
+    def layout(self, tensor: Tensor) -> Layout | None:
+        """Vectors of a chunk's values lie side by side."""
+        names = [d.name for d in tensor.dims]
+        if self.along not in names or names[-1] == self.along:
+            return None
+        return Layout(tuple(Var(n, INDEX) for n in sorted(names, key=lambda n: n == self.along)))
+
+    def stage(self, nest: Nest, staged: set[str]) -> Steps | None:
+        """The steps of what is made of a chunk."""
+        lanes, extent = self.device.lanes, nest.extents.get(self.along, 1)
+        if extent < 2:
+            return ()
+        if (
+            nest.reduced
+            and nest.multiplied is not None
+            and self.along in nest.spatial_extents
+            and self.sharing.axis in nest.spatial_extents
+        ):
+            return self.tile(nest, self.along, min(lanes, 1 << (extent.bit_length() - 1)), staged)
+        width = min(CPU.row_vectors * lanes, 1 << (extent.bit_length() - 1))
+        found: list[Step] = []
+        if nest.reduced and self.along in nest.spatial_extents:
+            if extent > width:
+                found.append(Split(((self.along, width),)))
+            found.append(Split(tuple((a.name, 1) for a in nest.reduced)))
+        elif nest.reduced:
+            wide = tuple((a.name, 1) for a in nest.wide)
+            found += [Split(wide)] if wide else []
+        return (*found, Vectorize(self.along, width))
+
+    def product(self, last: Nest, staged: set[str]) -> tuple[Step, Steps] | None:
+        """The vectors of the results, and the steps of the last task below the loop."""
+        nest = self.cut(last)
+        for axis, lanes in vectors(nest, self.device):
+            if axis in nest.spatial_extents and (found := self.tile(nest, axis, lanes, staged)) is not None:
+                return Vectorize(axis, lanes), found
+        return None
+
+    def tile(self, nest: Nest, axis: str, lanes: int, staged: set[str]) -> Steps | None:
+        """A product's results in registers, by the tile that loads least of those that take the fewest cycles."""
+        found = pieces(nest, self.device, axis, lanes, whole=True) or pieces(nest, self.device, axis, lanes)
+        if not found:
+            return None
+        chosen = min(found, key=lambda piece: _loaded(nest, piece, axis, lanes))
+        there = {r.name: BOX for r in nest.reads if r.name in staged}
+        tile = RTile((), nest.spatial_extents, nest.reduced_extents, chosen, (axis, lanes), there)
+        return tuple(s for s in steps(nest, tile) if not (isinstance(s, Tile) or isinstance(s, Place) and _brings(s)))
+
+
+def _loaded(nest: Nest, piece: dict[str, int], axis: str, lanes: int) -> float:
+    """Vectors and single values that a register tile loads for each of its vectors of results."""
+    count = {a: -(-n // lanes) if a == axis else n for a, n in piece.items()}
+    loads = sum(math.prod(count[a] for a in read.axes if a in count) for read in nest.reads)
+    return loads / math.prod(count.values())
+
+
+def _brings(step: Place) -> bool:
+    return step.verb == "load" and step.memory == "shared"
+
+
+def _vectors(nest: Nest, device: Cores) -> Steps | None:
+    """The vectors of what is made before a loop: along its last axis."""
+    axis = next((a for a in reversed(nest.reduced or nest.spatial) if a.extent > 1), None)
+    if axis is None:
+        return None
+    return (Vectorize(axis.name, min(device.lanes, 1 << (axis.extent.bit_length() - 1))),)

@@ -1,0 +1,88 @@
+"""Loops that several reductions share, by construction: found from the definitions, read by the model as lowering makes them, right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import tilelang as tl
+from tilelang import testing
+from tilelang.autoschedule.common.construct import construct
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.loop_summary import Loops
+from tilelang.autoschedule.common.shared_loops import sharing_of
+from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
+from tilelang.autoschedule.models import model_of
+from tilelang.schedules.steps import Split
+
+PROFILE = tl.load_profile("avx2")
+
+
+def attention(rows: int, keys: int, type: Any = tl.float32, causal: bool = False, groups: int = 1) -> tl.Computation:
+    h, i, j, d, e, g = tl.axes(h=2, i=rows, j=keys, d=8, e=12, g=2 // groups)
+    q, k, v = tl.input("Q", type, h, i, d), tl.input("K", type, g, j, d), tl.input("V", type, g, j, e)
+    wide: Callable[[Any], Any] = lambda x: tl.cast(x, tl.float32) if type != tl.float32 else x  # noqa: E731
+    score = tl.sum(wide(q[h, i, d]) * wide(k[h // groups, j, d]), over=d) * 0.5
+    s = tl.define("S", tl.where(j <= i, score, float("-inf")) if causal else score, h, i, j)
+    peak = tl.define("peak", tl.max(s[h, i, j], over=j), h, i)
+    p = tl.define("P", tl.exp(s[h, i, j] - peak[h, i]), h, i, j)
+    total = tl.define("total", tl.sum(p[h, i, j], over=j), h, i)
+    mix = tl.define("mix", tl.sum(p[h, i, j] * wide(v[h // groups, j, e]), over=j), h, i, e)
+    out = mix[h, i, e] / total[h, i]
+    return tl.computation("attention", tl.define("O", out if type == tl.float32 else tl.cast(out, type), h, i, e))
+
+
+def shared(computation: tl.Computation) -> list[tuple[Loops, tl.Schedule]]:
+    """The candidates with a shared loop, the best first."""
+    model, found = model_of(PROFILE), []
+    for rows, steps in model.fuse_rows(Part.whole(computation)):
+        if any(isinstance(s, Split) and s.of for s in steps):
+            loops = rows.loops(steps, PROFILE)
+            found.append((model.estimate((loops,)).seconds, len(found), loops, tl.Schedule(computation, steps)))
+    return [(loops, made) for _, _, loops, made in sorted(found, key=lambda f: f[:2])]
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "odd sizes": {"rows": 37, "keys": 129},
+    "fewer keys than a chunk": {"rows": 16, "keys": 5},
+    "one query": {"rows": 1, "keys": 40},
+    "causal": {"rows": 20, "keys": 40, "causal": True},
+    "grouped": {"rows": 16, "keys": 40, "groups": 2},
+    "bfloat16": {"rows": 16, "keys": 40, "type": tl.bfloat16},
+    "float16": {"rows": 16, "keys": 40, "type": tl.float16},
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_attention_in_one_loop(name: str) -> None:
+    computation = attention(**CASES[name])
+    made = shared(computation)[0][1]
+    assert testing.check_schedule(made, dict(testing.arrays(computation)), profile=PROFILE) == []
+
+
+def test_members_are_the_reductions_over_one_axis() -> None:
+    found = sharing_of(Part.whole(attention(16, 40)))
+    assert found is not None and found.axis == "j" and found.members == ("peak", "total", "mix")
+
+
+def test_no_loop_where_a_repair_is_not_proven() -> None:
+    i, j = tl.axes(i=16, j=40)
+    x = tl.input("X", tl.float32, i, j)
+    mean = tl.define("mean", tl.sum(x[i, j], over=j) / 40, i)
+    spread = tl.define("spread", tl.sum((x[i, j] - mean[i]) * (x[i, j] - mean[i]), over=j), i)
+    assert sharing_of(Part.whole(tl.computation("variance", spread))) is None
+
+
+def test_the_rounds_of_a_stage_are_counted_once() -> None:
+    for loops, _ in shared(attention(32, 64)):
+        for place, stage in stages_inside(loops):
+            assert stage_share(place, loops) == 1.0, place
+            assert stage.nest.points
+
+
+def test_attention_of_many_keys_is_one_kernel() -> None:
+    computation = attention(256, 1024)
+    steps = construct(computation, PROFILE)[0].steps
+    assert any(isinstance(s, Split) and s.of == ("peak", "total", "mix") for s in steps)
