@@ -228,7 +228,7 @@ def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
     terms = tuple(Tensor(f"{t.name}_chunk", v.dtype, t.dims) for t, v in zip(task.outputs, reduce.combiner.left, strict=True))
     axes = {a.name: a for a in task.axes}
 
-    def element(t: Tensor) -> Expr:
+    def element(t: Tensor) -> Read:
         return Read(t, tuple(axes[d.name] for d in t.dims))
 
     so_far = [repaired(member.repair, element(t), shared) if t.member == 0 else element(t) for t in task.outputs]
