@@ -78,7 +78,8 @@ def by_torch(name: str, given: Sequence[Array], threads: int) -> Call:
 
     torch.set_num_threads(threads)
     torch._dynamo.reset()
-    compiled, tensors = torch.compile(getattr(graphs_torch, name), dynamic=False), [to_torch(a) for a in given]
+    compiled: Any = torch.compile(getattr(graphs_torch, name), dynamic=False)
+    tensors = [to_torch(a) for a in given]
 
     def call() -> Any:
         with torch.inference_mode():
@@ -94,7 +95,8 @@ def by_jax(name: str, given: Sequence[Array]) -> Call:
     from benchmarks import graphs_jax
 
     compiled, arrays = jax.jit(getattr(graphs_jax, name)), [jax.device_put(a) for a in given]
-    return lambda: jax.block_until_ready(compiled(*arrays))
+    finished: Any = jax.block_until_ready
+    return lambda: finished(compiled(*arrays))
 
 
 def exported(name: str, given: Sequence[Array]) -> bytes:
@@ -107,11 +109,12 @@ def exported(name: str, given: Sequence[Array]) -> bytes:
         def forward(self, *tensors: Any) -> Any:
             return getattr(graphs_torch, name)(*tensors)
 
-    made = io.BytesIO()
+    made: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(Module(), tuple(to_torch(a) for a in given), made, opset_version=18, dynamo=False)
-    return made.getvalue()
+    model: bytes = made.getvalue()
+    return model
 
 
 def by_onnxruntime(model: bytes, given: Sequence[Array], out: Results, threads: int) -> Call:
