@@ -105,14 +105,14 @@ def exported(name: str, given: Sequence[Array]) -> bytes:
 
     from benchmarks import graphs_torch
 
-    class Module(torch.nn.Module):
-        def forward(self, *tensors: Any) -> Any:
-            return getattr(graphs_torch, name)(*tensors)
+    def forward(module: object, *tensors: Any) -> Any:
+        return getattr(graphs_torch, name)(*tensors)
 
+    graph = type("Graph", (torch.nn.Module,), {"forward": forward})()
     made: Any = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(Module(), tuple(to_torch(a) for a in given), made, opset_version=18, dynamo=False)
+        torch.onnx.export(graph, tuple(to_torch(a) for a in given), made, opset_version=18, dynamo=False)
     model: bytes = made.getvalue()
     return model
 

@@ -36,7 +36,8 @@ def attention(rows: int, keys: int, type: Any = tl.float32, causal: bool = False
 
 def shared(computation: tl.Computation) -> list[tuple[Loops, tl.Schedule]]:
     """The candidates with a shared loop, the best first."""
-    model, found = model_of(PROFILE), []
+    model = model_of(PROFILE)
+    found: list[tuple[float, int, Loops, tl.Schedule]] = []
     for rows, steps in model.fuse_rows(Part.whole(computation)):
         if any(isinstance(s, Split) and s.of for s in steps):
             loops = rows.loops(steps, PROFILE)
