@@ -52,6 +52,9 @@ DIGITS = 10  # of a digest
 Found = dict[str, str]  # what was recorded of one program, by kind and dialect: "schedule cuda", "ir cuda", "refusal opencl", ...
 
 
+NEWER_PROFILES = {"zen3"}  # shipped since the baseline was recorded, whose code does not have them
+
+
 @dataclasses.dataclass(frozen=True, order=True)
 class Program:
     """A schedule of a text for a profile. title: within a file of texts; schedule: its name, or GENERATED."""
@@ -72,7 +75,7 @@ def programs() -> Iterator[Program]:
     """All programs, in a fixed order."""
     import tilelang as tl
 
-    profiles = sorted(path.stem for path in (ROOT / "tilelang" / "profiles").glob("*.toml"))
+    profiles = sorted({path.stem for path in (ROOT / "tilelang" / "profiles").glob("*.toml")} - NEWER_PROFILES)
     for path in sorted((ROOT / "examples").glob("*.tile")):
         document = tl.read(path)
         file = _name(path)

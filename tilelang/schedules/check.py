@@ -104,6 +104,7 @@ def renamed(spec: Spec, steps: Iterable[Step]) -> Spec:
     """The spec with its axes as the `fuse` and `unfuse` of a chain make them, and not cut. Raises Refusal.
 
     >>> from tilelang import axes, define, float32, input
+    >>> from tilelang.schedules.spec import root_spec
     >>> from tilelang.schedules.task import make_task
     >>> i, j = axes(i=4, j=6)
     >>> task = make_task((define("Y", input("X", float32, i, j)[i, j] * 2, i, j),), lambda t: False)
