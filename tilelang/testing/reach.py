@@ -45,7 +45,8 @@ class Reach:
 
     must: only what is read whatever the data are. Otherwise all that may be read: conditions and padding leave nothing out, so that
     coordinates may lie outside of a tensor. values: every tensor's, by tensor. stops: the tensors that are not followed. later: those
-    that are computed as whole regions, and followed. over: the axes of the reduction that the points range over.
+    that are computed as whole regions, and followed. over: the axes of the reduction that the points range over. shared: the reductions
+    that share its loop.
     """
 
     values: Mapping[Tensor, Array]
@@ -54,6 +55,7 @@ class Reach:
     over: Collection[str]
     must: bool
     only: Read | None = None
+    shared: Collection[str] = ()
     found: dict[Tensor, Array] = dataclasses.field(default_factory=dict)
     waiting: dict[Tensor, list[Array]] = dataclasses.field(default_factory=dict)
     _seen: dict[tuple[int, Tensor, tuple[Expr, ...]], Points] = dataclasses.field(default_factory=dict)
@@ -159,7 +161,7 @@ class Reach:
 
     def _carries(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> bool:
         """Whether a read of points of a reduction is of that reduction, or of a value that may be computed from it."""
-        if not set(self.over) <= points.at.keys() or tensor.name in self.later:
+        if not set(self.over) <= points.at.keys() or tensor.name in self.later and tensor.name not in self.shared:
             return False
         pointwise = tensor.definition is not None and tensor.definition.reduction is None
         return reduces(tensor, indices, self.over) or pointwise and bool(self.over) and _each(indices)

@@ -149,10 +149,10 @@ class Spec:
         self, unit: Array, stops: Any, later: Any, must: bool = False, within: Any = slice(None), only: Read | None = None
     ) -> dict[Tensor, Array]:  # fmt: skip
         """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
-        t = self.table
+        t, shared = self.table, {name for s in self.steps if isinstance(s, Split) for name in s.of}
 
         def reached(points: Points) -> dict[Tensor, Array]:
-            return Reach(self.world.values, stops, later, self.over, must, only).run(self._values(), points)
+            return Reach(self.world.values, stops, later, self.over, must, only, shared).run(self._values(), points)
 
         if must:  # a region may reach beyond the end of what a stage makes
             ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
