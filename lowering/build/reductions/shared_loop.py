@@ -2,8 +2,8 @@
 
 The running value of a stage of the loop (`compute peak in register`) is in a buffer that outlives the loop. Each iteration first
 repairs it, if it reads other running values, and then combines the terms of the chunk into it. The old value is kept beside the new one
-while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made: in registers at once, in
-shared memory when the accumulators of a chunk are added to them. After the loop, the same buffers hold the final values.
+while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made: in registers at once,
+in shared memory when the accumulators of a chunk are added to them. After the loop, the same buffers hold the final values.
 """
 
 from __future__ import annotations
