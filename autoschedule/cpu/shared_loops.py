@@ -17,7 +17,7 @@ from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
-from tilelang.autoschedule.cpu.growth import pieces, vectors
+from tilelang.autoschedule.cpu.growth import nearest_bytes, pieces, vectors
 from tilelang.autoschedule.cpu.tile import BOX, RTile, box_layout, boxed, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
@@ -64,8 +64,7 @@ class _Kernel:
         """None where its values do not fit the cache, or a read cannot be brought into the order of the vectors."""
         last, axis = self.sharing.rows.last, self.sharing.axis
         inside = [(t, self.cut(nest)) for t, nest in self.sharing.inside]
-        held = sum(nest.outputs * t.dtype.bytes for t, nest in inside) + self.cut(last).outputs * last.state_bytes
-        if self.device.pruning.drops("shared", held > self.device.room_bytes):
+        if self.device.pruning.drops("shared", self.held_bytes(inside) > self.device.room_bytes or not self.stays_near(inside)):
             return None
         product = self.product(last, {t.name for t, _ in inside})
         if product is None:
@@ -92,6 +91,18 @@ class _Kernel:
         sums = Place("accumulate", None, "shared", steps=(vector,))
         head += [*loads[False], sums, Split(((axis, self.chunk[axis]),), of=self.sharing.members)]
         return (*head, *loads[True], *made, *tail)
+
+    def held_bytes(self, inside: list[tuple[Tensor, Nest]]) -> int:
+        """What is kept from one round to the next, and of a chunk."""
+        last = self.cut(self.sharing.rows.last)
+        return sum(nest.outputs * t.dtype.bytes for t, nest in inside) + last.outputs * last.state_bytes
+
+    def stays_near(self, inside: list[tuple[Tensor, Nest]]) -> bool:
+        """Whether a tensor's part in a chunk, which the pieces of a product go over again and again, fills no more than half of the
+        nearest cache; the smallest chunk need not."""
+        nests = [nest for _, nest in inside] + [self.cut(self.sharing.rows.last)]
+        touched = (a.footprint_bytes(nest.extents) for nest in nests for a in nest.reads if self.sharing.axis in a.axes)
+        return self.chunk[self.sharing.axis] <= min(CPU.chunks) or max(touched, default=0) <= nearest_bytes(self.device) // 2
 
     def cut(self, nest: Nest) -> Nest:
         """What one round makes of a nest, with values of the chunk as they lie."""
@@ -130,7 +141,7 @@ class _Kernel:
         if nest.reduced and self.along in nest.spatial_extents:
             if extent > width:
                 found.append(Split(((self.along, width),)))
-            found.append(Split(tuple((a.name, 1) for a in nest.reduced)))
+            found += [Place("accumulate", None, "register"), Split(tuple((a.name, 1) for a in nest.reduced))]
         elif nest.reduced:
             wide = tuple((a.name, 1) for a in nest.wide)
             found += [Split(wide)] if wide else []
