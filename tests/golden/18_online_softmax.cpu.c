@@ -153,6 +153,26 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
     return a == a ? r : a;
 }
 
+static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
+    float y = x > 89.0f ? (float)(89.0f) : x;
+    y = y < -104.0f ? (float)(-104.0f) : y;
+    const float shifted = y * 1.44269504f + 12583166.0f;
+    const float n = shifted - 12583166.0f;
+    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 1.38189388e-3f + 8.36870354e-3f;
+    p = p * r + 4.16682884e-2f;
+    p = p * r + 1.66665211e-1f;
+    p = p * r + 4.99999940e-1f;
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+#else
+    p = (p * (r * r) + r) + 1.0f;
+#endif
+    const int first = as_int(shifted) >> 1;
+    return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
+}
+
 static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
 #if defined(__AVX512DQ__)  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
     const float16 shifted = x * 1.44269504f + 786432.0f;
@@ -189,26 +209,6 @@ static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| 
     return p * as_float16(first << 23) * as_float16((as_int16(shifted) - first) << 23);
 #endif
 #endif
-}
-
-static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
-    float y = x > 89.0f ? (float)(89.0f) : x;
-    y = y < -104.0f ? (float)(-104.0f) : y;
-    const float shifted = y * 1.44269504f + 12583166.0f;
-    const float n = shifted - 12583166.0f;
-    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = r * 1.38189388e-3f + 8.36870354e-3f;
-    p = p * r + 4.16682884e-2f;
-    p = p * r + 1.66665211e-1f;
-    p = p * r + 4.99999940e-1f;
-#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    p = p * r + 1.0f;
-    p = p * r + 1.0f;
-#else
-    p = (p * (r * r) + r) + 1.0f;
-#endif
-    const int first = as_int(shifted) >> 1;
-    return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
 }
 
 static inline float16 quotients_float16(float16 x, float d) {
@@ -253,7 +253,7 @@ static inline void store_first_global_float16(float* p, float16 v, long count) {
 #endif
 }
 
-// 2 x 1 x 1 blocks of 1 thread, 11200 bytes of shared memory
+// 2 x 1 x 1 blocks of 1 thread, 11264 bytes of shared memory
 static inline __attribute__((always_inline)) void O_block(
     const float* restrict Q,
     const float* restrict K,
@@ -261,6 +261,7 @@ static inline __attribute__((always_inline)) void O_block(
     float* restrict O,
     float* restrict peak_shared,
     float* restrict peak_before,
+    float* restrict peak_change,
     float* restrict total_shared,
     float* restrict K_shared,
     float* restrict S_shared,
@@ -291,7 +292,10 @@ static inline __attribute__((always_inline)) void O_block(
         peak_before[clear_1] = -INFINITY;
     }
     for (int clear_2 = 0; clear_2 < 16; ++clear_2) {
-        total_shared[clear_2] = 0.0f;
+        peak_change[clear_2] = -INFINITY;
+    }
+    for (int clear_3 = 0; clear_3 < 16; ++clear_3) {
+        total_shared[clear_3] = 0.0f;
     }
     for (int j_11 = 0; j_11 < 3; ++j_11) {
         float16 K_rows_1_16_0 = load_first_global_float16(K + min(j_11 * 16, 21) * 11, 11, (float16)(0.0f));
@@ -727,6 +731,7 @@ static inline __attribute__((always_inline)) void O_block(
         float peak_chunk_fold_3 = maximum_float(peak_chunk_fold_2.s0, peak_chunk_fold_2.s1);
         peak_before[i_6] = peak_shared[i_6];
         peak_shared[i_6] = maximum_float(peak_shared[i_6], peak_chunk_fold_3);
+        peak_change[i_6] = exp_float(peak_before[i_6] - peak_shared[i_6]);
         for (int j_8 = 0; j_8 < 3; ++j_8) {
             if (j_8 * 16 < 22) {
                 *(float16*)(P_shared + i_6 * 64 + j_8 * 16) = exp_float16(*(const float16*)(S_shared + i_6 * 64 + j_8 * 16) - peak_shared[i_6]);
@@ -750,29 +755,29 @@ static inline __attribute__((always_inline)) void O_block(
         float4 total_chunk_fold_1 = total_chunk_fold.s0123 + total_chunk_fold.s4567;
         float2 total_chunk_fold_2 = total_chunk_fold_1.s01 + total_chunk_fold_1.s23;
         float total_chunk_fold_3 = total_chunk_fold_2.s0 + total_chunk_fold_2.s1;
-        total_shared[i_6] = (peak_before[i_6] == peak_shared[i_6] ? total_shared[i_6] : peak_before[i_6] == -INFINITY ? 0.0f : total_shared[i_6] * exp_float(peak_before[i_6] - peak_shared[i_6])) + total_chunk_fold_3;
+        total_shared[i_6] = (peak_before[i_6] == peak_shared[i_6] ? total_shared[i_6] : peak_before[i_6] == -INFINITY ? 0.0f : total_shared[i_6] * peak_change[i_6]) + total_chunk_fold_3;
     }
-    mix_state_0_0 = peak_before[0] == peak_shared[0] ? mix_state_0_0 : peak_before[0] == -INFINITY ? (float16)(0.0f) : mix_state_0_0 * exp_float(peak_before[0] - peak_shared[0]);
+    mix_state_0_0 = peak_before[0] == peak_shared[0] ? mix_state_0_0 : peak_before[0] == -INFINITY ? (float16)(0.0f) : mix_state_0_0 * peak_change[0];
     if (block_x * 16 < 16) {
-        mix_state_0_1 = peak_before[1] == peak_shared[1] ? mix_state_0_1 : peak_before[1] == -INFINITY ? (float16)(0.0f) : mix_state_0_1 * exp_float(peak_before[1] - peak_shared[1]);
+        mix_state_0_1 = peak_before[1] == peak_shared[1] ? mix_state_0_1 : peak_before[1] == -INFINITY ? (float16)(0.0f) : mix_state_0_1 * peak_change[1];
     }
     if (block_x * 16 < 15) {
-        mix_state_0_2 = peak_before[2] == peak_shared[2] ? mix_state_0_2 : peak_before[2] == -INFINITY ? (float16)(0.0f) : mix_state_0_2 * exp_float(peak_before[2] - peak_shared[2]);
+        mix_state_0_2 = peak_before[2] == peak_shared[2] ? mix_state_0_2 : peak_before[2] == -INFINITY ? (float16)(0.0f) : mix_state_0_2 * peak_change[2];
     }
     if (block_x * 16 < 14) {
-        mix_state_0_3 = peak_before[3] == peak_shared[3] ? mix_state_0_3 : peak_before[3] == -INFINITY ? (float16)(0.0f) : mix_state_0_3 * exp_float(peak_before[3] - peak_shared[3]);
+        mix_state_0_3 = peak_before[3] == peak_shared[3] ? mix_state_0_3 : peak_before[3] == -INFINITY ? (float16)(0.0f) : mix_state_0_3 * peak_change[3];
     }
     if (block_x * 16 < 13) {
-        mix_state_0_4 = peak_before[4] == peak_shared[4] ? mix_state_0_4 : peak_before[4] == -INFINITY ? (float16)(0.0f) : mix_state_0_4 * exp_float(peak_before[4] - peak_shared[4]);
+        mix_state_0_4 = peak_before[4] == peak_shared[4] ? mix_state_0_4 : peak_before[4] == -INFINITY ? (float16)(0.0f) : mix_state_0_4 * peak_change[4];
     }
     if (block_x * 16 < 12) {
-        mix_state_0_5 = peak_before[5] == peak_shared[5] ? mix_state_0_5 : peak_before[5] == -INFINITY ? (float16)(0.0f) : mix_state_0_5 * exp_float(peak_before[5] - peak_shared[5]);
+        mix_state_0_5 = peak_before[5] == peak_shared[5] ? mix_state_0_5 : peak_before[5] == -INFINITY ? (float16)(0.0f) : mix_state_0_5 * peak_change[5];
     }
     if (block_x * 16 < 11) {
-        mix_state_0_6 = peak_before[6] == peak_shared[6] ? mix_state_0_6 : peak_before[6] == -INFINITY ? (float16)(0.0f) : mix_state_0_6 * exp_float(peak_before[6] - peak_shared[6]);
+        mix_state_0_6 = peak_before[6] == peak_shared[6] ? mix_state_0_6 : peak_before[6] == -INFINITY ? (float16)(0.0f) : mix_state_0_6 * peak_change[6];
     }
     if (block_x * 16 < 10) {
-        mix_state_0_7 = peak_before[7] == peak_shared[7] ? mix_state_0_7 : peak_before[7] == -INFINITY ? (float16)(0.0f) : mix_state_0_7 * exp_float(peak_before[7] - peak_shared[7]);
+        mix_state_0_7 = peak_before[7] == peak_shared[7] ? mix_state_0_7 : peak_before[7] == -INFINITY ? (float16)(0.0f) : mix_state_0_7 * peak_change[7];
     }
     for (int j_10 = 0; j_10 < 37; ++j_10) {
         mix_state_0_0 = (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(11) ? mix_state_0_0 + P_shared[j_10] * load_first_global_float16(V + j_10 * 11, 11, (float16)(0.0f)) : mix_state_0_0;
@@ -799,28 +804,28 @@ static inline __attribute__((always_inline)) void O_block(
         }
     }
     if (block_x * 16 < 9) {
-        mix_state_1_0 = peak_before[8] == peak_shared[8] ? mix_state_1_0 : peak_before[8] == -INFINITY ? (float16)(0.0f) : mix_state_1_0 * exp_float(peak_before[8] - peak_shared[8]);
+        mix_state_1_0 = peak_before[8] == peak_shared[8] ? mix_state_1_0 : peak_before[8] == -INFINITY ? (float16)(0.0f) : mix_state_1_0 * peak_change[8];
     }
     if (block_x * 16 < 8) {
-        mix_state_1_1 = peak_before[9] == peak_shared[9] ? mix_state_1_1 : peak_before[9] == -INFINITY ? (float16)(0.0f) : mix_state_1_1 * exp_float(peak_before[9] - peak_shared[9]);
+        mix_state_1_1 = peak_before[9] == peak_shared[9] ? mix_state_1_1 : peak_before[9] == -INFINITY ? (float16)(0.0f) : mix_state_1_1 * peak_change[9];
     }
     if (block_x * 16 < 7) {
-        mix_state_1_2 = peak_before[10] == peak_shared[10] ? mix_state_1_2 : peak_before[10] == -INFINITY ? (float16)(0.0f) : mix_state_1_2 * exp_float(peak_before[10] - peak_shared[10]);
+        mix_state_1_2 = peak_before[10] == peak_shared[10] ? mix_state_1_2 : peak_before[10] == -INFINITY ? (float16)(0.0f) : mix_state_1_2 * peak_change[10];
     }
     if (block_x * 16 < 6) {
-        mix_state_1_3 = peak_before[11] == peak_shared[11] ? mix_state_1_3 : peak_before[11] == -INFINITY ? (float16)(0.0f) : mix_state_1_3 * exp_float(peak_before[11] - peak_shared[11]);
+        mix_state_1_3 = peak_before[11] == peak_shared[11] ? mix_state_1_3 : peak_before[11] == -INFINITY ? (float16)(0.0f) : mix_state_1_3 * peak_change[11];
     }
     if (block_x * 16 < 5) {
-        mix_state_1_4 = peak_before[12] == peak_shared[12] ? mix_state_1_4 : peak_before[12] == -INFINITY ? (float16)(0.0f) : mix_state_1_4 * exp_float(peak_before[12] - peak_shared[12]);
+        mix_state_1_4 = peak_before[12] == peak_shared[12] ? mix_state_1_4 : peak_before[12] == -INFINITY ? (float16)(0.0f) : mix_state_1_4 * peak_change[12];
     }
     if (block_x * 16 < 4) {
-        mix_state_1_5 = peak_before[13] == peak_shared[13] ? mix_state_1_5 : peak_before[13] == -INFINITY ? (float16)(0.0f) : mix_state_1_5 * exp_float(peak_before[13] - peak_shared[13]);
+        mix_state_1_5 = peak_before[13] == peak_shared[13] ? mix_state_1_5 : peak_before[13] == -INFINITY ? (float16)(0.0f) : mix_state_1_5 * peak_change[13];
     }
     if (block_x * 16 < 3) {
-        mix_state_1_6 = peak_before[14] == peak_shared[14] ? mix_state_1_6 : peak_before[14] == -INFINITY ? (float16)(0.0f) : mix_state_1_6 * exp_float(peak_before[14] - peak_shared[14]);
+        mix_state_1_6 = peak_before[14] == peak_shared[14] ? mix_state_1_6 : peak_before[14] == -INFINITY ? (float16)(0.0f) : mix_state_1_6 * peak_change[14];
     }
     if (block_x * 16 < 2) {
-        mix_state_1_7 = peak_before[15] == peak_shared[15] ? mix_state_1_7 : peak_before[15] == -INFINITY ? (float16)(0.0f) : mix_state_1_7 * exp_float(peak_before[15] - peak_shared[15]);
+        mix_state_1_7 = peak_before[15] == peak_shared[15] ? mix_state_1_7 : peak_before[15] == -INFINITY ? (float16)(0.0f) : mix_state_1_7 * peak_change[15];
     }
     for (int j_10 = 0; j_10 < 37; ++j_10) {
         if (block_x * 16 < 9) {
@@ -920,6 +925,6 @@ EXPORT void O(void* const* arguments, char* scratch, long first, long last)
 #pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
-        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 11072), (void*)(scratch + 11008), (void*)(scratch + 11136), (void*)(scratch + 8192), (void*)(scratch + 4096), (void*)(scratch + 0), block);
+        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 11136), (void*)(scratch + 11008), (void*)(scratch + 11072), (void*)(scratch + 11200), (void*)(scratch + 8192), (void*)(scratch + 4096), (void*)(scratch + 0), block);
     }
 }

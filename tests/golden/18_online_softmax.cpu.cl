@@ -120,6 +120,22 @@ static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
     return a == a ? r : a;
 }
 
+static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
+    float y = x > 89.0f ? (float)(89.0f) : x;
+    y = y < -104.0f ? (float)(-104.0f) : y;
+    const float shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
+    const float n = shifted - 12582912.0f;
+    const int whole = as_int(shifted) - 0x4b400000;
+    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
+    float p = r * 1.38144649e-3f + 8.36878084e-3f;
+    p = p * r + 4.16683927e-2f;
+    p = p * r + 1.66665196e-1f;
+    p = p * r + 4.99999940e-1f;
+    p = p * (r * r) + r;
+    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
+}
+
 static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
     float16 y = x > 89.0f ? (float16)(89.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
@@ -138,22 +154,6 @@ static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r
     const int16 half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
     return (p + 1.0f) * as_float16((half_of_n + 127) << 23) * as_float16((whole - half_of_n + 127) << 23);
 #endif
-}
-
-static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
-    float y = x > 89.0f ? (float)(89.0f) : x;
-    y = y < -104.0f ? (float)(-104.0f) : y;
-    const float shifted = y * 1.44269504f + 12582912.0f;  // the sum's low bits are n
-    const float n = shifted - 12582912.0f;
-    const int whole = as_int(shifted) - 0x4b400000;
-    const float r = (y - n * 0.693359375f) + n * 2.12194440e-4f;
-    float p = r * 1.38144649e-3f + 8.36878084e-3f;
-    p = p * r + 4.16683927e-2f;
-    p = p * r + 1.66665196e-1f;
-    p = p * r + 4.99999940e-1f;
-    p = p * (r * r) + r;
-    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
-    return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 
 static inline void store_first_global_float16(__global float* p, float16 v, long count) {  // touches the first `count` elements only
@@ -184,7 +184,7 @@ static inline void store_first_global_float16(__global float* p, float16 v, long
 #endif
 }
 
-// 2 x 1 x 1 blocks of 1 thread, 11200 bytes of shared memory
+// 2 x 1 x 1 blocks of 1 thread, 11264 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(1, 1, 1)))
 void O(
     __global const float* restrict Q,
@@ -194,6 +194,7 @@ void O(
 {
     __local float peak_shared[16] __attribute__((aligned(64)));
     __local float peak_before[16] __attribute__((aligned(64)));
+    __local float peak_change[16] __attribute__((aligned(64)));
     __local float total_shared[16] __attribute__((aligned(64)));
     __local float K_shared[704] __attribute__((aligned(64)));
     __local float S_shared[1024] __attribute__((aligned(64)));
@@ -222,7 +223,10 @@ void O(
         peak_before[clear_1] = -INFINITY;
     }
     for (int clear_2 = 0; clear_2 < 16; ++clear_2) {
-        total_shared[clear_2] = 0.0f;
+        peak_change[clear_2] = -INFINITY;
+    }
+    for (int clear_3 = 0; clear_3 < 16; ++clear_3) {
+        total_shared[clear_3] = 0.0f;
     }
     for (int j_11 = 0; j_11 < 3; ++j_11) {
         float16 K_rows_1_16_0 = load_first_global_float16(K + min(j_11 * 16, 21) * 11, 11, (float16)(0.0f));
@@ -656,6 +660,7 @@ void O(
         float peak_chunk_fold_3 = maximum_float(peak_chunk_fold_2.s0, peak_chunk_fold_2.s1);
         peak_before[i_6] = peak_shared[i_6];
         peak_shared[i_6] = maximum_float(peak_shared[i_6], peak_chunk_fold_3);
+        peak_change[i_6] = exp_float(peak_before[i_6] - peak_shared[i_6]);
         for (int j_8 = 0; j_8 < 3; ++j_8) {
             if (j_8 * 16 < 22) {
                 *(__local float16*)(P_shared + i_6 * 64 + j_8 * 16) = exp_float16(*(__local const float16*)(S_shared + i_6 * 64 + j_8 * 16) - peak_shared[i_6]);
@@ -679,29 +684,29 @@ void O(
         float4 total_chunk_fold_1 = total_chunk_fold.s0123 + total_chunk_fold.s4567;
         float2 total_chunk_fold_2 = total_chunk_fold_1.s01 + total_chunk_fold_1.s23;
         float total_chunk_fold_3 = total_chunk_fold_2.s0 + total_chunk_fold_2.s1;
-        total_shared[i_6] = (peak_before[i_6] == peak_shared[i_6] ? total_shared[i_6] : peak_before[i_6] == -INFINITY ? 0.0f : total_shared[i_6] * exp_float(peak_before[i_6] - peak_shared[i_6])) + total_chunk_fold_3;
+        total_shared[i_6] = (peak_before[i_6] == peak_shared[i_6] ? total_shared[i_6] : peak_before[i_6] == -INFINITY ? 0.0f : total_shared[i_6] * peak_change[i_6]) + total_chunk_fold_3;
     }
-    mix_state_0_0 = peak_before[0] == peak_shared[0] ? mix_state_0_0 : peak_before[0] == -INFINITY ? (float16)(0.0f) : mix_state_0_0 * exp_float(peak_before[0] - peak_shared[0]);
+    mix_state_0_0 = peak_before[0] == peak_shared[0] ? mix_state_0_0 : peak_before[0] == -INFINITY ? (float16)(0.0f) : mix_state_0_0 * peak_change[0];
     if (block_x * 16 < 16) {
-        mix_state_0_1 = peak_before[1] == peak_shared[1] ? mix_state_0_1 : peak_before[1] == -INFINITY ? (float16)(0.0f) : mix_state_0_1 * exp_float(peak_before[1] - peak_shared[1]);
+        mix_state_0_1 = peak_before[1] == peak_shared[1] ? mix_state_0_1 : peak_before[1] == -INFINITY ? (float16)(0.0f) : mix_state_0_1 * peak_change[1];
     }
     if (block_x * 16 < 15) {
-        mix_state_0_2 = peak_before[2] == peak_shared[2] ? mix_state_0_2 : peak_before[2] == -INFINITY ? (float16)(0.0f) : mix_state_0_2 * exp_float(peak_before[2] - peak_shared[2]);
+        mix_state_0_2 = peak_before[2] == peak_shared[2] ? mix_state_0_2 : peak_before[2] == -INFINITY ? (float16)(0.0f) : mix_state_0_2 * peak_change[2];
     }
     if (block_x * 16 < 14) {
-        mix_state_0_3 = peak_before[3] == peak_shared[3] ? mix_state_0_3 : peak_before[3] == -INFINITY ? (float16)(0.0f) : mix_state_0_3 * exp_float(peak_before[3] - peak_shared[3]);
+        mix_state_0_3 = peak_before[3] == peak_shared[3] ? mix_state_0_3 : peak_before[3] == -INFINITY ? (float16)(0.0f) : mix_state_0_3 * peak_change[3];
     }
     if (block_x * 16 < 13) {
-        mix_state_0_4 = peak_before[4] == peak_shared[4] ? mix_state_0_4 : peak_before[4] == -INFINITY ? (float16)(0.0f) : mix_state_0_4 * exp_float(peak_before[4] - peak_shared[4]);
+        mix_state_0_4 = peak_before[4] == peak_shared[4] ? mix_state_0_4 : peak_before[4] == -INFINITY ? (float16)(0.0f) : mix_state_0_4 * peak_change[4];
     }
     if (block_x * 16 < 12) {
-        mix_state_0_5 = peak_before[5] == peak_shared[5] ? mix_state_0_5 : peak_before[5] == -INFINITY ? (float16)(0.0f) : mix_state_0_5 * exp_float(peak_before[5] - peak_shared[5]);
+        mix_state_0_5 = peak_before[5] == peak_shared[5] ? mix_state_0_5 : peak_before[5] == -INFINITY ? (float16)(0.0f) : mix_state_0_5 * peak_change[5];
     }
     if (block_x * 16 < 11) {
-        mix_state_0_6 = peak_before[6] == peak_shared[6] ? mix_state_0_6 : peak_before[6] == -INFINITY ? (float16)(0.0f) : mix_state_0_6 * exp_float(peak_before[6] - peak_shared[6]);
+        mix_state_0_6 = peak_before[6] == peak_shared[6] ? mix_state_0_6 : peak_before[6] == -INFINITY ? (float16)(0.0f) : mix_state_0_6 * peak_change[6];
     }
     if (block_x * 16 < 10) {
-        mix_state_0_7 = peak_before[7] == peak_shared[7] ? mix_state_0_7 : peak_before[7] == -INFINITY ? (float16)(0.0f) : mix_state_0_7 * exp_float(peak_before[7] - peak_shared[7]);
+        mix_state_0_7 = peak_before[7] == peak_shared[7] ? mix_state_0_7 : peak_before[7] == -INFINITY ? (float16)(0.0f) : mix_state_0_7 * peak_change[7];
     }
     for (int j_10 = 0; j_10 < 37; ++j_10) {
         mix_state_0_0 = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) < (int16)(11) ? mix_state_0_0 + P_shared[j_10] * load_first_global_float16(V + j_10 * 11, 11, (float16)(0.0f)) : mix_state_0_0;
@@ -728,28 +733,28 @@ void O(
         }
     }
     if (block_x * 16 < 9) {
-        mix_state_1_0 = peak_before[8] == peak_shared[8] ? mix_state_1_0 : peak_before[8] == -INFINITY ? (float16)(0.0f) : mix_state_1_0 * exp_float(peak_before[8] - peak_shared[8]);
+        mix_state_1_0 = peak_before[8] == peak_shared[8] ? mix_state_1_0 : peak_before[8] == -INFINITY ? (float16)(0.0f) : mix_state_1_0 * peak_change[8];
     }
     if (block_x * 16 < 8) {
-        mix_state_1_1 = peak_before[9] == peak_shared[9] ? mix_state_1_1 : peak_before[9] == -INFINITY ? (float16)(0.0f) : mix_state_1_1 * exp_float(peak_before[9] - peak_shared[9]);
+        mix_state_1_1 = peak_before[9] == peak_shared[9] ? mix_state_1_1 : peak_before[9] == -INFINITY ? (float16)(0.0f) : mix_state_1_1 * peak_change[9];
     }
     if (block_x * 16 < 7) {
-        mix_state_1_2 = peak_before[10] == peak_shared[10] ? mix_state_1_2 : peak_before[10] == -INFINITY ? (float16)(0.0f) : mix_state_1_2 * exp_float(peak_before[10] - peak_shared[10]);
+        mix_state_1_2 = peak_before[10] == peak_shared[10] ? mix_state_1_2 : peak_before[10] == -INFINITY ? (float16)(0.0f) : mix_state_1_2 * peak_change[10];
     }
     if (block_x * 16 < 6) {
-        mix_state_1_3 = peak_before[11] == peak_shared[11] ? mix_state_1_3 : peak_before[11] == -INFINITY ? (float16)(0.0f) : mix_state_1_3 * exp_float(peak_before[11] - peak_shared[11]);
+        mix_state_1_3 = peak_before[11] == peak_shared[11] ? mix_state_1_3 : peak_before[11] == -INFINITY ? (float16)(0.0f) : mix_state_1_3 * peak_change[11];
     }
     if (block_x * 16 < 5) {
-        mix_state_1_4 = peak_before[12] == peak_shared[12] ? mix_state_1_4 : peak_before[12] == -INFINITY ? (float16)(0.0f) : mix_state_1_4 * exp_float(peak_before[12] - peak_shared[12]);
+        mix_state_1_4 = peak_before[12] == peak_shared[12] ? mix_state_1_4 : peak_before[12] == -INFINITY ? (float16)(0.0f) : mix_state_1_4 * peak_change[12];
     }
     if (block_x * 16 < 4) {
-        mix_state_1_5 = peak_before[13] == peak_shared[13] ? mix_state_1_5 : peak_before[13] == -INFINITY ? (float16)(0.0f) : mix_state_1_5 * exp_float(peak_before[13] - peak_shared[13]);
+        mix_state_1_5 = peak_before[13] == peak_shared[13] ? mix_state_1_5 : peak_before[13] == -INFINITY ? (float16)(0.0f) : mix_state_1_5 * peak_change[13];
     }
     if (block_x * 16 < 3) {
-        mix_state_1_6 = peak_before[14] == peak_shared[14] ? mix_state_1_6 : peak_before[14] == -INFINITY ? (float16)(0.0f) : mix_state_1_6 * exp_float(peak_before[14] - peak_shared[14]);
+        mix_state_1_6 = peak_before[14] == peak_shared[14] ? mix_state_1_6 : peak_before[14] == -INFINITY ? (float16)(0.0f) : mix_state_1_6 * peak_change[14];
     }
     if (block_x * 16 < 2) {
-        mix_state_1_7 = peak_before[15] == peak_shared[15] ? mix_state_1_7 : peak_before[15] == -INFINITY ? (float16)(0.0f) : mix_state_1_7 * exp_float(peak_before[15] - peak_shared[15]);
+        mix_state_1_7 = peak_before[15] == peak_shared[15] ? mix_state_1_7 : peak_before[15] == -INFINITY ? (float16)(0.0f) : mix_state_1_7 * peak_change[15];
     }
     for (int j_10 = 0; j_10 < 37; ++j_10) {
         if (block_x * 16 < 9) {
