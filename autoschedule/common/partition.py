@@ -314,7 +314,7 @@ def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]
 def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Iterator[Made]:
     """Steps for a task, the best first."""
     root = nest_of(task)
-    return model.construct(root, likely) if root.points else iter([Made((), Estimate.of(()))])
+    return model.construct(root, likely) if root.points else iter([Made((), model.estimate((read_steps(root, ()),)))])
 
 
 def saved_by_launch(model: DeviceModel, loops: Loops) -> float:

@@ -12,6 +12,7 @@ from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Cast, Expr, Read
 from tilelang.errors import Refusal
 from tilelang.schedules.shared_loops import loop_of, reads_any
 from tilelang.schedules.steps import Split
@@ -56,10 +57,22 @@ def _together(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
-    """Whether every member's repair is proven, and can be lowered."""
+    """Whether every member's repair is proven, can be lowered, and leaves the rounding of terms as it is."""
     try:
         loop = loop_of(part.computation, Split(((axis, 1),), of=members))
     except Refusal:
         return False
-    repairs = [(m.repair, m.definition) for m in loop.members if m.repair is not None]
-    return all(repair.how != "power" and len(definition.tensors) == 1 for repair, definition in repairs)
+    repaired = [m for m in loop.members if m.repair is not None]
+    return not any(
+        m.repair is not None and m.repair.how == "power" or len(m.definition.tensors) > 1 or any(map(_rounded, m.reduce.values))
+        for m in repaired
+    )
+
+
+def _rounded(term: Expr) -> bool:
+    """Whether a term rounds an intermediate value to a narrower type. With another running value it rounds differently, so that results
+    would differ from those of separate loops by that type's precision."""
+    casts = (e for e in term.walk() if isinstance(e, Cast) and not isinstance(e.operand, Read))
+    return any(
+        e.operand.dtype.is_float and e.type.is_float and e.type.mantissa_bits < e.operand.dtype.mantissa_bits for e in casts
+    )

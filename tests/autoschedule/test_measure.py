@@ -162,7 +162,7 @@ def test_an_interrupt_leaves_no_process_and_no_files(when: str, tmp_path: Path) 
     code = f"""
         import os, signal, tilelang as tl
         from tests.autoschedule.test_measure import CANDIDATES, PLAIN
-        from tilelang.autoschedule import best, measure
+        from tilelang.autoschedule.tune import best, measure
 
         real = measure._Process.ask
 

@@ -415,7 +415,8 @@ class _Derivation:
             old, new = (np.asarray(x) for x in trial.draw())
             with np.errstate(all="ignore"):
                 known: dict[Expr, Any] = {accumulator: np.asarray(reduced(old))} | trial.known()
-                got = float(evaluate(repair.apply(accumulator, const(5, self.term.dtype)), known))
+                applied = rewrite(repair.apply(accumulator, const(5, self.term.dtype)), _unrounded)  # as the term is
+                got = float(evaluate(applied, known))
                 wanted = float(reduced(new))
             size = float(np.prod(np.abs(new)) if self.name == "prod" else np.sum(np.abs(new))) + abs(got)
             finite = math.isfinite(wanted) and math.isfinite(size)
