@@ -15,6 +15,7 @@ from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.shared_loops import sharing_of
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
 from tilelang.autoschedule.models import model_of
+from tilelang.schedules.shared_loops import loop_of
 from tilelang.schedules.steps import Split
 
 PROFILE = tl.load_profile("avx2")
@@ -87,3 +88,28 @@ def test_attention_of_many_keys_is_one_kernel() -> None:
     computation = attention(256, 1024)
     steps = construct(computation, PROFILE)[0].steps
     assert any(isinstance(s, Split) and s.of == ("peak", "total", "mix") for s in steps)
+
+
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16, tl.float8_e4m3])
+def test_a_running_value_of_a_narrow_type(type: tl.DType) -> None:
+    """The repair rounds as the term does, so that both are compared without rounding."""
+    i, j = tl.axes(i=8, j=32)
+    X = tl.input("X", type, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    total = tl.computation("f", tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i))
+    found = sharing_of(Part.whole(total))
+    assert found is not None and len(found.members) == 2
+    loop = loop_of(total, Split((("j", 8),), of=found.members))
+    assert [m.repair is not None for m in loop.members] == [False, True]
+
+
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16, tl.float8_e4m3])
+def test_terms_that_are_rounded_are_not_shared(type: tl.DType) -> None:
+    i, j = tl.axes(i=8, j=32)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    weight = tl.define("weight", tl.cast(tl.exp(X[i, j] - peak[i]), type), i, j)
+    total = tl.define("total", tl.sum(tl.cast(weight[i, j], tl.float32), over=j), i)
+    assert not shared(tl.computation("f", total))
+    plain = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    assert shared(tl.computation("f", plain))
