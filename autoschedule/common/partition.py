@@ -195,6 +195,8 @@ class Partition:
         found = [[*before, k] for k in itertools.islice(self.variants(last), KEPT_OF_SEVERAL)]
         if not self.others:
             found += [[k] for k in self.variants(Part.whole(self.computation))]
+        if not found:  # the last kernel would keep a value on chip, and has no rows
+            return self._last_alone()
         made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
         return sorted(made, key=lambda m: m.estimate.seconds)
 

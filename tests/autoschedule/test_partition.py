@@ -1,6 +1,7 @@
 """Which definitions of a graph get a place in memory: chosen by the model, printed as steps, right wherever a cut goes."""
 
 import math
+from pathlib import Path
 
 import pytest
 
@@ -145,3 +146,10 @@ def test_many_definitions_take_seconds() -> None:
         u = tl.define(f"u{number}", tl.gelu(v[i, j]) + u[i, j], i, j)
     found = first(as_computation(u), XEON)
     assert len(in_memory(found)) >= 19
+
+
+@pytest.mark.parametrize("profile", [XEON, AMPERE, tl.load_profile("zen3")], ids=lambda p: p.name)
+def test_where_the_last_kernel_has_no_rows_the_others_are_left_to_the_language(profile: tl.Profile) -> None:
+    """Gradients: the last kernel of the default cut would keep a reduction on chip, and no device has such a kernel."""
+    text = (Path(__file__).parent / "kernels_without_rows.tile").read_text(encoding="utf-8")
+    assert first(tl.parse(text).computation(), profile).schedule
