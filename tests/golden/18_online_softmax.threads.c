@@ -43,7 +43,7 @@ static inline float exp_float(float x) {  // 2^n e^r with n whole and |r| <= log
     return p * as_float(first << 23) * as_float((as_int(shifted) - first) << 23);
 }
 
-// 2 x 1 x 1 blocks of 1 thread, 12992 bytes of shared memory
+// 2 x 1 x 1 blocks of 1 thread, 12928 bytes of shared memory
 static inline __attribute__((always_inline)) void O_block(
     const float* restrict Q,
     const float* restrict K,
@@ -52,7 +52,6 @@ static inline __attribute__((always_inline)) void O_block(
     float* restrict Q_shared,
     float* restrict peak_shared,
     float* restrict peak_before,
-    float* restrict peak_change,
     float* restrict total_shared,
     float* restrict K_shared,
     float* restrict V_shared,
@@ -82,7 +81,6 @@ static inline __attribute__((always_inline)) void O_block(
         if (tid < 16) {
             peak_shared[tid] = -INFINITY;
             peak_before[tid] = -INFINITY;
-            peak_change[tid] = -INFINITY;
             total_shared[tid] = 0.0f;
         }
     }
@@ -138,7 +136,6 @@ static inline __attribute__((always_inline)) void O_block(
             if (block_x * 16 + tid / 8 < 17 && tid % 8 == 0) {
                 peak_before[tid / 8] = peak_shared[tid / 8];
                 peak_shared[tid / 8] = maximum_float(peak_shared[tid / 8], peak_chunk_state);
-                peak_change[tid / 8] = exp_float(peak_before[tid / 8] - peak_shared[tid / 8]);
             }
         }
         for (int tid = 0; tid < 128; ++tid) {
@@ -182,17 +179,17 @@ static inline __attribute__((always_inline)) void O_block(
             float mix_state_7 = mix_state_by_thread[tid * 8 + 7];
             total_chunk_state = *(total_chunk_state_meet + (tid - tid % 8));
             if (block_x * 16 + tid / 8 < 17 && tid % 8 == 0) {
-                total_shared[tid / 8] = (peak_before[tid / 8] == peak_shared[tid / 8] ? total_shared[tid / 8] : peak_before[tid / 8] == -INFINITY ? 0.0f : total_shared[tid / 8] * peak_change[tid / 8]) + total_chunk_state;
+                total_shared[tid / 8] = (peak_before[tid / 8] == peak_shared[tid / 8] ? total_shared[tid / 8] : peak_before[tid / 8] == -INFINITY ? 0.0f : total_shared[tid / 8] * exp_float(peak_before[tid / 8] - peak_shared[tid / 8])) + total_chunk_state;
             }
             if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16) {
-                mix_state_0 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_0 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_0 * peak_change[tid / 2];
-                mix_state_1 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_1 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_1 * peak_change[tid / 2];
-                mix_state_2 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_2 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_2 * peak_change[tid / 2];
-                mix_state_3 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_3 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_3 * peak_change[tid / 2];
-                mix_state_4 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_4 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_4 * peak_change[tid / 2];
-                mix_state_5 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_5 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_5 * peak_change[tid / 2];
-                mix_state_6 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_6 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_6 * peak_change[tid / 2];
-                mix_state_7 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_7 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_7 * peak_change[tid / 2];
+                mix_state_0 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_0 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_0 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_1 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_1 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_1 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_2 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_2 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_2 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_3 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_3 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_3 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_4 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_4 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_4 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_5 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_5 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_5 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_6 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_6 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_6 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
+                mix_state_7 = peak_before[tid / 2] == peak_shared[tid / 2] ? mix_state_7 : peak_before[tid / 2] == -INFINITY ? 0.0f : mix_state_7 * exp_float(peak_before[tid / 2] - peak_shared[tid / 2]);
             }
             for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {
                 if (block_x * 16 + tid / 2 < 17 && tid / 2 < 16) {
@@ -240,6 +237,6 @@ EXPORT void O(void* const* arguments, char* scratch, long first, long last)
 #pragma nounroll
     for (long number = first; number < last; ++number) {
         const long block[3] = {number % 2, number / 2 % 1, number / 2};
-        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 6912), (void*)(scratch + 8768), (void*)(scratch + 8640), (void*)(scratch + 8704), (void*)(scratch + 8832), (void*)(scratch + 4096), (void*)(scratch + 5504), (void*)(scratch + 2048), (void*)(scratch + 7616), (void*)(scratch + 0), (void*)(scratch + 8128), (void*)(scratch + 8896), block);
+        O_block(arguments[0], arguments[1], arguments[2], arguments[3], (void*)(scratch + 6912), (void*)(scratch + 8704), (void*)(scratch + 8640), (void*)(scratch + 8768), (void*)(scratch + 4096), (void*)(scratch + 5504), (void*)(scratch + 2048), (void*)(scratch + 7616), (void*)(scratch + 0), (void*)(scratch + 8128), (void*)(scratch + 8832), block);
     }
 }

@@ -20,7 +20,7 @@ static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= l
     return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 
-// 2 x 1 x 1 blocks of 128 threads, 8896 bytes of shared memory
+// 2 x 1 x 1 blocks of 128 threads, 8832 bytes of shared memory
 __kernel __attribute__((reqd_work_group_size(128, 1, 1)))
 void O(
     __global const float* restrict Q,
@@ -31,7 +31,6 @@ void O(
     __local float Q_shared[176] __attribute__((aligned(64)));
     __local float peak_shared[16] __attribute__((aligned(64)));
     __local float peak_before[16] __attribute__((aligned(64)));
-    __local float peak_change[16] __attribute__((aligned(64)));
     __local float total_shared[16] __attribute__((aligned(64)));
     __local float K_shared[352] __attribute__((aligned(64)));
     __local float V_shared[352] __attribute__((aligned(64)));
@@ -57,7 +56,6 @@ void O(
     if (thread < 16) {
         peak_shared[thread] = -INFINITY;
         peak_before[thread] = -INFINITY;
-        peak_change[thread] = -INFINITY;
         total_shared[thread] = 0.0f;
     }
     for (int j = 0; j < 2; ++j) {
@@ -105,7 +103,6 @@ void O(
         if (block_x * 16 + thread / 8 < 17 && thread % 8 == 0) {
             peak_before[thread / 8] = peak_shared[thread / 8];
             peak_shared[thread / 8] = maximum_float(peak_shared[thread / 8], peak_chunk_state);
-            peak_change[thread / 8] = exp_float(peak_before[thread / 8] - peak_shared[thread / 8]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);  // write of peak_shared[thread // 8] at examples/18_online_softmax.py:63, then read of peak_shared[thread // 8] at examples/18_online_softmax.py:64
         for (int j_3 = 0; j_3 < 4; ++j_3) {
@@ -135,17 +132,17 @@ void O(
         barrier(CLK_LOCAL_MEM_FENCE);  // write of total_chunk_state_meet[0, thread] at examples/18_online_softmax.py:65, then read of total_chunk_state_meet[0, thread - thread % 8] at examples/18_online_softmax.py:65
         total_chunk_state = total_chunk_state_meet[thread - thread % 8];
         if (block_x * 16 + thread / 8 < 17 && thread % 8 == 0) {
-            total_shared[thread / 8] = (peak_before[thread / 8] == peak_shared[thread / 8] ? total_shared[thread / 8] : peak_before[thread / 8] == -INFINITY ? 0.0f : total_shared[thread / 8] * peak_change[thread / 8]) + total_chunk_state;
+            total_shared[thread / 8] = (peak_before[thread / 8] == peak_shared[thread / 8] ? total_shared[thread / 8] : peak_before[thread / 8] == -INFINITY ? 0.0f : total_shared[thread / 8] * exp_float(peak_before[thread / 8] - peak_shared[thread / 8])) + total_chunk_state;
         }
         if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16) {
-            mix_state_0 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_0 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_0 * peak_change[thread / 2];
-            mix_state_1 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_1 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_1 * peak_change[thread / 2];
-            mix_state_2 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_2 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_2 * peak_change[thread / 2];
-            mix_state_3 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_3 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_3 * peak_change[thread / 2];
-            mix_state_4 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_4 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_4 * peak_change[thread / 2];
-            mix_state_5 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_5 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_5 * peak_change[thread / 2];
-            mix_state_6 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_6 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_6 * peak_change[thread / 2];
-            mix_state_7 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_7 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_7 * peak_change[thread / 2];
+            mix_state_0 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_0 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_0 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_1 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_1 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_1 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_2 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_2 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_2 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_3 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_3 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_3 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_4 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_4 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_4 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_5 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_5 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_5 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_6 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_6 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_6 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_7 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_7 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_7 * exp_float(peak_before[thread / 2] - peak_shared[thread / 2]);
         }
         for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {
             if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16) {

@@ -27,7 +27,7 @@ static __device__ __forceinline__ T shuffle_xor(T x) {  // what lane `lane ^ DIS
     return __builtin_bit_cast(T, words);
 }
 
-// 2 x 1 x 1 blocks of 128 threads, 7872 bytes of shared memory
+// 2 x 1 x 1 blocks of 128 threads, 7808 bytes of shared memory
 extern "C" __global__ void __launch_bounds__(128)
 O(
     const float* __restrict__ Q,
@@ -38,7 +38,6 @@ O(
     __shared__ float Q_shared[176] __attribute__((aligned(64)));
     __shared__ float peak_shared[16] __attribute__((aligned(64)));
     __shared__ float peak_before[16] __attribute__((aligned(64)));
-    __shared__ float peak_change[16] __attribute__((aligned(64)));
     __shared__ float total_shared[16] __attribute__((aligned(64)));
     __shared__ float K_shared[352] __attribute__((aligned(64)));
     __shared__ float V_shared[352] __attribute__((aligned(64)));
@@ -63,7 +62,6 @@ O(
     if (thread < 16) {
         peak_shared[thread] = -INFINITY;
         peak_before[thread] = -INFINITY;
-        peak_change[thread] = -INFINITY;
         total_shared[thread] = 0.0f;
     }
     #pragma nounroll
@@ -103,7 +101,6 @@ O(
         if (block_x * 16 + thread / 8 < 17 && thread % 8 == 0) {
             peak_before[thread / 8] = peak_shared[thread / 8];
             peak_shared[thread / 8] = maximum(peak_shared[thread / 8], peak_chunk_state);
-            peak_change[thread / 8] = exp(peak_before[thread / 8] - peak_shared[thread / 8]);
         }
         shared_barrier();  // write of peak_shared[thread // 8] at examples/18_online_softmax.py:63, then read of peak_shared[thread // 8] at examples/18_online_softmax.py:64
         for (int j_3 = 0; j_3 < 4; ++j_3) {
@@ -124,17 +121,17 @@ O(
         total_chunk_state_other = shuffle_xor<4>(total_chunk_state);
         total_chunk_state = total_chunk_state + total_chunk_state_other;
         if (block_x * 16 + thread / 8 < 17 && thread % 8 == 0) {
-            total_shared[thread / 8] = (peak_before[thread / 8] == peak_shared[thread / 8] ? total_shared[thread / 8] : peak_before[thread / 8] == -INFINITY ? 0.0f : total_shared[thread / 8] * peak_change[thread / 8]) + total_chunk_state;
+            total_shared[thread / 8] = (peak_before[thread / 8] == peak_shared[thread / 8] ? total_shared[thread / 8] : peak_before[thread / 8] == -INFINITY ? 0.0f : total_shared[thread / 8] * exp(peak_before[thread / 8] - peak_shared[thread / 8])) + total_chunk_state;
         }
         if (block_x * 16 + thread / 2 < 17 && thread / 2 < 16) {
-            mix_state_0 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_0 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_0 * peak_change[thread / 2];
-            mix_state_1 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_1 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_1 * peak_change[thread / 2];
-            mix_state_2 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_2 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_2 * peak_change[thread / 2];
-            mix_state_3 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_3 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_3 * peak_change[thread / 2];
-            mix_state_4 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_4 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_4 * peak_change[thread / 2];
-            mix_state_5 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_5 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_5 * peak_change[thread / 2];
-            mix_state_6 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_6 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_6 * peak_change[thread / 2];
-            mix_state_7 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_7 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_7 * peak_change[thread / 2];
+            mix_state_0 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_0 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_0 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_1 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_1 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_1 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_2 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_2 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_2 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_3 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_3 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_3 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_4 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_4 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_4 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_5 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_5 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_5 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_6 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_6 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_6 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
+            mix_state_7 = peak_before[thread / 2] == peak_shared[thread / 2] ? mix_state_7 : peak_before[thread / 2] == -INFINITY ? 0.0f : mix_state_7 * exp(peak_before[thread / 2] - peak_shared[thread / 2]);
         }
         shared_barrier();  // write of P_shared[thread // 8, thread % 8 * 4 + j_3] at examples/18_online_softmax.py:64, then read of P_shared[thread // 2, j_5] at examples/18_online_softmax.py:66
         for (int j_5 = 0; j_5 < min(32, 37 - j * 32); ++j_5) {

@@ -40,8 +40,8 @@ class Shared:
     """The state of a shared loop during the lowering of its body.
 
     stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor that
-    holds it. changes: of repairs that follow one stage alone, by stage and change, the tensor that holds the change, which is
-    computed once for each element of the stage. made: the stages that this iteration has already made.
+    holds it. changes: of repairs that follow one stage alone, by stage and change, the tensor that holds the change, which blocks
+    of one thread compute once for each element of the stage. made: the stages that this iteration has already made.
     """
 
     loop: SharedLoop
@@ -82,7 +82,8 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     read = {r.tensor for m in loop.members if m.repair is not None for r in m.repair.reads}
     own = [t for t in loop.tensors if t.name in stages]
     old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
-    shared = Shared(loop, stages, old, _changes(loop))
+    changes = _changes(loop) if build.threads == 1 else {}  # many threads have units for functions, but few registers
+    shared = Shared(loop, stages, old, changes)
     inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
     out: list[ir.Stmt] = []
     found: list[Residence] = []
