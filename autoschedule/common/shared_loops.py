@@ -62,10 +62,9 @@ def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
         loop = loop_of(part.computation, Split(((axis, 1),), of=members))
     except Refusal:
         return False
-    repaired = [m for m in loop.members if m.repair is not None]
+    repairs = [(m, m.repair) for m in loop.members if m.repair is not None]
     return not any(
-        m.repair is not None and m.repair.how == "power" or len(m.definition.tensors) > 1 or any(map(_rounded, m.reduce.values))
-        for m in repaired
+        repair.how == "power" or len(m.definition.tensors) > 1 or any(map(_rounded, m.reduce.values)) for m, repair in repairs
     )
 
 
