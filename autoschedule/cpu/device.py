@@ -40,7 +40,8 @@ from tilelang.profiles.profile import Curve, Profile
 class Cores:
     """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
 
-    lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; pages: those whose places are known,
+    lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; last_level: a core's share of the
+    cache that all cores share (None: there is none, or its size is not known); pages: those whose places are known,
     as caches, each with the cycles that another one takes; latency: of memory, in ns over the bytes in use. multiply_adds, loads: of
     vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. profile: what it
     was made of. pruning: what drops candidates for it.
@@ -51,6 +52,7 @@ class Cores:
     registers: int
     shared_bytes: float
     caches: tuple[Cache, ...]
+    last_level: Cache | None
     pages: tuple[tuple[Cache, float], ...]
     latency: Curve | None
     multiply_adds: float | None
@@ -127,12 +129,17 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     pages = [(rates.get("found_pages"), divided(rates.get("page_search_ns", 0.0) / searches, cycle)),
              (rates.get("near_pages"), rates.get("near_page_cycles", 0.0))]  # fmt: skip
     shared = profile.memory("shared").capacity_bytes
+    sizes = [
+        rates[name] for name in ("l3_bytes", "near_global_bytes") if name in rates
+    ]  # as built, and as far as reads stay fast
+    last_level = Cache("l3", int(min(sizes) / cores), None, 64, page_bytes=size) if sizes else None
     return Cores(
         cores,
         min(lanes, profile.max_vector_lanes),
         profile.registers_per_thread // lanes,
         math.inf if shared is None else shared,
         caches,
+        last_level,
         tuple((Cache(f"{int(n)} pages", int(n) * size, None, size), cycles) for n, cycles in pages if size and n and cycles),
         profile.curve("latency"),
         peak * cycle / (2 * lanes * cores) if peak and cycle else rates.get("multiply_adds_per_cycle"),

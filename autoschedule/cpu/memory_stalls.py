@@ -35,20 +35,29 @@ def _fetched(traffic: Traffic, cache: Cache) -> float:
 
 
 def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
-    """Cycles of all cores in which lines come from beyond the last cache: each goes back some time, written or not.
+    """Cycles of all cores in which lines come from beyond the caches of a core: each goes back some time, written or not.
 
-    As launches go over their blocks from alternate ends, one begins with what the one before left in the caches, where two blocks of a
-    core fit there; else it finds as much as a walk over all the bytes of a core again and again.
+    Lines that the core finds again in the cache that all cores share come from there. For the others: as launches go over their blocks
+    from alternate ends, one begins with what the one before left in the caches, where two blocks of a core fit there; else it finds as
+    much as a walk over all the bytes of a core again and again.
     """
     cache = device.caches[-1]
     past = sum(s.access.footprint_bytes(loops.nest.extents) for s in traffic.streams if s.past)
-    moved = inside + sum(b / s.weight for s, b in traffic.missed(cache) if not s.past)
+    moved = inside + _moved_bytes(traffic, cache)
+    distant = moved if device.last_level is None else min(moved, inside + _moved_bytes(traffic, device.last_level))
     own = share * (touched_bytes(loops) - past)
     kept = device.rate("kept_share") * cache.bytes * (1.0 - cache.lost(2 * _block_bytes(loops)))
-    found = min(moved, kept / share)
-    turned = divided(found, device.far(cache.bytes / 2)) + divided(moved - found, device.far(max(own, 2.0 * cache.bytes)))
-    walked = divided(moved, device.far(own))
-    return min(turned, walked) + divided(past * device.rates.get("streamed_lines", 1.0), cache.beyond)
+    found = min(distant, kept / share)
+    near, far = device.far(cache.bytes / 2), device.far(max(own, 2.0 * cache.bytes))
+    turned = divided(found, near) + divided(distant - found, far)
+    walked = divided(distant, device.far(own))
+    again = divided(moved - distant, device.far(min(max(own, cache.bytes), 2.0 * cache.bytes)))
+    return again + min(turned, walked) + divided(past * device.rates.get("streamed_lines", 1.0), cache.beyond)
+
+
+def _moved_bytes(traffic: Traffic, cache: Cache) -> float:
+    """Bytes that come from beyond a cache, but for what is written past the caches."""
+    return sum(b / s.weight for s, b in traffic.missed(cache) if not s.past)
 
 
 def _block_bytes(loops: Loops) -> int:

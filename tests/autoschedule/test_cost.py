@@ -348,3 +348,18 @@ def test_rows_that_begin_again_in_a_shared_cache_take_its_latency() -> None:
 
     first = stalls(0.0)  # what begins for the first time comes from memory
     assert 0 < first < stalls(100.0) < stalls(150.0) and first < 0.2 * stalls(150.0)
+
+
+def test_a_panel_that_the_shared_cache_keeps_is_not_read_from_memory_again() -> None:
+    profile = tl.load_profile("zen3")
+    forgetful = dataclasses.replace(
+        profile, rates=tuple(r for r in profile.rates if r[0] not in ("l3_bytes", "near_global_bytes"))
+    )
+    packed = product(3072, 3072, 3072).tile(m=1026, n=1024).to(tl.block).split(k=256).load("B", tl.shared).split(m=6, n=16)
+    by_vectors = packed.accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=8)
+
+    def from_memory(known: Profile) -> float:
+        return dict(estimate_schedule(by_vectors, known).parts)["waiting for global"]
+
+    assert cores_of(forgetful).last_level is None and cores_of(profile).last_level is not None
+    assert from_memory(forgetful) > 5 * from_memory(profile) > 0  # the panel of 1 MB exceeds the second cache, not the third
