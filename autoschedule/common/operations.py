@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tilelang.core.dtype import DType
-from tilelang.core.expr import Binary, Call, Cast, Expr, Pad, Read, Reduce, Select, Unary
+from tilelang.core.expr import Axis, Binary, Call, Cast, Expr, Pad, Read, Reduce, Select, Unary
 
 
 def multiplied_type(reduce: Reduce) -> DType | None:
@@ -32,31 +32,29 @@ def _narrow(e: Expr) -> DType:
     return e.dtype
 
 
-def operations(expr: Expr) -> Counter[str]:
-    """How often each operation on values stands in an expression, each shared part once; indices are not counted.
+def operations_of(expr: Expr) -> dict[frozenset[Axis], Counter[str]]:
+    """The operations on values in an expression, by the axes that their results vary along: how often each occurs, each shared part
+    once; indices are not counted. What does not vary along the axis of a loop is computed before the loop.
 
     >>> from tilelang import axes, exp, float32, input
-    >>> i = axes(i=4)
-    >>> X = input("X", float32, i)
-    >>> sorted(operations(exp(X[i]) * X[i] + 1).items())
-    [('*', 1), ('+', 1), ('exp', 1)]
+    >>> i, j = axes(i=4, j=8)
+    >>> X, x = input("X", float32, i, j), input("x", float32, i)
+    >>> for along, found in operations_of(X[i, j] * exp(x[i]) + 1).items():
+    ...     print(*sorted(a.name for a in along), dict(found))
+    i {'exp': 1}
+    i j {'*': 1, '+': 1}
     """
-    found, seen, stack = Counter[str](), set[Expr](), [expr]
-    while stack:
-        e = stack.pop()
-        if e in seen:
-            continue
-        seen.add(e)
+    found, along = dict[frozenset[Axis], Counter[str]](), dict[Expr, frozenset[Axis]]()
+    for e in expr.upwards((Read, Pad)):
+        below = e.walk() if isinstance(e, Read | Pad) else ()
+        own = frozenset(a for a in (e, *below) if isinstance(a, Axis))
+        inside = () if below else (along[c] for c in e.children() if isinstance(c, Expr))
+        along[e] = own.union(*inside)
         match e:
-            case Read() | Pad():
-                continue
-            case Binary(op=op) | Unary(op=op):
-                found[op] += 1
-            case Call(name=name):
-                found[name] += 1
+            case Binary(op=name) | Unary(op=name) | Call(name=name):
+                found.setdefault(along[e], Counter())[name] += 1
             case Select() | Cast():
-                found[type(e).__name__.lower()] += 1
+                found.setdefault(along[e], Counter())[type(e).__name__.lower()] += 1
             case _:
                 pass
-        stack += [c for c in e.children() if isinstance(c, Expr)]
     return found

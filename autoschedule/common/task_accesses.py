@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilelang.autoschedule.common.operations import multiplied_type, operations
+from tilelang.autoschedule.common.operations import multiplied_type, operations_of
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType
 from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, substitute
@@ -316,15 +316,21 @@ class NestAxis:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Nest:
-    """A task over the axes of a spec. accesses: its reads, then its writes. inner: the operations of one point, counted by name ("+",
-    "*", "exp", ...), with those that combine it into the reduction; outer: those of one element of the output, after its reduction."""
+    """A task over the axes of a spec. accesses: its reads, then its writes. varying: the operations of one point, counted by name ("+",
+    "*", "exp", ...), with those that combine it into the reduction, by the axes that their results vary along; outer: those of one
+    element of the output, after its reduction."""
 
     task: Task
     spec: Spec
     axes: tuple[NestAxis, ...]
     accesses: tuple[Access, ...]
-    inner: Mapping[str, int]
+    varying: Mapping[frozenset[str], Mapping[str, int]]
     outer: Mapping[str, int]
+
+    @cached_property
+    def inner(self) -> Mapping[str, int]:
+        """The operations of one point, along whichever axes."""
+        return dict(sum((Counter(found) for found in self.varying.values()), Counter[str]()))
 
     @cached_property
     def reads(self) -> tuple[Access, ...]:
@@ -473,11 +479,26 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
             indices = tuple(substitute(i, there) for i in read.indices)
             found.setdefault((read.tensor, indices), Access(read.tensor, indices, read.indices, False, isinstance(whole, Pad)))
     writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
-    inner, outer = Counter[str](), Counter[str]()
+    names = {
+        a: frozenset(v.name.removeprefix("@") for v in value.walk() if isinstance(v, Var | Axis)) for a, value in there.items()
+    }
+    varying, outer = dict[frozenset[str], Counter[str]](), Counter[str]()
+
+    def count(value: Expr) -> None:
+        for along, operations in operations_of(value).items():
+            here = frozenset[str]().union(*(names.get(a, ()) for a in along))
+            varying.setdefault(here, Counter()).update(operations)
+
     for state in task.states:
-        for e in (*state.reduce.values, *state.reduce.combiner.result):
-            inner += operations(e)
+        for value in state.reduce.values:
+            count(value)
+        for value in state.reduce.combiner.result:  # once for each point
+            for operations in operations_of(value).values():
+                varying.setdefault(frozenset(a.name for a in spec.axes), Counter()).update(operations)
     for value in task.values:
-        (outer if task.states else inner).update(operations(value))
+        if not task.states:
+            count(value)
+        for operations in operations_of(value).values() if task.states else ():
+            outer.update(operations)
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
-    return Nest(task, spec, axes, (*found.values(), *writes), dict(inner), dict(outer))
+    return Nest(task, spec, axes, (*found.values(), *writes), varying, dict(outer))

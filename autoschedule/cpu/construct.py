@@ -23,7 +23,7 @@ from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
 from tilelang.autoschedule.cpu.growth import form, nearest_bytes, needed, passes, reused, rounds_of, seeds
 from tilelang.autoschedule.cpu.model import Counted, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
-from tilelang.autoschedule.cpu.tile import RTile, fetchable, scattered, shared_bytes, stays, steps
+from tilelang.autoschedule.cpu.tile import RTile, blocks_of, fetchable, scattered, shared_bytes, stays, steps
 from tilelang.schedules.steps import Step
 
 T = TypeVar("T")
@@ -186,7 +186,10 @@ def alone(nest: Nest, tile: RTile) -> bool:
 
 
 def sound(nest: Nest, tile: RTile) -> bool:
-    """Whether all is staged whose reads would compute too much at every point: through an axis of several that a walk cuts."""
+    """Whether there are blocks for what is staged in their memory, and all is staged whose reads would compute too much at every point:
+    through an axis of several that a walk cuts."""
+    if tile.staged and not blocks_of(nest, tile):
+        return False
     fusions = {name for name, _ in tile.fusions}
     cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
     return not cut or all(r.name in tile.staged or form(nest, r) is None for r in nest.reads if cut & r.axes)

@@ -119,7 +119,8 @@ class Words:
         extents = self.count(self.nest.extents)
         axes = tuple(dataclasses.replace(a, extent=extents[a.name]) for a in self.nest.axes)
         operation = {max(self.dots.items())[1].made.name: 1}
-        return dataclasses.replace(self.nest, axes=axes, accesses=tuple(map(self.access, self.nest.accesses)), inner=operation)
+        return dataclasses.replace(self.nest, axes=axes, accesses=tuple(map(self.access, self.nest.accesses)),
+                                   varying={frozenset(a.name for a in axes): operation})  # fmt: skip
 
     @cached_property
     def _accesses(self) -> dict[Access, Access]:

@@ -39,7 +39,10 @@ from tilelang.autoschedule.cpu.tile_size_selection import sized
 def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
     """Axes along which some access goes from one element to the next, the result's own first, with the lanes along each."""
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
-    direct = any(r.stride(a) == 1 for a in found for r in nest.reads)
+    passing = [
+        r for r in nest.reads if not nest.reduced or not r.axes.isdisjoint(nest.reduced_extents)
+    ]  # not a single value of each result
+    direct = any(r.stride(a) == 1 for a in found for r in passing)
     if not found or (not direct and nest.reduced):
         least = 2 if not found else device.lanes
         found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}

@@ -97,7 +97,7 @@ def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
     cycle = device.rate("cycle_ns") * 1e-9
     worked = [(what, cycles * cycle) for what, cycles in work(loops, device)]
     yield worked
-    traffic, busy = Traffic(loops, loops.body_depth, loops.piece_depth), sum(seconds for _, seconds in worked)
+    traffic, busy = Traffic(loops, len(loops.loops), loops.piece_depth), sum(seconds for _, seconds in worked)
     slower = cycle * device.scale("waiting")
     waits = [(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)]
     yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy))]
@@ -208,13 +208,16 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     nest = loops.nest
     body = body_of(loops, device)
     points = body.vectors(body.tile)
-    operations = _fused(nest)
-    computed = sum([n * operation_cycles(op, device) for op, n in operations.items()]) * points
+    computed = count = 0.0
+    for along, operations in _fused(nest).items():
+        times = points if along.issuperset(body.tile) else body.vectors(along) * _recomputed(loops, body, along)
+        computed += times * sum([n * operation_cycles(op, device) for op, n in operations.items()])
+        count += times * sum(operations.values())
     tile = {**body.tile, body.axis: 1}
     loads = [_loads(a, tile, body, device) for a in nest.reads]
     loaded = sum(loads)
     stores = 0.0 if nest.reduced else float(sum([body.vectors(a.axes) for a in nest.writes]))
-    count = sum(operations.values()) * points + loaded + stores
+    count += loaded + stores
     loading = divided(loaded, device.loads)
     cycles = max(
         max(computed, loading) + device.rate("loads_share") * min(computed, loading),
@@ -240,10 +243,14 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
 
 def least_seconds(nest: Nest, device: Cores) -> float:
     """Seconds that the operations of a nest take at least, on all cores: in full vectors, of products of narrow types by words."""
-    cycles = [sum(n * operation_cycles(op, device) for op, n in counts.items()) for counts in (_fused(nest), nest.outer)]
+    inner = 0.0
+    for along, operations in _fused(nest).items():
+        computed = sum(n * operation_cycles(op, device) for op, n in operations.items())
+        inner += computed * math.prod(nest.extents[a] for a in along)
+    outer = sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
     lanes = device.lanes * 4 / max(1, min(4, nest.computed.bytes))
     narrow = 4 if nest.multiplied is not None and nest.multiplied.bytes < 4 else 1
-    vectors = (cycles[0] * nest.points / narrow + (cycles[1] * nest.outputs if nest.reduced else 0.0)) / lanes
+    vectors = (inner / narrow + (outer * nest.outputs if nest.reduced else 0.0)) / lanes
     return vectors * device.scale("operations") * device.rate("cycle_ns") * 1e-9 / device.cores
 
 
@@ -256,13 +263,30 @@ def _ends(loops: Loops) -> set[bool]:
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def _fused(nest: Nest) -> Mapping[str, int]:
-    """The operations of one point as instructions: a multiply-add is one; a cast is by what it comes from or goes to."""
-    found = dict(nest.inner)
-    found["*"] = max(0, found.get("*", 0) - found.get("+", 0))
-    if casts := found.pop("cast", 0):
-        found["from_float16" if any(a.element_bytes == 2 for a in nest.accesses) else "from_int32"] = casts
-    return found
+def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
+    """The operations of one point as instructions, by the axes that they vary along: a multiply-add is one; a cast is by what it comes
+    from or goes to."""
+    every = {}
+    for along, operations in nest.varying.items():
+        found = every[along] = dict(operations)
+        found["*"] = max(0, found.get("*", 0) - found.get("+", 0))
+        if casts := found.pop("cast", 0):
+            found["from_float16" if any(a.element_bytes == 2 for a in nest.accesses) else "from_int32"] = casts
+    return every
+
+
+def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
+    """The share of a body's rounds that compute an operation again: it moves out of the innermost loops whose axes it does not vary
+    along."""
+    same = body.rounds / max(1, loops.passes(body.depth))  # what a leaf leaves are the innermost rounds
+    if same > 1 and any(n > 1 and axis in along for axis, n in loops.tiles[-1].items()):
+        return 1.0
+    same = max(1.0, same)
+    for axis, rounds in ((a, n) for loop in reversed(loops.loops[: body.depth]) for a, n in reversed(loop.rounds) if n > 1):
+        if axis in along:
+            break
+        same *= rounds
+    return max(1 / same, 1 / max(1, body.rounds))
 
 
 def operation_cycles(op: str, device: Cores) -> float:

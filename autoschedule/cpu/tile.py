@@ -73,10 +73,8 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield _fuse(name, parts)
     spatial, reduced, staged = nest.wide_names, nest.reduced_extents, _staged(nest, tile)
     left = dict(nest.extents)
-    blocks = [(a, tile.block[a]) for a in spatial]
-    blocks += [(a, tile.block[a]) for a in reduced if tile.block.get(a, left[a]) < left[a]]
-    if blocks:
-        yield _spread(tuple(blocks))
+    if blocks := blocks_of(nest, tile):
+        yield _spread(blocks)
         left.update(blocks)
     chunks = tuple([(a, tile.chunk[a]) for a in reduced if tile.chunk.get(a, left[a]) < left[a]])
     pieces = [(a, tile.piece[a]) for a in spatial if tile.piece[a] < left[a]]
@@ -106,6 +104,12 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
     yield from _walks(nest, tile, left)
     if tile.vector is not None:
         yield _vector(*tile.vector)
+
+
+def blocks_of(nest: Nest, tile: RTile) -> tuple[tuple[str, int], ...]:
+    """The extents of a block: of the results, and of a reduction that several blocks share; nothing where one result is made whole."""
+    shared = [(a, tile.block[a]) for a, n in nest.reduced_extents.items() if tile.block.get(a, n) < n]
+    return (*((a, tile.block[a]) for a in nest.wide_names), *shared)
 
 
 # Candidates have most of their steps in common, and looking a step up takes less time than making it anew.

@@ -196,7 +196,7 @@ def _access_region(frame: Frame, step: Place, uses: list[Use]) -> Region:
         wide = tuple(a for a in axes if a in named)
     wholes = (use.whole, *(w for i in use.read.indices for w in reads(i)))
     staged = {p.name[1:] for w in wholes for p in residence_of(frame, w).points}
-    axes = tuple(a for a in axes if a in wide or a in staged or frame.spec.axis(a).bounds) or axes[-1:]
+    axes = tuple(a for a in axes if a in wide or a in staged or frame.spec.axis(a).bounds) or axes[-1:] or _narrowest(frame)
     states = tuple(frame.spec.axis(a) for a in axes)
     used = (*frame.task.axes, *frame.task.reduction_axes)
     pads = [use.whole.value.value] if isinstance(use.whole, Pad) else []
@@ -208,6 +208,11 @@ def _access_region(frame: Frame, step: Place, uses: list[Use]) -> Region:
     spec = frame.spec.replace(title=task.name, axes=kept, coordinates=coordinates)
     low = tuple(s.base for s in states)
     return Region(task, spec, low, fill, True, use.whole, source_of(frame, uses), points)
+
+
+def _narrowest(frame: Frame) -> tuple[str, ...]:
+    """An axis for the single element of a read that varies along none, as `X[ids[0]]`: there is a copy for each of its points."""
+    return tuple(a.name for a in sorted(frame.spec.axes, key=lambda a: (a.reduction, a.extent))[:1])
 
 
 def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:
