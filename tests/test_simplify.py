@@ -15,7 +15,7 @@ VARIABLES = (Var("a", INDEX, 0, 7), Var("b", INDEX, 0, 0), Var("c", INDEX, -5, 1
 
 
 def _join(parts: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    constants = st.integers(1, 12).map(index)
+    constants = (st.integers(1, 12) | st.integers(-5, -1)).map(index)
     return st.one_of(
         st.builds(Binary, st.sampled_from(("+", "-", "min", "max")), parts, parts),
         st.builds(Binary, st.just("*"), parts, st.integers(-6, 6).map(index)),
@@ -88,6 +88,10 @@ a, i = VARIABLES[0], VARIABLES[4]
         ((i * 8 + a) // 8, "i"),
         ((i * 12 + a) // 4, "i * 3 + a // 4"),
         (i // 2 // 3, "0"),
+        (i // -2, "(0 - i) // 2"),
+        (i % -4 + 3, "3 - (0 - i) % 4"),
+        (Binary("//", i, index(0)), "0"),
+        (Binary("%", i + a, index(0)), "0"),
         (a // 2 // 2, "a // 4"),
         (a % 6 % 3, "a % 3"),
         (a // 4 * 4 + a % 4, "a"),

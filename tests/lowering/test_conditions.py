@@ -30,6 +30,7 @@ CONDITIONS: dict[str, Callable[[Any, Any], Any]] = {
     "blocks": lambda i, j: tl.equal(i // 6, j // 6),
     "steep": lambda i, j: 2 * j <= 3 * i + 1,
     "late": lambda i, j: j >= 9,
+    "falling": lambda i, j: (j <= i // -2 + 9) & (j // -3 + i // 4 >= -2),
     "never": lambda i, j: j < i - 100,
 }
 
@@ -128,7 +129,7 @@ def conditions_of(plan: Schedule, profile: Profile = SIMULATED) -> list[str]:
 # ---------------------------------------------------------------- right
 
 
-@pytest.mark.parametrize("condition", ["strict", "after", "window", "blocks"])
+@pytest.mark.parametrize("condition", ["strict", "after", "window", "blocks", "falling"])
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_what_is_left_is_right(schedule: str, condition: str) -> None:
     check(SCHEDULES[schedule](product(CONDITIONS[condition], 13, 19)), SIMULATED)

@@ -27,10 +27,11 @@ sums = st.builds(
     lambda row, column, constant: ROW * row + COLUMN * column + constant,
     st.sampled_from((1, 1, 2, -1, 0)), st.sampled_from((0, 0, 1, 3)), st.integers(-3, 5),
 )  # fmt: skip
-quotients = st.builds(lambda e, c, k: e // c + k, sums, st.integers(2, 7), st.integers(-2, 2))
+divisors = st.integers(2, 9) | st.integers(-4, -1)
+quotients = st.builds(lambda e, c, k: e // c + k, sums, divisors, st.integers(-2, 2))
 clamps = st.builds(lambda op, e, c: Binary(op, e, index(c)), st.sampled_from(("min", "max")), st.one_of(sums, quotients),
                    st.integers(-2, 14))  # fmt: skip
-remainders = st.builds(lambda e, c: e % c, sums, st.integers(2, 9))
+remainders = st.builds(lambda e, c: e % c, sums, divisors)
 one = st.builds(lambda row, constant: ROW * row + constant, st.sampled_from((1, 2, -1)), st.integers(-3, 5))
 quotients_of_one = st.builds(lambda e, c: e // c, one, st.integers(2, 7))
 clamps_of_one = st.builds(lambda op, e, c: Binary(op, e, index(c)), st.sampled_from(("min", "max")), one, st.integers(-2, 14))

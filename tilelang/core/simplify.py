@@ -133,9 +133,7 @@ def _to_linear(e: Expr) -> Linear:
             return _atom(Binary("*", from_linear(a), from_linear(b)))
         case Binary("//" | "%" as op, left, right):
             a, b = linear(left), linear(right)
-            if b[0] or b[1] <= 0:
-                return _atom(Binary(op, from_linear(a), from_linear(b)))
-            return _quotient(a, b[1]) if op == "//" else _remainder(a, b[1])
+            return _atom(Binary(op, from_linear(a), from_linear(b))) if b[0] else _divided(op, a, b[1])
         case Binary("min" | "max" as op, left, right):
             return _extreme(op, simplify(left), simplify(right))
         case Binary(op, left, right):
@@ -220,6 +218,18 @@ def _split(a: Linear, c: int) -> tuple[Linear, Linear]:
     whole = tuple((k, v // c) for k, v in a[0] if v % c == 0)
     rest = tuple((k, v) for k, v in a[0] if v % c)
     return (whole, a[1] // c), (rest, a[1] % c)
+
+
+def _divided(op: str, a: Linear, c: int) -> Linear:
+    """A quotient or remainder by a constant: 0 by 0, and by a negative number that of the opposite by a positive one."""
+    if c == 0:
+        return (), 0
+    if c > 0:
+        return _quotient(a, c) if op == "//" else _remainder(a, c)
+    if not _exact(a):
+        return _atom(Binary(op, from_linear(a), index(c)))
+    opposite = _scale(a, -1)
+    return _quotient(opposite, -c) if op == "//" else _scale(_remainder(opposite, -c), -1)
 
 
 def _quotient(a: Linear, c: int) -> Linear:

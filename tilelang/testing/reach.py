@@ -19,7 +19,9 @@ from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduc
 Array = Any
 MOST_POINTS = 1 << 20
 MOST_MARKS = 1 << 22
-OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "//": np.floor_divide, "%": np.mod, "^": np.bitwise_xor,
+_by_zero = np.errstate(divide="ignore", invalid="ignore")  # which gives 0
+OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "^": np.bitwise_xor,
+              "//": _by_zero(np.floor_divide), "%": _by_zero(np.mod),
               "min": np.minimum, "max": np.maximum, "&": np.bitwise_and, "|": np.bitwise_or, "==": np.equal, "!=": np.not_equal,
               "<": np.less, "<=": np.less_equal, "and": np.logical_and, "or": np.logical_or}  # fmt: skip
 
