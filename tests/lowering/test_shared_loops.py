@@ -294,6 +294,18 @@ def test_several_outputs(outputs: str) -> None:
     check(made, dict(testing.arrays(made.computation)), "sapphire_rapids")
 
 
+def test_an_output_that_is_another_reduction_has_a_kernel_of_its_own() -> None:
+    """It is over the same axes as the loop's result, and cannot be a state beside it."""
+    i, j, r = tl.axes(i=8, j=12, r=5)
+    x, z = tl.input("X", tl.float32, i, j), tl.input("Z", tl.float32, i, r)
+    peak = tl.define("peak", tl.max(x[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(x[i, j] - peak[i]), over=j), i)
+    least = tl.define("least", tl.min(z[i, r], over=r), i)
+    made = tl.schedule(tl.computation("two", (tl.define("L", peak[i] + tl.log(total[i]), i), least)))
+    made = made.tile(i=4).to(tl.block).split(j=5, of=OF[:2])
+    check(made, dict(testing.arrays(made.computation)), "sapphire_rapids")
+
+
 @pytest.mark.parametrize(("rows", "keys"), [(3, 1), (0, 5), (4, 0)])
 def test_few_points(rows: int, keys: int) -> None:
     i, j = tl.axes(i=rows, j=keys)

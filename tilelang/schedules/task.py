@@ -137,16 +137,17 @@ def _stages(computation: Computation, placed: Collection[str], shared: Collectio
     tensors = [t for d in computation.definitions for t in d.tensors]
 
     def keep(t: Tensor) -> bool:
-        return t.name in placed or t.name in found or t in made
+        return t.name in placed or t.name in found or (t in made and t not in roots)
 
     while True:
+        roots = tuple(t for t in main if t not in made) or main[:1]  # as in `_planned`
         try:
-            make_task(main, keep)
+            make_task(roots, keep)
             for tensor in (t for t in tensors if t.name in placed or t.name in found):
                 task_of(tensor, keep)
             return found
         except Unplaced as missing:
-            if missing.tensor.name in shared:
+            if missing.tensor.name in shared and missing.tensor.name not in found:
                 found |= _together(computation, {missing.tensor.name})
             else:
                 made.add(missing.tensor)
