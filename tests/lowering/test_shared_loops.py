@@ -306,6 +306,22 @@ def test_an_output_that_is_another_reduction_has_a_kernel_of_its_own() -> None:
     check(made, dict(testing.arrays(made.computation)), "sapphire_rapids")
 
 
+MEMBERS = """computation c { input B: float32[j: 5, k: 2] axis i: 5
+  output d[j] = (sum[k] B[j, k]) + cast(argmax[i] pad(B[4 - j, i], 0.0), float32) }
+schedule for c { tile j=3 -> block; split k=1 of d_sum }"""
+ELSEWHERE = """computation c { input X: float32[i: 4, r: 3] axis j: 5
+  output first[i] = sum[r] X[i, r]
+  turned[i, j] = (sum[r] pad(first[3 - r], 0.0)) + first[i]
+  output other[j] = max[i] turned[i, j] }
+schedule for c { tile i=2 -> block; compute turned in shared; split r=1 of turned_sum }"""
+
+
+@pytest.mark.parametrize("text", [MEMBERS, ELSEWHERE])
+def test_the_search_for_stages_ends(text: str) -> None:
+    """A reduction of two members has axes of its own; a stage reads the result elsewhere than element by element."""
+    assert str(tl.parse(text).schedule()).count("split") == 1
+
+
 @pytest.mark.parametrize(("rows", "keys"), [(3, 1), (0, 5), (4, 0)])
 def test_few_points(rows: int, keys: int) -> None:
     i, j = tl.axes(i=rows, j=keys)

@@ -136,21 +136,24 @@ def _stages(computation: Computation, placed: Collection[str], shared: Collectio
     main, found, made = _main_outputs(computation), set[str](), set[Tensor]()
     tensors = [t for d in computation.definitions for t in d.tensors]
 
-    def keep(t: Tensor) -> bool:
-        return t.name in placed or t.name in found or (t in made and t not in roots)
+    def staged(t: Tensor) -> bool:
+        return t.name in placed or t.name in found
+
+    def beside(t: Tensor) -> bool:
+        return staged(t) or (t in made and t not in roots)
 
     while True:
         roots = tuple(t for t in main if t not in made) or main[:1]  # as in `_planned`
         try:
-            make_task(roots, keep)
-            for tensor in (t for t in tensors if t.name in placed or t.name in found):
-                task_of(tensor, keep)
+            make_task(roots, beside)
+            for tensor in filter(staged, tensors):
+                task_of(tensor, lambda t: staged(t) or t in made)
             return found
         except Unplaced as missing:
             if missing.tensor.name in shared and missing.tensor.name not in found:
                 found |= _together(computation, {missing.tensor.name})
             else:
-                made.add(missing.tensor)
+                made.update(made_with(missing.tensor))
 
 
 def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
