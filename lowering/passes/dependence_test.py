@@ -179,6 +179,13 @@ def _repeats(v: Var, indices: Iterable[Expr]) -> int | None:
     return lcm(*known) if len(known) == len(steps) else None
 
 
+def _numbers(r: range, limit: int) -> Array:
+    """The numbers of a range. Raises Opaque if there are more than the limit."""
+    if len(r) > limit:
+        raise Opaque
+    return np.arange(r.start, r.stop, dtype=np.int64)
+
+
 def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
     """The values of a variable under guards on it alone, one of each that are a multiple of `repeats` apart."""
     if v.upper is None:
@@ -187,9 +194,7 @@ def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
     count = v.upper - low + 1
     if repeats is not None and not guards:
         count = min(count, repeats)
-    if count > LIMIT:
-        raise Opaque
-    chosen = np.arange(low, low + count, dtype=np.int64)
+    chosen = _numbers(range(low, low + count), LIMIT)
     for g in guards:
         chosen = chosen[np.broadcast_to(evaluate(g, {v: chosen}), chosen.shape)]
     if repeats is None:
@@ -277,8 +282,6 @@ class Prover:
     def _points(self, a: Access, indices: dict[int, Expr], shared: dict[Var, range], whole: set[Var], guarded: bool) -> Points:
         """Every point of an access; its coordinates are the shared variables, then these of its dimensions."""
         limit = GUARDED_LIMIT if guarded else LIMIT
-        if prod(r.stop - r.start for r in shared.values()) > limit:  # before any of them is written out
-            raise Opaque
         lanes = a.lanes if len(a.indices) - 1 in indices else 1
         used = {v for i in indices.values() for v in free(i)}
         if guarded:
@@ -286,7 +289,7 @@ class Prover:
         private = {v for v in used if v not in shared and not is_thread(v)}
         guards = [g for g in a.guards if not is_opaque(g) and all(v in whole or v in private or is_thread(v) for v in free(g))]
         bound = sorted(private, key=lambda v: (str(v.name), v.upper or 0))
-        axes: list[Array] = [np.arange(r.start, r.stop, dtype=np.int64) for r in shared.values()]
+        axes = [_numbers(r, limit) for r in shared.values()]
         for v in bound:
             alone = [g for g in guards if free(g) == {v}]
             guards = [g for g in guards if g not in alone]
@@ -426,12 +429,10 @@ def _meet(first: Points, second: Points, threads: int) -> bool:
         low = min(int(x.min()), int(y.min()))
         extent = max(int(x.max()), int(y.max())) - low + 1
         a, b, size = a * extent + (x - low), b * extent + (y - low), size * extent
-        if size > 1 << 62:
-            return True
+        if size > 4 * LIMIT:  # too sparse for a table, and after more rows too large to count: number those that occur
+            found, numbers = np.unique(np.concatenate([a.reshape(-1), b.reshape(-1)]), return_inverse=True)
+            a, b, size = numbers[: a.size].reshape(a.shape), numbers[a.size :].reshape(b.shape), found.size
     (keys_a, threads_a), (keys_b, threads_b) = first.kept(a), second.kept(b)
-    if size > 4 * LIMIT:  # too sparse for a table: number the keys that occur
-        _, numbers = np.unique(np.concatenate([keys_a, keys_b]), return_inverse=True)
-        keys_a, keys_b, size = numbers[: keys_a.size], numbers[keys_a.size :], int(numbers.max(initial=-1)) + 1
     owner = np.full(size, -1, np.int64)
     owner[keys_a] = threads_a
     owner[keys_a[owner[keys_a] != threads_a]] = threads  # several, so that none of the second table is the only one
