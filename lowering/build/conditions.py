@@ -108,8 +108,6 @@ def _as_index(frame: Frame, e: Expr) -> Expr | None:
             return Cast(e, INDEX)
         case Cast(operand, to) if (to is INDEX or to == dt.int64) and (operand.dtype is INDEX or operand.dtype.is_integer):
             return None if operand.dtype == dt.uint64 else _as_index(frame, operand)
-        case Binary("//", _, Const(value=divisor)) if divisor <= 0:
-            return None
         case Binary("+" | "-" | "*" | "//" | "min" | "max" as op, left, right) if e.dtype is INDEX or e.dtype.is_integer:
             if op == "//" and not isinstance(right, Const):
                 return None
