@@ -245,6 +245,8 @@ class Drawer:
                     ["unary", "-", inner],
                     ["unary", "abs", inner],
                     ["binary", r.choice(("//", "%")), inner, ["number", r.choice((2, 3, 4, 7))]],
+                    ["binary", r.choice(("//", "%")), ["cast", inner, "int32"], ["number", r.choice((-1, -3))]],
+                    ["binary", r.choice(("//", "%")), inner, self.read(kind, scope)],
                     ["binary", r.choice(("<<", ">>")), inner, ["number", r.choice((1, 2, 3))]],
                     ["binary", "|", inner, self.leaf(kind, scope)],
                 )
@@ -286,14 +288,19 @@ class Drawer:
             b = ["number", r.randint(0, max(1, self.axes[a[1]]))]
         chance = r.random()
         if chance < 0.2:
-            a = ["binary", r.choice(("//", "%")), a, ["number", r.choice((2, 3, 4))]]
+            a = ["binary", r.choice(("//", "%")), a, self.divisor(scope)]
         if chance < 0.1:
-            b = ["binary", r.choice(("//", "%")), b, ["number", r.choice((2, 3, 4))]]
+            b = ["binary", r.choice(("//", "%")), b, self.divisor(scope)]
         elif chance < 0.35:
             b = ["binary", r.choice("+-"), b, ["number", r.randint(1, 4)]]
         elif chance < 0.42:
             b = ["binary", "*", b, ["number", 2]]
         return ["binary", r.choice(("<=", "<", ">=", ">", "==", "!=", "<=", ">=")), a, b]
+
+    def divisor(self, scope: list[str]) -> Expression:
+        """A number of either sign, sometimes an axis, which begins at 0."""
+        r = self.random
+        return ["axis", r.choice(scope)] if r.random() < 0.1 else ["number", r.choice((2, 3, 4, 2, 3, 4, -1, -2, -3))]
 
     # ------------------------------------------------------------ reads
 
@@ -370,11 +377,30 @@ class Drawer:
         if chance < 0.87:
             c = r.randint(2, 5)
             return ["binary", "%", axis, ["number", c]], 0, min(last, c - 1)
-        if chance < 0.92:
+        if chance < 0.91:
             other = r.choice(scope)
             width = max(1, self.axes[other])
             return ["binary", "+", ["binary", "*", axis, ["number", width]], ["axis", other]], 0, last * width + width - 1
+        if chance < 0.95:
+            return self.divided(axis, last, scope)
         return self.gathered(a, r.randint(1, 2 * last + 2))
+
+    def divided(self, axis: Expression, last: int, scope: list[str]) -> tuple[Expression, int, int]:
+        """A window's quotient or remainder by a number of either sign, or by an axis; or the window, clamped."""
+        r = self.random
+        other, c = r.choice(scope), r.randint(-3, 3)
+        window: Expression = ["binary", "+", axis, ["binary", "+", ["axis", other], ["number", c]]]
+        low, high = c, last + max(0, self.axes[other] - 1) + c
+        if r.random() < 0.3:
+            end = r.randint(0, max(0, high))
+            return ["binary", "min", ["binary", "max", window, ["number", 0]], ["number", end]], 0, end
+        op = r.choice(("//", "//", "%"))
+        if r.random() < 0.3:
+            most = max(abs(low), abs(high), self.axes[other])
+            return ["binary", op, window, ["axis", other]], -most, most
+        by = r.choice((2, 3, 5, -1, -2, -3, -5))
+        least, greatest = sorted((low // by, high // by) if op == "//" else (0, by - 1 if by > 0 else by + 1))
+        return ["binary", op, window, ["number", by]], least, greatest
 
     def gathered(self, a: str, extent: int) -> tuple[Expression, int, int]:
         """An index that a tensor of whole numbers gives."""
