@@ -1,4 +1,4 @@
-"""Straight-line bodies and how often they run: innermost bodies, tiles of results in registers, stages; from a kernel's loops."""
+"""Straight-line bodies and how often they run: innermost bodies, register tiles, stages."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tilelang.core.node import record
 
 @record
 class Body:
-    """What runs without a jump: its depth among the loops, how often it runs in all, the extents that are written out in it, how many
-    values of an axis one vector covers, and the vectors along each axis."""
+    """Straight-line code. depth: the number of loops around it; rounds: how often it runs in total; tile: the extents that are unrolled
+    in it; axis, lanes: of its vectors; counts: the number of vectors along each axis."""
 
     depth: int
     rounds: int
@@ -25,7 +25,7 @@ class Body:
     counts: Mapping[str, int]
 
     def vectors(self, axes: Iterable[str]) -> int:
-        """Vectors of the points along some axes."""
+        """The number of vectors of the points along some axes."""
         return math.prod(map(self.counts.__getitem__, axes))
 
 
@@ -34,7 +34,7 @@ def _body(depth: int, rounds: int, tile: Tile, axis: str, lanes: int) -> Body:
 
 
 def piece_count(loops: Loops) -> int:
-    """How many times results in registers begin: without an accumulator, for each vector, or element, by itself."""
+    """How often accumulators start; without an accumulator, the number of vectors or elements of the result."""
     depth = loops.piece_depth
     if loops.register_depth is not None:
         return loops.passes(depth)
@@ -44,7 +44,7 @@ def piece_count(loops: Loops) -> int:
 
 
 def body_of(loops: Loops, device: Cores) -> Body:
-    """The innermost body: rounds that are written out, and vectors; what a leaf leaves of other axes are rounds."""
+    """The innermost body: unrolled iterations and vectors. The extents that the steps leave are loops."""
     depth = loops.body_depth
     tile, rounds = dict(loops.tiles[depth]), loops.passes(depth)
     axis, lanes = loops.vector if loops.vector is not None else ("", 1)
@@ -63,7 +63,7 @@ def body_of(loops: Loops, device: Cores) -> Body:
 
 
 def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
-    """A body without vectors as the compiler makes it where rounds do not wait for each other: vectors along the innermost walk."""
+    """A body without vectors as the compiler vectorizes it: along the innermost loop, if its iterations are independent."""
     left = [(a, n) for a, n in loops.tiles[-1].items() if n > 1]
     if body.depth and not left:
         left = [r for r in loops.loops[body.depth - 1].rounds if r[1] > 1]
@@ -74,12 +74,12 @@ def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
 
 
 def stages_inside(loops: Loops) -> list[tuple[Placed, Loops]]:
-    """The stages that run within a kernel, and have something to do."""
+    """The non-empty stages that are computed inside a kernel."""
     return [(p, p.stage) for p in loops.places if p.stage is not None and p.memory != "global" and p.stage.nest.points]
 
 
 def stage_share(place: Placed, loops: Loops) -> float:
-    """How often a stage's whole loops run, all told: those of the place's box, each time that the place is come to."""
+    """How often all loops of a stage run in total: they are restricted to the staged box each time that its place is reached."""
     assert place.stage is not None
     nest = place.stage.nest
     part = [min(a.extent, place.tile.get(a.name, a.extent)) / a.extent for a in nest.spatial]

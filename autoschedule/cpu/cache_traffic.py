@@ -1,4 +1,4 @@
-"""Cache misses: for every tensor of a schedule, the lines that come from beyond a cache, loop by loop from the innermost out.
+"""Cache misses: the lines that each tensor of a schedule fetches from beyond a cache, loop by loop from the innermost out.
 
 A loop over an axis of the tensor brings new lines, except those that overlapping windows share. A loop over another axis hits if
 everything that one iteration accesses fits the cache, including its sets; otherwise it brings the lines again. A TLB is a cache whose
@@ -23,8 +23,8 @@ from tilelang.core.node import record
 
 @dataclasses.dataclass(frozen=True)
 class Cache:
-    """One cache of a core: its size, the places that a line may take (None: any), and the bytes that come from beyond it in a cycle
-    (None: it takes no time). page_bytes: of the pages in which memory is found (0: unknown)."""
+    """One cache of a core: its size, its associativity (None: fully associative), and the bytes per cycle from the next level (None:
+    infinitely many). page_bytes: the page size (0: unknown)."""
 
     name: str
     bytes: int
@@ -34,8 +34,8 @@ class Cache:
     page_bytes: int = 0
 
     def lost(self, working_set: float) -> float:
-        """The share of lines that are not found again where so many bytes are used between: none up to half of the cache, whose pages
-        share places.
+        """The share of reused lines that were evicted by a working set of this size: none up to half of the cache, because pages
+        compete for the same sets.
 
         >>> [round(Cache("l2", 1 << 20, 16, 64).lost(n << 19), 2) for n in (1, 2, 4)]
         [0.0, 0.29, 1.0]
@@ -50,13 +50,13 @@ class Cache:
         return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
-        """Whether the rows of a box find places: rows that lie a power of two apart share the same few."""
+        """Whether the rows of a box fit in their sets: rows that are a power of two apart compete for the same few."""
         return self._places is None or _places(access, box, *self._places)
 
     @cached_property
     def _places(self) -> tuple[int, int, int] | None:
-        """Its sure ways, its sets, and the bytes of a line; None where a line may take any place. Ways larger than a page have some
-        places twice and others not at all, as pages come to lie: half of them are there for certain."""
+        """Its usable ways, its sets, and the bytes of a line; None if it is fully associative. If a way is larger than a page, the
+        placement of pages leaves some sets overused and others empty, so only half of the ways count."""
         if self.ways is None:
             return None
         ways = self.ways // 2 if 0 < self.page_bytes < self.bytes // self.ways else self.ways
@@ -65,7 +65,7 @@ class Cache:
 
 @functools.lru_cache(maxsize=1 << 12)
 def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_bytes: int) -> bool:
-    """Whether the rows of a box all fit into a cache of `sets` sets of `ways` lines each, without evicting each other."""
+    """Whether the rows of a box all fit in a cache of `sets` sets of `ways` lines each, without evicting each other."""
     row = box[-1] * access.element_bytes if box else access.element_bytes
     lines = -(-row // line_bytes)
     for extent, stride in zip(box[:-1], access.strides[:-1], strict=True):
@@ -78,7 +78,7 @@ def _places(access: Access, box: tuple[int, ...], ways: int, sets: int, line_byt
 
 @functools.lru_cache(maxsize=1 << 12)
 def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
-    """The bytes that a box touches, in whole cache lines of `line_bytes`: rows that lie apart begin and end in lines of their own."""
+    """The bytes that a box touches in whole cache lines: separate rows begin and end on their own lines."""
     rows, run = rows_of(access, box, line_bytes)
     within = any(s * access.element_bytes % line_bytes for s in access.strides[:-1])
     return rows * (run - min(run, access.element_bytes if within else line_bytes) + line_bytes)
@@ -86,7 +86,8 @@ def lines_bytes(access: Access, box: tuple[int, ...], line_bytes: int) -> int:
 
 @functools.lru_cache(maxsize=1 << 12)
 def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int, int]:
-    """The rows of a box, and the bytes that one reaches over: rows that begin so near to each other are one."""
+    """The number of separate rows of a box, and the bytes that each spans. Rows that begin within `near_bytes` of each other are
+    merged."""
     rows, run = 1, access.element_bytes
     for extent, stride in zip(reversed(box), reversed(access.strides), strict=True):
         apart = stride * access.element_bytes
@@ -98,7 +99,8 @@ def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int,
 
 
 class Walk(NamedTuple):
-    """Rounds along one axis, one after another. inside, outside: the tiles of one round and of all, by number; depth: of its loop."""
+    """The iterations of a loop along one axis. inside, outside: the numbers of the tiles of one iteration and of all; depth: of its
+    loop."""
 
     axis: str
     rounds: int
@@ -109,26 +111,23 @@ class Walk(NamedTuple):
 
 @record
 class Stream:
-    """One tensor's way through the caches. packed: it lies as it is read, in memory of the block; points: an element for each point of
-    its axes. outer: only walks of loops before this depth count, where a copy takes over; inner: only walks from this depth on. weight:
-    what one byte of it is worth between caches. past: it goes past them. border: as many times as large is a copy with what lies around
-    the tensor. fetched: the share of its lines that are prefetched while others are computed with."""
+    """The traffic of one tensor, or of its packed copy."""
 
     access: Access
-    packed: bool = False
-    points: bool = False
-    outer: int | None = None
-    inner: int = 0
-    weight: float = 1.0
-    past: bool = False
-    border: float = 1.0
-    fetched: float = 0.0
+    packed: bool = False  # a copy in the block's memory, in the order in which it is read
+    points: bool = False  # with one element for each point of its axes
+    outer: int | None = None  # only loops above this depth count; below, a copy is read instead
+    inner: int = 0  # only loops from this depth on count
+    weight: float = 1.0  # the cost of one of its bytes between caches; 2: read and written
+    past: bool = False  # it bypasses the caches
+    border: float = 1.0  # the size of a copy with its padding, relative to that without
+    fetched: float = 0.0  # the share of its lines that are prefetched during computation
 
 
 @dataclasses.dataclass(frozen=True)
 class Follow:
-    """How a core fetches ahead: it follows so many rows at once, each once so many of its lines are read; a row that begins so near
-    behind another one is the same."""
+    """The hardware prefetcher of a core: the number of rows that it follows at once, and the number of lines of a row that must miss
+    before it does. Rows that begin within `near_bytes` of each other count as one."""
 
     rows: int
     lines: float
@@ -136,24 +135,24 @@ class Follow:
 
 
 class Traffic:
-    """The walks and the streams of a kernel: what every cache is asked about.
+    """The loops and the streams of a kernel, as every cache sees them.
 
-    Where data selects one round of a walk, any part of its box may be touched in the rounds around it, but only one in each.
+    If data selects one iteration of a loop, each surrounding iteration touches one part of the box, and it may be any part.
 
-    depth: loops inside which a body stands; pieces: loops inside which results stay in registers.
+    depth: the number of loops around the body; pieces: the number of loops around the register tile.
     """
 
     def __init__(self, loops: Loops, depth: int, pieces: int) -> None:
         self.pieces = pieces
         self.streams = list(streams(loops))
         self.tiles: list[Tile] = [{**_of_stages(loops), **loops.tiles[0]}]
-        self.walks: list[Walk] = []  # the innermost first; each has as many rounds as its axis needs, not as its cuts do
+        self.walks: list[Walk] = []  # innermost first; each has as many iterations as its axis needs, even if its cuts give more
         self._boxes: dict[Access, list[tuple[int, ...]]] = {}
         self._sizes: dict[tuple[Stream, int], list[int]] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
-        self._sets: dict[int, list[int]] = {}  # by the bytes of a line
+        self._sets: dict[int, list[int]] = {}  # by the line size
         self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
-        self._parts: dict[str, int] = {}  # of the axes of which data selects a round, in how many parts
+        self._parts: dict[str, int] = {}  # the axes along which data selects one iteration: how many there are
         tile = self.tiles[0]
         for d in range(depth):
             for axis, _ in loops.loops[d].rounds:
@@ -165,12 +164,10 @@ class Traffic:
                     tile, number = {**tile, axis: size}, len(self.tiles)
                     self.walks.append(Walk(axis, rounds, number, number - 1, d))
                     self.tiles.append(tile)
-        self._cut = [
-            w.axis for w in self.walks
-        ]  # the one axis along which each tile but the first differs from the one around it
+        self._cut = [w.axis for w in self.walks]  # the axis along which each tile but the first differs from the one around it
         self.walks.reverse()
         outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
-        self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, which lie in one place
+        self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, whose buffers are reused
 
     def boxes(self, access: Access) -> list[tuple[int, ...]]:
         """The boxes of all tiles, by number."""
@@ -185,18 +182,18 @@ class Traffic:
         return found
 
     def rows(self, s: Stream) -> int:
-        """How many rows, apart from each other, the innermost round reads of."""
+        """The number of separate rows that one innermost iteration reads."""
         return rows_of(s.access, self.boxes(s.access)[-1], s.access.element_bytes)[0]
 
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
-        """For every stream the bytes of the lines that come from beyond a cache, in the whole kernel."""
+        """For every stream, the bytes of the lines that come from beyond a cache, for the whole kernel."""
         if cache.name not in self._found:
             lost = self._lost(cache)
             self._found[cache.name] = [(s, self._missed(s, cache, lost)) for s in self.streams]
         return self._found[cache.name]
 
     def _lost(self, cache: Cache) -> list[float]:
-        """The share of lines that a cache does not find again, walk by walk."""
+        """For each loop, the share of lines that the cache has evicted by the next iteration."""
         sets = self._sets.get(cache.line_bytes)
         if sets is None:
             sets = self._sets[cache.line_bytes] = self._working_sets(cache)
@@ -204,9 +201,9 @@ class Traffic:
         return [cache.lost(n) if n > least else CPU.lost[0][1] for n in sets]
 
     def begun(self, cache: Cache, follow: Follow) -> list[tuple[float, float]]:
-        """Lines that come from beyond a cache before they are fetched ahead, the first ones of each row that begins: how many, and how
-        many bytes a core touched since it read them last, infinite where it never did. Nothing is read of lines that are written whole,
-        past the caches."""
+        """Misses that the hardware prefetcher does not cover, which are the first lines of each row: their number, and the bytes that
+        the core has touched since it last read them (infinite if never). Lines that are written whole, past the caches, are not read.
+        """
         lost, found = self._lost(cache), list[tuple[float, float]]()
         for s, moved in self.missed(cache):
             if not (s.packed or s.past or s.fetched):
@@ -216,12 +213,12 @@ class Traffic:
         return found
 
     def begun_past(self, cache: Cache) -> float:
-        """How many rows a kernel begins to write past the caches: every one counts, as nothing is fetched ahead for it."""
+        """The number of rows that are written past the caches. Each counts, because nothing prefetches them."""
         lost, alone = self._lost(cache), Follow(1, 1.0, 0)
         return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
 
     def _walked(self, s: Stream) -> list[tuple[int, Walk, bool]]:
-        """The walks that count for a stream, by number, each with whether it goes along one of the stream's axes."""
+        """The loops that count for a stream, by number, each with whether it runs along one of the stream's axes."""
         found = self._chosen.get(s)
         if found is None:
             last, axes = self._last(s), s.access.axes
@@ -229,11 +226,11 @@ class Traffic:
         return found
 
     def _last(self, s: Stream) -> float:
-        """The depth of the loop that begins what a stream takes no part in."""
+        """The depth from which on the loops do not move this stream."""
         return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
 
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
-        """How many rows of a stream begin beyond a cache, by the bytes that a core touched since they began last."""
+        """The number of rows of a stream that begin beyond a cache, by the bytes touched since they last began."""
         boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
         chosen = self._walked(s)
         rows = alive = rows_of(s.access, boxes[chosen[0][1].inside], follow.near_bytes)[0] if chosen else 1
@@ -255,7 +252,7 @@ class Traffic:
         return found
 
     def _sized(self, s: Stream, cache: Cache) -> list[int]:
-        """The bytes that each tile touches of a stream, by number: in whole lines, where it is not packed."""
+        """The bytes of a stream that each tile touches, by number; in whole lines unless it is packed."""
         key = (s, 0 if s.packed else cache.line_bytes)
         found = self._sizes.get(key)
         if found is None:
@@ -270,8 +267,8 @@ class Traffic:
         return found
 
     def _working_sets(self, cache: Cache) -> list[int]:
-        """Bytes that one round of each walk touches: of what is copied, before the copy or after it; of results, where none are
-        summed."""
+        """The working set of one iteration of each loop. Copies count before or after the copy is made; results count where they are
+        not being accumulated."""
         found = [0] * len(self.walks)
         for s in self.streams:
             sizes = self._sized(s, cache)
@@ -287,13 +284,13 @@ class Traffic:
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
         chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
         found = start = float(sizes[chosen[0][1].inside if chosen else 0])
-        again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box is another one
+        again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box has changed
         access, packed, inner = s.access, s.packed, s.inner
         part = 1.0 / math.prod([n for a, n in self._parts.items() if a in access.axes]) if self._parts else 1.0
         for number, (_, rounds, inside, outside, depth), along in chosen:
             missing = lost[number]
             if packed:
-                if depth < inner:  # the copy is made anew where it was: from afar where others drove it out
+                if depth < inner:  # the copy is repeated in the same place, which may have been evicted
                     found = found * (1 + (rounds - 1) * missing) + again * missing * rounds
                     again = 0.0
                     continue
@@ -312,7 +309,7 @@ class Traffic:
 
 
 def streams(loops: Loops) -> Iterator[Stream]:
-    """Every tensor that a kernel reads or writes: as it lies, and where it is staged as it is packed, too."""
+    """Every tensor that a kernel reads or writes, as it is in memory; a staged one also as its packed copy."""
     staged = loops.staged
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
@@ -337,7 +334,7 @@ def streams(loops: Loops) -> Iterator[Stream]:
 
 
 def _stage_streams(loops: Loops, staged: dict[str, Placed]) -> Iterator[Stream]:
-    """What the stages of a shared loop read besides, each tensor once."""
+    """The other tensors that the stages of a shared loop read, each once."""
     known = {a.name for a in loops.nest.accesses}
     for stage in (p for p in loops.places if p.stage is not None):
         assert stage.stage is not None
@@ -352,13 +349,13 @@ def _stage_streams(loops: Loops, staged: dict[str, Placed]) -> Iterator[Stream]:
 
 
 def _of_stages(loops: Loops) -> Tile:
-    """The extents of the axes that only the stages of a shared loop have."""
+    """The extents of axes that only the stages of a shared loop have."""
     stages = [p.stage for p in loops.places if p.stage is not None] if loops.shares else []
     return {a: n for stage in stages for a, n in stage.nest.extents.items()}
 
 
 def fetched_share(loops: Loops, place: Placed) -> float:
-    """The share of a copy's lines that a prefetch brings before it: of each round but the first."""
+    """The share of a copy's lines that were prefetched: those of every iteration but the first."""
     assert place.access is not None
     name, depth = place.access.name, place.depth
     fetches = [p.access for p in loops.places if p.ahead and p.depth == depth and p.memory in PREFETCHED]
@@ -369,7 +366,7 @@ def fetched_share(loops: Loops, place: Placed) -> float:
 
 
 def touched_bytes(loops: Loops) -> int:
-    """Bytes of all tensors that a kernel touches in memory, those of its stages too, but for what it keeps on chip."""
+    """The bytes in memory of all tensors that a kernel and its stages touch, without those kept on chip."""
     inside = [(p.access, p.stage) for p in loops.places if p.stage is not None and p.memory != "global"]
     made = {access.name for access, _ in inside if access is not None}
     whole: dict[str, int] = {}

@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 
 def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterator[Made]:
-    """Steps for a task on cores with vectors, the best first, searched from where growth ends: all that were visited.
+    """Schedules of a task for CPUs, the best first: all that the search visits, starting from the seeds of `growth`.
 
-    likely: called with the best steps after the climb from the best seed, if other climbs follow; those rarely find better ones.
+    likely: called with the best steps after the climb from the best seed, if more climbs follow; these rarely find better ones.
     """
     found: dict[tuple[Step, ...], Counted] = {}
     begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
     every = list(fused(root))
     by_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
-    by_words = by_words or [((), root, made) for made in words(root, device)]  # a fused axis is in several indices
+    by_words = by_words or [((), root, made) for made in words(root, device)]  # if fusion mixes its axis with others
     nests = [*((fusions, nest, None) for fusions, nest in every), *by_words]
     for fusions, nest, made in nests:
         search = _Search(nest, device, CPU.visits // len(nests), found, made)
@@ -48,7 +48,7 @@ def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterato
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     climbs = [
         (search, counted, tile) for search, starts in begun for counted, tile in starts
-        if counted.work_seconds <= CPU.hopeless * least  # climbing reduces waits, hardly ever work
+        if counted.work_seconds <= CPU.hopeless * least  # climbing reduces waiting, but hardly ever work
     ]  # fmt: skip
     for left, (search, counted, tile) in zip(range(len(climbs))[::-1], climbs, strict=True):
         search.climb(tile)
@@ -79,7 +79,7 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
 
 
 def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]:
-    """Where the search starts: the best seeds, and the best with other registers or other operands staged than those."""
+    """The tiles from which the search starts: the best seeds, and the best ones with other register tiles or other staged operands."""
     every = best_first(visited)
     found = list(itertools.islice(every, CPU.beam - CPU.others))
     kinds, left = {_kind(t) for _, t in found}, {_kind(t) for _, t in visited}
@@ -92,13 +92,13 @@ def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]
 
 
 def _kind(tile: RTile) -> tuple[object, ...]:
-    """What seeds have in common that differ in the extents of their blocks and chunks alone."""
+    """A key of seeds that differ only in the extents of their blocks and chunks."""
     return (tuple(tile.piece.items()), *tile.staged)
 
 
 class _Search:
-    """Estimates tiles of one nest, at most `visits` of them. Each tile is estimated once, and tiles that give the same steps share one
-    estimate. made: the nest counted in words, if dot products compute it; the tiles are then of that nest."""
+    """Estimates tiles of one nest, at most `visits` of them. Each tile is estimated once, and tiles with the same steps share an
+    estimate. made: the nest in words, if dot products compute it; the tiles are then tiles of that nest."""
 
     def __init__(
         self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
@@ -109,7 +109,7 @@ class _Search:
         self.climbed: set[tuple[object, ...]] = set()
 
     def visit(self, tile: RTile) -> Counted | None:
-        """The work of a tile; None where it does not fit, or nothing may be visited any more."""
+        """The estimate of a tile, not fully counted yet; None if it does not fit, or the limit of visits is reached."""
         if tile.key in self.known or self.left <= 0:
             return self.known.get(tile.key)
         found = None if self._drops(tile) else self._counted(steps(self.nest, tile), len(tile.fusions))
@@ -117,7 +117,7 @@ class _Search:
         return found
 
     def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
-        """The work of steps; the first `fusions` of them fuse axes that are fused in the nest already."""
+        """The estimate of steps. The first `fusions` of them fuse axes that are already fused in the nest."""
         named = spelled(written, self.words) if self.words else written
         counted = self.found.get(named)
         if counted is None:
@@ -129,13 +129,13 @@ class _Search:
     def _drops(self, tile: RTile) -> bool:
         if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
             return True
-        near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors wait less than elements do
+        near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def climb(self, tile: RTile) -> None:
-        """From a tile to the best of its neighbours, until none is better, or an earlier climb went on from there."""
+        """Goes from a tile to its best neighbour until none is better, or an earlier climb continued from there."""
         start = self.visit(tile)
         while start is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
@@ -147,8 +147,8 @@ class _Search:
 
 
 def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
-    """The tile with one extent of its block, or of its chunk, one step smaller or larger; with one operand staged or not; with the
-    next chunk prefetched or not."""
+    """Tiles with one change: one extent of the block or chunk a step smaller or larger, one operand staged or not, the next chunk
+    prefetched or not."""
     for a in nest.spatial:
         p, now = tile.piece[a.name], tile.block[a.name]
         parts = -(-a.extent // now)
@@ -181,13 +181,13 @@ def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
 
 
 def alone(nest: Nest, tile: RTile) -> bool:
-    """Whether a block is one piece."""
+    """Whether a block is a single register tile."""
     return all(tile.block[a] <= tile.piece[a] for a in nest.spatial_extents)
 
 
 def sound(nest: Nest, tile: RTile) -> bool:
-    """Whether there are blocks for what is staged in their memory, and all is staged whose reads would compute too much at every point:
-    through an axis of several that a walk cuts."""
+    """Whether staged operands have blocks whose memory they are in, and all operands are staged whose index computation would be too
+    expensive at every point: those indexed by a fused axis that a loop cuts."""
     if tile.staged and not blocks_of(nest, tile):
         return False
     fusions = {name for name, _ in tile.fusions}

@@ -1,4 +1,4 @@
-"""A CPU as cores with vectors: the numbers of its profile that the model and the generation use, per core."""
+"""The numbers of a CPU's profile that the model and the construction use, per core."""
 
 from __future__ import annotations
 
@@ -12,55 +12,48 @@ from tilelang.autoschedule.cpu.dot_product_words import Dot, dots
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Curve, Profile
 
-# The rates of one core that a model reads, besides those that `cores_of` reads; cycles are of a whole vector unless they say "element".
-#   stores_per_cycle, operations_per_cycle: all of them together; latency_cycles: from a multiply-add to one that needs it;
-#   window_operations: so many run ahead of one that waits
-#   exp_cycles, divide_cycles ...: one operation, by its name; fold_cycles: the lanes of a vector to one sum
-#   vector_move_cycles; turned_vector_cycles (of a square whose rows and columns change places; derived where it is not known);
-#   padded_vector_move_cycles, padded_move_cycles (of an element: with conditions or remainders at each)
-#   loads_share: of the smaller of operations and loads, what does not run beside the larger; crossing_cycles: a vector on two lines;
-#   array_offset_bytes: how far behind a line arrays begin
-#   gathered_element_cycles: a lane of a read that is not side by side; scattered_element_cycles: of a result
-#   edge_element_cycles: a lane of a read that may lie outside
-#   masked_vector_cycles, masked_store_cycles: a vector that ends beyond what there is; stores leave beside what is computed after them
-#   turned_store_cycles: a store of part of a row, transposed in shared memory, to a line outside the core's caches
-#   guard_cycles: to look for the end of a reduction at one point; peeled_cycles: the same where the last round has code of its own
-#   spill_cycles: a value that has no register; round_cycles: a round of a loop; piece_cycles: to begin and to end results in registers
-#   awaited_lines: so many come at once where nothing fetched them before; begun_lines: so many of a row, before it is followed, and of
-#   so many rows at a time (followed_rows)
-#   kept_share: of the last cache, what a launch finds there of the one before it; streamed_lines: as many lines come from memory while
-#   one goes there past the caches; streamed_row_ns: more, to begin a row of such lines
-#   loose_lines: as many lines, one after another, come from the next cache while one does of several rows in turn
-#   waiting_share: of the smaller of work and waiting, what does not run beside the larger; far_waiting_share: for memory, where work is
-#   by far the larger
-#   launch_us; next_launch_us: a kernel behind another; block_us: a block, on its core
+# The rates of one core that the model reads, besides those that `cores_of` reads. Cycles are per vector unless the name says "element".
+#   stores_per_cycle, operations_per_cycle: the maximum of all kinds together; latency_cycles: of a multiply-add;
+#   window_operations: the size of the reorder window
+#   exp_cycles, divide_cycles ...: one operation, by its name; fold_cycles: the horizontal sum of a vector
+#   vector_move_cycles; turned_vector_cycles (one vector of a square transposed in registers; derived if unknown);
+#   padded_vector_move_cycles, padded_move_cycles (one element, with conditions or remainders in its index)
+#   loads_share: the part of the smaller of arithmetic and loads that does not overlap with the larger;
+#   crossing_cycles: a vector that crosses a cache line; array_offset_bytes: the offset of arrays from a cache line
+#   gathered_element_cycles: one lane of a read that is not contiguous; scattered_element_cycles: one lane of such a result
+#   edge_element_cycles: one lane of a read that may be out of bounds
+#   masked_vector_cycles, masked_store_cycles: a partial vector; such stores overlap with the computation that follows
+#   turned_store_cycles: a partial store of a row, transposed in shared memory, to a line outside the core's caches
+#   guard_cycles: to test for the end of a reduction at one point; peeled_cycles: the same if the last iteration is peeled
+#   spill_cycles: a value without a register; round_cycles: a loop iteration; piece_cycles: to start and to end a register tile
+#   awaited_lines: the number of misses in flight at once; begun_lines: the misses of a row before the hardware prefetcher follows it;
+#   followed_rows: the number of rows that it follows at once
+#   kept_share: the share of the last cache with data that the previous launch left and this one reuses
+#   streamed_lines: the lines that can be read from memory in the time of one non-temporal store; streamed_row_ns: to start such a row
+#   loose_lines: the consecutive lines that the next cache delivers in the time of one line of several interleaved rows
+#   waiting_share: the part of the smaller of work and waiting that does not overlap with the larger; far_waiting_share: the same for
+#   memory, if there is far more work
+#   launch_us; next_launch_us: a kernel queued behind another; block_us: the overhead of a block on its core
 
 
 @dataclasses.dataclass(frozen=True)
 class Cores:
-    """A device as cores with vectors, in numbers of one core; from a profile's levels, memories and rates.
-
-    lanes of 32 bits; registers: of vectors; shared_bytes: what a block may have of shared memory; last_level: a core's share of the
-    cache that all cores share (None: there is none, or its size is not known); pages: those whose places are known,
-    as caches, each with the cycles that another one takes; latency: of memory, in ns over the bytes in use. multiply_adds, loads: of
-    vectors, in a cycle (None: they take no time). reads: GB/s of all cores over the bytes that each goes over. profile: what it
-    was made of. pruning: what drops candidates for it.
-    """
+    """A CPU as cores with vectors, from a profile's levels, memories and rates. Numbers are per core unless they say otherwise."""
 
     cores: int
-    lanes: int
-    registers: int
-    shared_bytes: float
-    caches: tuple[Cache, ...]
-    last_level: Cache | None
-    pages: tuple[tuple[Cache, float], ...]
-    latency: Curve | None
-    multiply_adds: float | None
-    loads: float | None
+    lanes: int  # of 32 bits
+    registers: int  # vector registers
+    shared_bytes: float  # the maximum shared memory of a block
+    caches: tuple[Cache, ...]  # its own caches, nearest first
+    last_level: Cache | None  # a core's share of the cache that all cores share; None: there is none, or its size is not known
+    pages: tuple[tuple[Cache, float], ...]  # TLBs as caches of pages, each with the cycles of a miss
+    latency: Curve | None  # of memory: ns over the bytes in use
+    multiply_adds: float | None  # vector operations per cycle; None: they take no time
+    loads: float | None  # vector loads per cycle; None: they take no time
     rates: Mapping[str, float]
-    reads: Curve | None = None
+    reads: Curve | None = None  # GB/s of all cores, over the footprint of each
     profile: Profile | None = dataclasses.field(default=None, compare=False, repr=False)
-    pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
+    pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)  # the rules that drop candidates
 
     @property
     def cache_bytes(self) -> int:
@@ -68,21 +61,21 @@ class Cores:
 
     @property
     def room_bytes(self) -> float:
-        """What a block may keep on chip so that it stays in the last cache of its core."""
+        """The shared memory of a block that stays in the core's last cache."""
         return min(self.cache_bytes, self.shared_bytes)
 
     @property
     def fetches(self) -> bool:
-        """Whether a schedule can bring lines near before they are used."""
+        """Whether schedules can prefetch."""
         return any(cache.name == "l1" for cache in self.caches)
 
     @property
     def dots(self) -> tuple[Dot, ...]:
-        """The dot products of words that it has an instruction for."""
+        """The integer dot products of words that it has instructions for."""
         return dots(self.profile) if self.profile is not None and self.profile.capabilities else ()
 
     def far(self, footprint_bytes: float) -> float | None:
-        """Bytes of a core in a cycle from beyond its caches, while it goes over so many: by the curve, else by the one rate."""
+        """The bytes per cycle that a core gets from beyond its caches for a footprint: by the measured curve, else the single rate."""
         cycle = self.rates.get("cycle_ns")
         if self.reads is None or not cycle:
             return self.caches[-1].beyond
@@ -96,25 +89,25 @@ class Cores:
         return {}
 
     def rate(self, name: str) -> float:
-        """A rate that is a time; none where it is unknown."""
+        """A rate that is a time; 0 if it is unknown."""
         return self.rates.get(name, 0.0)
 
     def scale(self, what: str) -> float:
-        """By how much a calibration found that something takes longer."""
+        """The factor by which calibration found that something takes longer."""
         return self.rates.get(f"{what}_scale", 1.0)
 
     def per(self, count: float, name: str) -> float:
-        """The time of so many by a rate that is a number in a time; none where it is unknown."""
+        """The time of `count` items by a rate that is a number per time; 0 if it is unknown."""
         return divided(count, self.rates.get(name))
 
 
 def divided(count: float, rate: float | None) -> float:
-    """The time of so many at a rate; none where it is unknown."""
+    """The time of `count` items at a rate; 0 if it is unknown."""
     return count / rate if rate else 0.0
 
 
 def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
-    """The cores of a profile."""
+    """The `Cores` of a profile."""
     rates = dict(profile.rates)
     cores, cycle = profile.compute_units or 1, rates.get("cycle_ns")
     lanes = max(1, max(profile.vector_bytes) // 4)

@@ -1,4 +1,4 @@
-"""CPUs as the autoscheduler sees them."""
+"""The device model of CPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tilelang.autoschedule.cpu.tile import RTile, steps
 
 @dataclasses.dataclass(frozen=True)
 class CpuModel:
-    """The DeviceModel of cores with vectors."""
+    """The DeviceModel of CPUs: cores with vectors and caches."""
 
     device: Cores
 
@@ -50,7 +50,8 @@ class CpuModel:
 
 
 def _within(tile: RTile, loops: Loops, nest: Nest) -> RTile:
-    """The tile without the levels above the loops' innermost: one block, and one piece where the state is in registers."""
+    """The tile without the levels that the loops have already: one block below a block; one register tile below accumulators in
+    registers."""
     spatial, reduced = ({a.name: a.extent for a in axes} for axes in (nest.spatial, nest.reduced))
     states = {p.memory for p in loops.places if p.verb == "accumulate"}
     if has_blocks(loops):

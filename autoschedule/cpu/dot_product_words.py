@@ -5,8 +5,8 @@ which all lanes share, and those of the lane itself. Counted in words of 32 bits
 search and model need not treat it specially: `in_words` turns a task and its loops to words, and `spelled` turns steps in words
 back to steps in elements.
 
-Only integers are multiplied in this way without being asked, because their sums do not depend on the order. Instructions for floating
-point round in their own way and flush small numbers to 0, so they are used only by schedules that name them.
+Generated schedules use only the integer instructions, because integer sums do not depend on the order. Floating-point ones round
+differently and flush small numbers to 0, so only schedules that name them use them.
 """
 
 from __future__ import annotations
@@ -34,28 +34,27 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Dot:
-    """A dot product of one thread. lanes: of its results; depth: how many neighbours along the reduction it adds up; row, lane, result:
-    the types of what goes to all lanes, of what each has for itself, and of the sums; columns, reduced: its axes' names."""
+    """A dot-product instruction of one thread."""
 
     made: Instruction
     lanes: int
-    depth: int
-    row: DType
-    lane: DType
+    depth: int  # the number of elements along the reduction that each lane adds
+    row: DType  # the type of the operand that all lanes share
+    lane: DType  # the type of the other operand, which differs between lanes
     result: DType
-    columns: str
+    columns: str  # the names of its axes
     reduced: str
 
 
 @functools.lru_cache(maxsize=64)
 def dots(profile: Profile) -> tuple[Dot, ...]:
-    """The dot products of words that a device has, for integers; the widest first."""
+    """The integer dot-product instructions of a device, the widest first."""
     found = [dot for made in usable(profile, ()) if made.level == "thread" and (dot := _dot_of(made)) is not None]
     return tuple(sorted(found, key=lambda dot: -dot.lanes))
 
 
 def _dot_of(made: Instruction) -> Dot | None:
-    """An instruction as a dot product of words; None where it is something else."""
+    """An instruction as a dot product of words; None for other instructions."""
     means, axes = made.means, (made.means.target_axes, made.means.reduced)
     if means.combiner != "sum" or [len(a) for a in axes] != [1, 1] or made.operand(made.writes).memory != "register":
         return None
@@ -78,7 +77,7 @@ def _dot_of(made: Instruction) -> Dot | None:
 
 
 def _factors(value: Expr) -> tuple[Read, Read] | None:
-    """Both reads, padded or not, of a product of two that are cast to its type; None where a value is something else."""
+    """Both reads, padded or not, of a product whose factors are cast to its type; None for other values."""
     if not isinstance(value, Binary) or value.op != "*":
         return None
     wholes = [side.operand for side in (value.left, value.right) if isinstance(side, Cast)]
@@ -89,14 +88,13 @@ def _factors(value: Expr) -> tuple[Read, Read] | None:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Words:
-    """A nest whose words are multiplied by dot products. dots: by their lanes; row, lane: the reads of what goes to all lanes, and of
-    what each has for itself; reduced: the axis whose neighbours make a word."""
+    """A nest that is computed by dot products of words."""
 
     nest: Nest
-    dots: Mapping[int, Dot]
-    row: Access
-    lane: Access
-    reduced: str
+    dots: Mapping[int, Dot]  # by their number of lanes
+    row: Access  # the read of the operand that all lanes share
+    lane: Access  # the read of the other operand
+    reduced: str  # the axis along which consecutive elements form a word
 
     @cached_property
     def depth(self) -> int:
@@ -107,7 +105,7 @@ class Words:
         return {a: -(-n // self.depth) if a == self.reduced else n for a, n in sizes.items()}
 
     def name(self, access: Access, axis: str, layout: Layout | None) -> str:
-        """The name that an axis has in the region of a read: that of its dimension; its own where the region is laid out over axes."""
+        """The name of an axis in the region of a read: that of its dimension, or its own name if the region is laid out over axes."""
         dims = {d.name for d in access.tensor.dims}
         if layout is not None and set(layout.dims) != dims:
             return axis
@@ -127,7 +125,7 @@ class Words:
         return {access: self._in_words(access) for access in (self.row, self.lane)}
 
     def access(self, access: Access) -> Access:
-        """A read of the nest as it is in words."""
+        """A read of the nest in words."""
         return self._accesses.get(access, access)
 
     def _in_words(self, access: Access) -> Access:
@@ -137,19 +135,19 @@ class Words:
 
     @cached_property
     def staged(self) -> frozenset[str]:
-        """What cannot be read where it lies: the lanes' operand, and a row that is padded, or whose neighbours lie apart."""
+        """Operands that cannot be read in place: that of the lanes, and a row that is padded or not contiguous along the reduction."""
         apart = self.row.padded or self.row.stride(self.reduced) != 1
         return frozenset((self.lane.name, self.row.name) if apart else (self.lane.name,))
 
     def takes(self, vector: tuple[str, int] | None) -> bool:
-        """Whether one of the instructions has its lanes along such vectors."""
+        """Whether one of the instructions has its lanes along such a vector."""
         if vector is None or vector[1] not in self.dots or vector[0] not in self.nest.spatial_extents:
             return False
         return vector[0] in self.lane.axes and vector[0] not in self.row.axes
 
 
 def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Words]:
-    """A nest by dot products of words, in each way that a device can. reduced: along this axis only."""
+    """The ways to compute a nest with the dot products of a device. reduced: only along this axis."""
     states = nest.task.states
     if len(states) != 1 or states[0].reduce.combiner.name != "sum" or states[0].reduce.condition is not None:
         return
@@ -172,7 +170,7 @@ def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Wor
 
 
 def _alone(access: Access, axis: str) -> bool:
-    """Whether an axis is one index of a read by itself, and in no other."""
+    """Whether an axis is one index of a read by itself, and occurs in no other."""
     along = [i for i in access.indices if any(isinstance(e, Expr) and axis_of(e) == axis for e in i.walk())]
     return len(along) == 1 and axis_of(along[0]) == axis
 
@@ -181,7 +179,7 @@ def _alone(access: Access, axis: str) -> bool:
 
 
 def in_words(loops: Loops, device: Cores) -> Loops:
-    """The loops of a schedule that ends in a dot product of words, in words; other loops as they are."""
+    """The loops of a schedule that ends in a dot product, in words; other loops unchanged."""
     if loops.instruction is None or (dot := next((d for d in device.dots if d.made.name == loops.instruction), None)) is None:
         return loops
     bound = dict(loops.binding)
@@ -190,7 +188,7 @@ def in_words(loops: Loops, device: Cores) -> Loops:
     if made is None:
         return loops
     try:
-        # what the instruction takes of a row, in registers, goes to all lanes as one element does
+        # the row operand in registers is broadcast to all lanes, like a single element
         kept = [p for p in loops.places if p.access is not made.row or p.memory != "register"]
         places = tuple(_placed(p, made) for p in kept)
     except NotInWords:
@@ -200,7 +198,7 @@ def in_words(loops: Loops, device: Cores) -> Loops:
 
 
 class NotInWords(Exception):
-    """A layout that has the neighbours of a word apart."""
+    """A layout in which the elements of a word are not contiguous."""
 
 
 def _placed(place: Placed, made: Words) -> Placed:
@@ -217,7 +215,7 @@ def _placed(place: Placed, made: Words) -> Placed:
 
 
 def _layout_in_words(layout: Layout, variable: Var, depth: int) -> Layout:
-    """The layout of words where that of their elements has their neighbours last."""
+    """The layout of words, from a layout of elements in which the elements of a word are last."""
     whole, rest = variable // depth, variable % depth
     terms = tuple(variable if t == whole else t for t in layout.terms[:-1])
     if layout.terms[-1] != rest or whole in terms or rest in terms:
@@ -229,14 +227,14 @@ def _layout_in_words(layout: Layout, variable: Var, depth: int) -> Layout:
 
 
 def spelled(steps: tuple[Step, ...], made: Words) -> tuple[Step, ...]:
-    """Steps in words that end in vectors, as steps of the nest itself, which end in the instruction."""
+    """Steps in words, which end in vectors, as steps of the nest itself, which end in the instruction."""
     *above, vector = steps
     assert isinstance(vector, Vectorize) and isinstance(vector.lanes, int)
     return tuple(_Spelling(made, vector.axis, vector.lanes).steps(above))
 
 
 class _Spelling:
-    """Writes steps in words as steps of a nest. layouts: of the operands in shared memory, by name."""
+    """Translates steps in words to steps of the nest. layouts: of the operands in shared memory, by name."""
 
     def __init__(self, made: Words, axis: str, lanes: int) -> None:
         self.made, self.axis, self.lanes = made, axis, lanes
@@ -246,7 +244,7 @@ class _Spelling:
     def steps(self, above: list[Step]) -> Iterator[Step]:
         made = self.made
         walks = [n for n, s in enumerate(above) if isinstance(s, Split) and not s.unroll and made.reduced in dict(s.sizes)]
-        if walks and made.nest.extents[made.reduced] % made.depth:  # the last word is not whole: only its round looks for the end
+        if walks and made.nest.extents[made.reduced] % made.depth:  # a partial last word, peeled off
             above[walks[-1]] = above[walks[-1]].replace(peel=True)
         for step in above:
             yield self.step(step)
@@ -267,24 +265,24 @@ class _Spelling:
         return step
 
     def size(self, axis: str, size: int) -> int:
-        """An extent in elements; of the vectors' axis in whole vectors, for the instruction takes no less."""
+        """A size in elements. Along the vectors it is rounded up to whole vectors, because the instruction has no partial ones."""
         if axis == self.axis:
             return -(-size // self.lanes) * self.lanes
         return size * self.made.depth if axis == self.made.reduced else size
 
     def registers(self, access: Access, axis: str, lanes: int) -> Place:
-        """The load of what the instruction takes of an operand, in vectors along an axis."""
+        """The load of an instruction's operand into registers, in vectors along an axis."""
         name = self.made.name(access, axis, self.layouts.get(access.name))
         return Place("load", access.name, "register", steps=(Vectorize(name, lanes),))
 
     def staged(self, step: Place) -> Place:
-        """The load of an operand in shared memory, where the elements of a word lie side by side."""
+        """The load of an operand into shared memory, where the elements of a word are contiguous."""
         made = self.made
         access = made.row if step.tensor_name == made.row.name else made.lane
         names, layout = [d.name for d in access.tensor.dims], step.layout
         if layout is None:
             if access is made.row and names[-1] == made.name(access, made.reduced, None):
-                return step.replace(steps=None)  # they do so in the tensor
+                return step.replace(steps=None)  # they are contiguous in the tensor
             layout = Layout(tuple(Var(n, INDEX) for n in names))
         name = made.name(access, made.reduced, layout)
         word = Var(name, INDEX)
@@ -293,8 +291,8 @@ class _Spelling:
         return step.replace(layout=layout, steps=self.moved(step.steps, access, name))
 
     def moved(self, steps: tuple[Step, ...] | None, access: Access, name: str) -> tuple[Step, ...] | None:
-        """A move by whole words where their elements lie side by side in memory; else by vectors of what does, one element of each word
-        after another."""
+        """A copy of whole words, if their elements are contiguous in memory; otherwise a vectorized copy along the contiguous axis, for
+        one element of each word after another."""
         depth = self.made.depth
         if access.stride(self.made.reduced) == 1:
             return (Vectorize(name, depth),)

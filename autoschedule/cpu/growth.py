@@ -1,7 +1,7 @@
-"""Grows tiles from the innermost level outward: axes to fuse, the axis of the vectors, register tiles, blocks.
+"""Grows tiles from the innermost level outward: fused axes, the vectorized axis, register tiles, blocks.
 
-No operator is known here. Fusion, vectors and staging follow from the regions and strides of the task's accesses, sizes from the
-numbers of the device. The results are seeds for the search.
+No operator is known here. Fusion, vectors and staging follow from the regions and strides of the task's accesses; sizes follow from
+the numbers of the device. The results are the seeds of the search.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tilelang.autoschedule.cpu.tile_size_selection import sized
 
 
 def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
-    """Axes along which some access goes from one element to the next, the result's own first, with the lanes along each."""
+    """Candidates for the vectorized axis, with the number of lanes: axes along which some access is contiguous, the result's first."""
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
     passing = [
         r for r in nest.reads if not nest.reduced or not r.axes.isdisjoint(nest.reduced_extents)
@@ -60,7 +60,7 @@ def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
 
 
 def _apart(nest: Nest, axis: str) -> bool:
-    """Whether every operand has an axis in one dimension by itself, so that a copy with it last serves vectors."""
+    """Whether the axis occurs alone in one dimension of every operand, so that a copy with this dimension last serves vectors."""
     return all(boxed(nest, r.name) for r in nest.reads if axis in r.axes)
 
 
@@ -68,7 +68,7 @@ def _apart(nest: Nest, axis: str) -> bool:
 
 
 def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
-    """The register tiles that take the fewest cycles for a point. whole: of those that leave no smaller ones at the ends."""
+    """The register tiles with the fewest cycles per point. whole: only those that divide the extents."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
     for piece in _pieces(nest, device, axis, lanes):
@@ -82,7 +82,8 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False
 
 
 def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
-    """Vectors along one axis, and rounds of the two axes that save most loads; or of a row of results, which squares store."""
+    """Candidates for register tiles: vectors along one axis, and points along the two axes that save the most loads; or along a row of
+    results, which is stored by transposing squares."""
     room, rows = max(1, device.registers - CPU.reserved_registers), _rows(nest, axis)
     others = [
         a for a in nest.spatial
@@ -93,7 +94,7 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
     for columns in CPU.columns:
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
-        most = (device.registers - 1 - columns) // columns  # beside the vectors of a point, and what goes to all of their lanes
+        most = (device.registers - 1 - columns) // columns  # with registers for the vectors of a point, and for one broadcast
         filled = [
             sorted({*first, most}) if a.extent >= 8 * most > 0 else first for a, first in zip(others[:1], choices, strict=False)
         ]
@@ -104,14 +105,15 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
 
 
 def _rows(nest: Nest, axis: str) -> list[str]:
-    """The axes along which results lie side by side, where those of one vector do not."""
+    """The axes along which results are contiguous, if they are not contiguous along the vectors."""
     if any(w.stride(axis) == 1 for w in nest.writes):
         return []
     return [a.name for a in nest.wide if all(w.stride(a.name) == 1 for w in nest.writes)]
 
 
 def _rounds(extent: int, most: int) -> list[int]:
-    """How many points of an axis a piece may have: divisors, as what is left is a piece of its own; where these are small, others.
+    """Candidates for the extent of a register tile along an axis: divisors, because a remainder needs a smaller tile of its own; others
+    if all divisors are small.
 
     >>> _rounds(42, 16), _rounds(34, 16), _rounds(83, 16)
     ([1, 2, 3, 6, 7, 14], [1, 2, 4, 6, 8], [1, 4, 8])
@@ -122,12 +124,12 @@ def _rounds(extent: int, most: int) -> list[int]:
     return sorted({*found, 4, 6, 8}) if len(found) > 1 else [1, 4, 8]
 
 
-# ---------------------------------------------------------------- what is staged
+# ---------------------------------------------------------------- staging
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def form(nest: Nest, access: Access) -> str | None:
-    """How an operand is staged: as its box where windows overlap or it goes to no piece, else as panels; None: it cannot be."""
+    """How an operand is staged: as its box if windows overlap or it cannot be packed, else in panels; None if it cannot be staged."""
     extents = nest.extents
     if boxed(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
         return BOX
@@ -135,13 +137,13 @@ def form(nest: Nest, access: Access) -> str | None:
 
 
 def reused(nest: Nest, access: Access) -> bool:
-    """Whether elements of an operand are read for more than one point."""
+    """Whether elements of an operand are read at more than one point."""
     return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
 
 
 def needed(nest: Nest, access: Access, axis: str) -> bool:
-    """Whether an operand must be staged: its reads are padded; or not side by side along the vectors, or along the innermost walk where
-    vectors share them; or they leave a line within an axis."""
+    """Whether an operand must be staged: its reads are padded, not contiguous along the vectors or the innermost loop, or run across
+    rows within one axis."""
     if not nest.reduced:
         return False
     turned = axis in access.axes and access.stride(axis) != 1
@@ -154,7 +156,7 @@ def needed(nest: Nest, access: Access, axis: str) -> bool:
 
 
 def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
-    """What is staged: only what must be; and all that is reused."""
+    """The candidates for staged operands: only those that must be; and all that are reused."""
     every = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None and reused(nest, r)}
     least = {r.name: every[r.name] for r in nest.reads if r.name in every and needed(nest, r, axis)}
     return [least, every] if least != every else [every]
@@ -164,7 +166,7 @@ def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
 
 
 def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
-    """The tiles that growth comes to."""
+    """The tiles from which the search starts."""
     reduced = nest.reduced_extents
     found = vectors(nest, device)
     for axis, lanes in found:
@@ -178,7 +180,7 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
 
 
 def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
-    """Tiles whose results lie in registers while a reduction passes."""
+    """Tiles for reductions, with results in registers."""
     whole = nest.reduced_extents
     if passes(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
@@ -207,9 +209,9 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
 
 
 def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], every: dict[str, str]) -> Iterator[RTile]:
-    """Tiles in closed form, with the piece of a plain one: all operands of a block have room in the last cache of a core, or one has
-    and the others pass by it; with the whole reduction, or as much of it as of the other axes. must, every: what is staged at least, at
-    most."""
+    """Closed-form tiles with a given register tile: all operands of a block fit in the core's last cache, or one is resident and the
+    others stream past it; with the whole reduction, or with chunks as long as the other axes. must, every: the fewest and the most
+    operands to stage."""
     piece, gathers = plain.piece, not stays(nest) or scattered(nest, plain)
     for resident in (None, *(r for r in nest.reads if r.name in every)):
         kinds = every if resident is None else {**must, resident.name: every[resident.name]}
@@ -225,7 +227,7 @@ def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], 
 
 
 def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:
-    """A tile whose block is halved along some axes, the one of most pieces first, until what it keeps on chip has room."""
+    """A tile whose block is halved along some axes, the one with the most register tiles first, until its shared memory fits."""
     while shared_bytes(nest, tile) > device.room_bytes:
         pieces, axis = max(((tile.block[a.name] // tile.piece[a.name], a) for a in axes), key=lambda x: x[0], default=(1, None))
         if axis is None or pieces < 2:
@@ -236,7 +238,7 @@ def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RT
 
 
 def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
-    """A tile with its staged operands in the nearest cache: its block as large as it can be, from the innermost axis outward."""
+    """A tile with its staged operands in the first-level cache. Its block is grown from the innermost axis outward."""
     for a in reversed(nest.spatial):
         for size in sorted(
             {in_parts(a.extent, parts, tile.piece[a.name]) for parts in (1, 2, 3, 4, 8, 16, 32, 64)}, reverse=True
@@ -249,19 +251,21 @@ def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
 
 
 def nearest_bytes(device: Cores) -> int:
-    """What the nearest cache holds."""
+    """The size of the first-level cache."""
     return device.caches[0].bytes if device.caches else device.cache_bytes
 
 
 def passes(nest: Nest, device: Cores) -> bool:
-    """Whether moving a nest's data once takes far longer than its work, so that no tile of registers saves anything."""
+    """Whether a nest is bound by memory: transferring its data once takes far longer than its arithmetic, so register tiles do not
+    help."""
     work = nest.flops / 4 / device.lanes
     return nest.compulsory_bytes / ((device.caches[-1].beyond if device.caches else None) or math.inf) > 4 * work
 
 
 @functools.cache
 def rounds_of(extent: int) -> tuple[int, ...]:
-    """Extents of a walk's rounds, in order: divisors, for a tail is tested at every point; where there are few, others, too.
+    """Candidates for the size of a loop's chunks, ascending: divisors, because a tail costs a test at every point; others if there are
+    few.
 
     >>> rounds_of(96), rounds_of(67)
     ((16, 24, 32, 48, 96), (16, 32, 64, 67))
@@ -274,8 +278,7 @@ def rounds_of(extent: int) -> tuple[int, ...]:
 
 
 def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
-    """Tiles through which data passes once: rows of vectors, of which several are under way at a time; a row's data is fetched a page
-    before its use."""
+    """Tiles for data that is used once: rows of vectors, several of them in flight. A row is prefetched one page ahead."""
     reduced = nest.reduced_extents
     extent = nest.extents[axis]
     far = nest.compulsory_bytes > CPU.kept_share * device.cores * device.cache_bytes
@@ -290,7 +293,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             turned = _turned(nest, axis) if axis not in reduced else {}
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
                 blocks = [(_corner(nest, turned, piece, width), piece)]
-                if square > 1:  # rows are stored whole, one after another
+                if square > 1:  # stores whole rows, one after another
                     large = [_large(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
                     blocks += [(block, {**piece, axis: block[axis]}) for block in large]
                 before = CPU.squares_ahead if square > 1 and device.fetches else 0
@@ -309,7 +312,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
 
 
 def _turned(nest: Nest, axis: str) -> dict[str, str]:
-    """Operands whose elements follow each other along another axis than the vectors'."""
+    """Operands that are contiguous along another axis than that of the vectors, so that they must be transposed."""
     return {
         r.name: BOX for r in nest.reads
         if axis in r.axes and r.stride(axis) != 1 and boxed(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
@@ -317,21 +320,21 @@ def _turned(nest: Nest, axis: str) -> dict[str, str]:
 
 
 def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
-    """A block as long along what operands in shared memory follow as along the vectors."""
+    """A block that is as long along the contiguous axes of the transposed operands as along the vectors."""
     along = _followed(nest, turned)
     return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
 
 
 def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
-    """The axes along which elements of these operands follow each other."""
+    """The axes along which these operands are contiguous."""
     return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
 
 
 def _large(
     nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
 ) -> dict[str, int]:
-    """A block along both of the last two axes, in whole squares. sides: along the rows that are read and those that are stored, by that
-    of a square of a quarter of the last cache."""
+    """A block that extends along both of the last two axes, in whole squares. sides: its extent along the rows that are read and those
+    that are written, relative to a square that fills a quarter of the last cache."""
     element_bytes = max(a.element_bytes for a in nest.accesses)
     side = 1 << int(math.log2(device.room_bytes / 4 / element_bytes)) // 2
     along, block = _followed(nest, turned), dict(piece)

@@ -1,4 +1,4 @@
-"""The time that a core waits for memory: lines from beyond its caches, page walks, rows that were not prefetched."""
+"""The time that a core waits for memory: cache misses, page walks, rows that were not prefetched."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from tilelang.autoschedule.cpu.device import Cores, divided
 
 
 def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list[tuple[str, float]]:
-    """Cycles of all cores in which lines come from beyond each cache; stages bring theirs once. share: of all bytes, a core's.
+    """For each cache, the cycles (of all cores) in which lines arrive from beyond it; stages count once. share: the share of all bytes
+    that one core handles.
 
-    Between caches, lines of several rows in turn do not follow each other, as those of copies do, and take longer.
+    Between caches, lines of several interleaved rows are not consecutive, as those of copies are, and take longer.
     """
     found, loose = [], device.rates.get("loose_lines", 1.0)
     apart = {s for s in traffic.streams if not s.packed and traffic.rows(s) > 1}
@@ -29,17 +30,18 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list
 
 
 def _fetched(traffic: Traffic, cache: Cache) -> float:
-    """The share of the lines from beyond a cache that are prefetched, and so arrive while something else is computed."""
+    """The share of the lines from memory that are prefetched, and so arrive during computation."""
     moved = traffic.missed(cache)
     return divided(sum(b * s.fetched for s, b in moved), sum(b for _, b in moved))
 
 
 def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
-    """Cycles of all cores in which lines come from beyond the caches of a core: each goes back some time, written or not.
+    """The cycles (of all cores) in which lines arrive from beyond a core's own caches. A line is evicted later at the same cost, whether
+    it was modified or not.
 
-    Lines that the core finds again in the cache that all cores share come from there. For the others: as launches go over their blocks
-    from alternate ends, one begins with what the one before left in the caches, where two blocks of a core fit there; else it finds as
-    much as a walk over all the bytes of a core again and again.
+    Lines that are still in the core's share of the last-level cache come from there. For the others: launches traverse their blocks in
+    alternating directions, so a launch begins with the data that the previous one left in the caches, if two blocks of a core fit
+    there. Otherwise the bandwidth is that of repeated passes over all bytes of a core.
     """
     cache = device.caches[-1]
     past = sum(s.access.footprint_bytes(loops.nest.extents) for s in traffic.streams if s.past)
@@ -61,33 +63,33 @@ def _moved_bytes(traffic: Traffic, cache: Cache) -> float:
 
 
 def _block_bytes(loops: Loops) -> int:
-    """Bytes that a block touches."""
+    """The bytes that a block touches."""
     depth = max((n for n, loop in enumerate(loops.loops, 1) if loop.level == "block"), default=0)
     return sum(a.footprint_bytes(loops.tiles[depth]) for a in loops.nest.accesses)
 
 
 def stalled(loops: Loops, traffic: Traffic, device: Cores) -> float:
-    """Cycles of all cores that nothing runs beside: pages are looked for, and rows begin."""
+    """The cycles (of all cores) of stalls that overlap with nothing: TLB misses and the beginnings of rows."""
     return sum(_searched(traffic, pages) * cycles for pages, cycles in device.pages) + _begin_cycles(loops, traffic, device)
 
 
 def _searched(traffic: Traffic, pages: Cache) -> float:
-    """How many pages are looked for beyond a table of them, before what lies there is read: stores wait aside."""
+    """The number of TLB misses of reads. Stores do not wait for them."""
     return sum(b for s, b in traffic.missed(pages) if not s.packed and not s.access.store) / pages.line_bytes
 
 
 def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
-    """Cycles in which the first lines of rows come from beyond the caches of a core: nothing fetched them before, so they take the
-    latency of where they lie, as many at a time as a core waits for; and in which rows begin that are written past the caches.
+    """The cycles in which the first lines of rows arrive from beyond a core's caches, and rows that are written past the caches begin.
+    Nothing prefetched these lines, so each takes the full latency; several are in flight at once.
 
-    Rows that begin for the first time lie as far away as the whole kernel's data takes them; those that begin again, as far as what all
-    cores touched in between does, which may be a cache that they share.
+    The latency of a row that begins for the first time is that of the whole kernel's footprint. For a row that begins again, it is that
+    of the bytes that all cores have touched in between, which may be the latency of a shared cache.
     """
     cycle, together = device.rates.get("cycle_ns"), device.rates.get("awaited_lines")
     if device.latency is None or not device.caches or not cycle or not together:
         return 0.0
     last, whole = device.caches[-1], float(loops.nest.compulsory_bytes)
-    near = int(device.rates.get("page_bytes", 0)) // 2  # who follows a row sees all of its page
+    near = int(device.rates.get("page_bytes", 0)) // 2  # the prefetcher follows a row within its page
     follow = Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
     waited, moving = 0.0, divided(last.line_bytes, last.beyond)
     for lines, since in traffic.begun(last, follow):
@@ -97,7 +99,7 @@ def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:
-    """Bytes that a stage reads and that no one else of the kernel does."""
+    """The bytes that a stage reads and that nothing before it in the kernel has read."""
     assert place.stage is not None
     known = {a.name for a in loops.nest.accesses} | {p.access.name for p in loops.places if p.access is not None}
     for other in loops.places:

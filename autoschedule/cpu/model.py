@@ -32,7 +32,7 @@ from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
 from tilelang.core.expr import Binary, Const
 
-STEPS = 3  # in which a kernel's time is counted
+STEPS = 3  # of counting a kernel's time
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -46,9 +46,10 @@ def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
 
 
 class Counted:
-    """An estimate in steps: the work of a program's kernels; what they wait for beside it; what they wait for with nothing beside it.
+    """An estimate in three steps, from cheap to expensive: the work of a program's kernels; waits that overlap with work; and stalls
+    that do not.
 
-    least_seconds: a lower bound of the estimate, from what is counted so far. whole: whether that is everything. work_seconds: the work
+    least_seconds: a lower bound of the estimate, from the steps counted so far. whole: whether these are all. work_seconds: the work
     alone, divided evenly among all cores.
     """
 
@@ -66,7 +67,7 @@ class Counted:
         self.work_seconds = sum(seconds for _, _, parts in self._kernels for _, seconds in parts) / device.cores
 
     def count(self) -> None:
-        """Counts the next step of every kernel, if one is left."""
+        """Counts the next step of every kernel, if there is one."""
         if self.whole:
             return
         for (_, _, parts), found in zip(self._kernels, next(self._steps), strict=True):
@@ -76,7 +77,7 @@ class Counted:
         self.least_seconds = sum(self._parts().values())
 
     def _parts(self) -> dict[str, float]:
-        """The seconds of each part, of all kernels together."""
+        """The seconds of each part, summed over all kernels."""
         kernels = [_whole(loops, parts, even, self._device) for loops, even, parts in self._kernels]
         return summed(itertools.chain(*kernels, (self._launch,)))
 
@@ -88,7 +89,7 @@ class Counted:
 
 
 def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
-    """The seconds of the parts of a kernel's time, step by step; where no axis has a point, those of its results alone."""
+    """The seconds of the parts of a kernel's time, step by step. If an axis is empty, only the results take time."""
     if not loops.nest.points:
         written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
         yield [("results", device.per(written * 1e-9, "global_gb_per_s"))]
@@ -105,7 +106,7 @@ def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
 
 
 def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
-    """The parts of a kernel on all cores, and what its blocks take by themselves."""
+    """The parts of a kernel on all cores, with the overhead of its blocks."""
     if not loops.nest.points:
         return parts
     blocks = max(1, loops.units("block"))
@@ -114,9 +115,10 @@ def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
 
 
 def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:
-    """What is left of each wait beside so much work: a share of what runs beside it, and of the longest wait what is longer.
+    """The part of each wait that does not overlap with `busy` seconds of work: a share of the overlap, and the excess of the longest
+    wait over the work.
 
-    Work hides waits for memory worse the more of it there is: what is needed then comes now and then, not fetched ahead.
+    Overlap with memory degrades as work grows, because sparse accesses defeat the hardware prefetcher.
     """
     longest, parts = max(waits, key=lambda wait: wait[1], default=None), []
     for found in waits:
@@ -130,9 +132,9 @@ def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[
 
 
 def ended(loops: Loops, device: Cores) -> float:
-    """When the last block ends, as a share of all the work: each core has its share of the blocks, in order, and then takes the next of
-    another's."""
-    sizes: list[tuple[int, int]] = []  # of each axis its extent and the block's
+    """The time at which the last block ends, as a share of all the work: each core executes its own share of the blocks in order, and
+    then steals from others."""
+    sizes: list[tuple[int, int]] = []  # for each axis, its extent and the block's
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
@@ -149,13 +151,13 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
     if blocks > CPU.many_blocks * cores:  # one more or less makes no difference
         return max(end - begin for begin, end in itertools.pairwise([_of_first(n, levels) for n in shares])) / points
     free, following = [(0.0, core) for core in range(cores)], shares[:-1]
-    after = [*range(1, cores), 0]  # the share that is looked at next if this one is finished
+    after = [*range(1, cores), 0]  # the share to steal from next if this one is finished
     for _ in range(blocks):
         now, core = heapq.heappop(free)
         owner = core
         while following[owner] == shares[owner + 1]:
             further = after[owner]
-            if following[further] == shares[further + 1]:  # finished for good
+            if following[further] == shares[further + 1]:  # nothing is left to steal there
                 after[owner] = after[further]
             owner = further
         following[owner] += 1
@@ -165,7 +167,7 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
 
 
 def _levels(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int, int]]:
-    """Of each axis its extent, the block's, and how many blocks and points all axes after it have."""
+    """For each axis its extent, the block's extent, and the numbers of blocks and points of all later axes."""
     found, blocks, points = list[tuple[int, int, int, int]](), 1, 1
     for extent, size in reversed(sizes):
         found.append((extent, size, blocks, points))
@@ -174,7 +176,7 @@ def _levels(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int, int
 
 
 def _of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> int:
-    """The points of the first so many blocks; the last axis comes fastest."""
+    """The number of points in the first `blocks` blocks; the last axis varies fastest."""
     found, beside = 0, 1
     for extent, size, inner_blocks, inner_points in levels:
         whole, blocks = divmod(blocks, inner_blocks)
@@ -188,7 +190,7 @@ def _of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> int:
 
 
 def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
-    """What runs one after another, in cycles of all cores together."""
+    """The work of the cores, by name, in cycles of all cores together."""
     yield "operations", leaf_cycles(loops, device) * device.scale("operations")
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
@@ -204,7 +206,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
 
 
 def leaf_cycles(loops: Loops, device: Cores) -> float:
-    """Cycles of the innermost bodies, all rounds of all blocks."""
+    """The cycles of the innermost bodies, over all iterations of all blocks."""
     nest = loops.nest
     body = body_of(loops, device)
     points = body.vectors(body.tile)
@@ -242,7 +244,8 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
 
 
 def least_seconds(nest: Nest, device: Cores) -> float:
-    """Seconds that the operations of a nest take at least, on all cores: in full vectors, of products of narrow types by words."""
+    """A lower bound on the seconds that the operations of a nest take on all cores: in full vectors, with dot products for narrow types,
+    and with every loop-invariant operation hoisted."""
     inner = 0.0
     for along, operations in _fused(nest).items():
         computed = sum(n * operation_cycles(op, device) for op, n in operations.items())
@@ -255,8 +258,7 @@ def least_seconds(nest: Nest, device: Cores) -> float:
 
 
 def _ends(loops: Loops) -> set[bool]:
-    """Of the cuts of a reduction that leave a shorter last round whether it has code of its own; else its end is looked for at every
-    point."""
+    """For the cuts of a reduction that leave a tail, whether the tail is peeled; otherwise the end is tested at every point."""
     reduced = loops.nest.reduced_extents.keys() - ({loops.vector[0]} if loops.vector is not None else set())
     peeled, extents = {a for loop in loops.loops if loop.peel for a, _ in loop.rounds}, loops.nest.extents
     return {a in peeled for a in reduced if any(extents[a] % tile[a] for tile in loops.tiles)}
@@ -264,8 +266,7 @@ def _ends(loops: Loops) -> set[bool]:
 
 @functools.lru_cache(maxsize=1 << 8)
 def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
-    """The operations of one point as instructions, by the axes that they vary along: a multiply-add is one; a cast is by what it comes
-    from or goes to."""
+    """The instructions of one point, by the axes that they vary along: a multiply-add counts once; a cast counts by its source type."""
     every = {}
     for along, operations in nest.varying.items():
         found = every[along] = dict(operations)
@@ -276,9 +277,11 @@ def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
 
 
 def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
-    """The share of a body's rounds that compute an operation again: it moves out of the innermost loops whose axes it does not vary
-    along."""
-    same = body.rounds / max(1, loops.passes(body.depth))  # what a leaf leaves are the innermost rounds
+    """The share of a body's iterations that compute an operation again. It is loop-invariant in the innermost loops whose axes it does
+    not vary along, and hoisted out of them."""
+    same = body.rounds / max(
+        1, loops.passes(body.depth)
+    )  # the points that a leaf computes in a loop are its innermost iterations
     if same > 1 and any(n > 1 and axis in along for axis, n in loops.tiles[-1].items()):
         return 1.0
     same = max(1.0, same)
@@ -290,14 +293,14 @@ def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
 
 
 def operation_cycles(op: str, device: Cores) -> float:
-    """Cycles of one operation on a vector."""
+    """The cycles of one operation on a vector."""
     name = f"{OPERATIONS.get(op, op)}_cycles"
     return device.rates[name] if name in device.rates else divided(1.0, device.multiply_adds)
 
 
 def _loads(access: Access, tile: Tile, body: Body, device: Cores) -> float:
-    """Vectors that one operand needs in a body, each once: windows share rows, but none of the vectors that begin at other elements.
-    tile: the body's with one point along the vectors."""
+    """The number of vectors of one operand that a body loads, each once. Windows share rows, but not vectors that begin at different
+    elements. tile: that of the body, with one point along the vectors."""
     if body.axis not in access.axes:
         return min(math.prod(access.box(tile)), body.vectors(access.axes)) * 1.0
     wide = access.element_bytes * body.lanes > 4 * device.lanes
@@ -306,7 +309,7 @@ def _loads(access: Access, tile: Tile, body: Body, device: Cores) -> float:
 
 
 def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
-    """The share of an operand's vectors that lie on two lines: where arrays, rows or windows begin at any element of a line."""
+    """The share of an operand's vectors that cross a cache line: arrays, rows or windows may begin at any element of a line."""
     if body.axis not in access.axes or not device.caches:
         return 0.0
     line, place = device.caches[0].line_bytes, loops.staged.get(access.name)
@@ -324,7 +327,7 @@ def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
 
 
 def _masked(loops: Loops, access: Access, body: Body) -> float:
-    """The vectors of an operand along them, read in place, that end beyond what there is of it, as the last one of a row does."""
+    """The vectors of an operand, read in place, that extend past its end, as the last one of a row does."""
     there = loops.nest.extents[body.axis]
     if not there % body.lanes or access.name in loops.staged:
         return 0.0
@@ -332,8 +335,7 @@ def _masked(loops: Loops, access: Access, body: Body) -> float:
 
 
 def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
-    """Cycles to assemble the vectors of an operand along them from elements that do not lie side by side, or may lie outside of the
-    tensor."""
+    """The cycles to assemble vectors of an operand from elements that are not contiguous, or that may be outside the tensor."""
     place = loops.staged.get(access.name)
     vectors = float(body.vectors(access.axes))
     if not _beside(access, place, body.axis):
@@ -350,7 +352,7 @@ def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
 
 
 def _beside(access: Access, place: Placed | None, axis: str) -> bool:
-    """Whether the points of an axis lie one beside the other, in the tensor or where it is staged."""
+    """Whether the points of an axis are contiguous, in the tensor or in its staged copy."""
     if place is None or place.layout is None or not place.layout.terms:
         return access.stride(axis) == 1
     last = place.layout.terms[-1]
@@ -363,7 +365,7 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
 
 
 def _spilled(loops: Loops, body: Body, device: Cores) -> float:
-    """Values that have no register: results, and the operands of one point that several of them share."""
+    """The number of values without a register: results, and operands that several results share."""
     if not loops.nest.reduced:
         return 0.0
     spatial = loops.nest.spatial_extents
@@ -373,8 +375,8 @@ def _spilled(loops: Loops, body: Body, device: Cores) -> float:
 
 
 def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> float:
-    """Cycles that results wait for each other: one after another along a reduction, as many pieces beside each other as the window
-    of instructions holds."""
+    """The cycles that results wait for each other: the updates of one result are sequential, and as many register tiles overlap as the
+    reorder window holds."""
     pieces = piece_count(loops)
     reduced = loops.nest.reduced_extents
     steps = math.prod(map(loops.tiles[loops.piece_depth].__getitem__, reduced))
@@ -387,15 +389,15 @@ def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> fl
 
 
 def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
-    """Latency of a stage's horizontal sum: log2(lanes) steps of a shuffle and an addition, each waiting for the one before. Everything
-    after the stage waits for it."""
+    """The latency of a stage's horizontal sum: log2(lanes) steps, each a shuffle and a dependent addition. Everything after the stage
+    waits for it."""
     if stage.vector is None or stage.vector[0] not in stage.nest.reduced_extents:
         return 0.0
     return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
 
 
 def result_cycles(loops: Loops, device: Cores) -> float:
-    """Cycles to begin and to hand on results: once for every time that the innermost accumulator begins."""
+    """The cycles to initialise and store accumulators, each time that the innermost accumulator starts."""
     nest = loops.nest
     if not nest.reduced:
         return 0.0
@@ -413,20 +415,21 @@ def result_cycles(loops: Loops, device: Cores) -> float:
 
 
 def _transposed(loops: Loops) -> bool:
-    """Whether results pass through shared memory, from where they leave side by side."""
+    """Whether results are stored through shared memory, which makes them contiguous."""
     return any(p.stop_bytes for p in loops.places)
 
 
 def drained_cycles(loops: Loops, device: Cores) -> float:
-    """Cycles of partial-vector stores and of partial-line stores of transposed rows, which overlap with the computation after them."""
+    """The cycles of partial-vector stores, and of partial-line stores of transposed rows. They overlap with the computation that
+    follows."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
     each = vectors * device.rate("masked_store_cycles") + _turned_rows(loops, device) * device.rate("turned_store_cycles")
     return loops.passes(loops.piece_depth) * each
 
 
 def _turned_rows(loops: Loops, device: Cores) -> float:
-    """Partial-line stores of one piece of results that was transposed in shared memory and whose rows are not whole vectors; only the
-    share of lines that misses a core's last cache counts."""
+    """The number of partial-line stores of one register tile whose results are transposed in shared memory and whose rows are not whole
+    vectors. Only the share of lines that misses the core's last cache counts."""
     axis, _ = _result_vector(loops, device)
     if not device.caches or not _transposed(loops):
         return 0.0
@@ -441,7 +444,7 @@ def _turned_rows(loops: Loops, device: Cores) -> float:
 
 
 def _partial(loops: Loops, device: Cores) -> float:
-    """The share of the vectors of results whose last elements lie beyond their row."""
+    """The share of the result vectors that extend past the end of their row."""
     nest = loops.nest
     axis, lanes = _result_vector(loops, device)
     if not nest.reduced or axis not in nest.extents or not nest.extents[axis] % lanes:
@@ -450,13 +453,13 @@ def _partial(loops: Loops, device: Cores) -> float:
 
 
 def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
-    """The axis of the vectors that results are handed on in, and their lanes."""
+    """The axis and the lanes of the vectors in which results are stored."""
     axis, lanes = loops.vector if loops.vector is not None else ("", 1)
     return axis, min(lanes, device.lanes)
 
 
 def _result_vectors(loops: Loops, device: Cores) -> int:
-    """How many vectors of results an accumulator has."""
+    """The number of result vectors of an accumulator."""
     axis, lanes = _result_vector(loops, device)
     tile = loops.tiles[loops.piece_depth]
     return math.prod([-(-tile[a] // lanes) if a == axis else tile[a] for a in loops.nest.spatial_extents])

@@ -1,4 +1,4 @@
-"""The time of moves between memories on one core with vectors."""
+"""The time of copies between memories on one core with vectors."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tilelang.core.layout import variable_names
 
 
 def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
-    """Cycles of the moves of a place, all rounds: by vectors, as its steps or the lowering make them, or by elements, where each has an
-    index of its own."""
+    """The cycles of all copies of a staged region: in vectors, as its steps or the lowering make them, or element by element if each
+    has an index of its own."""
     assert place.access is not None
     elements = loops.passes(place.depth) * place.box_bytes / place.access.element_bytes
     if place.vector is not None and place.vector[1] > 1:
@@ -29,13 +29,13 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
 
 
 def turned_vector_cycles(lanes: int, device: Cores) -> float:
-    """Cycles of a vector of a square whose rows and columns change places: vectors exchange lanes, in log2 steps."""
+    """The cycles per vector of a transposition of squares in registers, which takes log2(lanes) shuffles."""
     measured = device.rates.get("turned_vector_cycles")
     return device.rate("vector_move_cycles") + math.log2(lanes) if measured is None else measured
 
 
 def _vectors_moved(place: Placed, device: Cores) -> float:
-    """Cycles of one round of moves that the lowering makes vectors of: rows, rows of every second element, or squares."""
+    """The cycles of one copy that the lowering vectorizes: rows, rows of every second element, or transposed squares."""
     assert place.access is not None
     row, last = max(1, row_extent(place)), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
     elements = math.prod(place.spans) if not place.by_points else place.box_bytes / place.access.element_bytes
@@ -53,7 +53,7 @@ def _vectors_moved(place: Placed, device: Cores) -> float:
 
 
 def _read_together(place: Placed) -> int:
-    """How many elements of a place's tensor lie side by side, whole rows together."""
+    """The number of contiguous elements of the tensor that a copy reads, whole rows together."""
     access = place.access
     assert access is not None
     if place.by_points:
@@ -67,7 +67,7 @@ def _read_together(place: Placed) -> int:
 
 
 def row_extent(place: Placed) -> int:
-    """How many elements of a place lie side by side and are moved one after another."""
+    """The number of contiguous elements of a staged region that are copied one after another."""
     assert place.access is not None
     dims, tile = place.access.tensor.dims, place.cut or place.tile
 
@@ -88,14 +88,14 @@ def row_extent(place: Placed) -> int:
 
 
 def _remainders(place: Placed) -> bool:
-    """Whether the indices of a place's elements take divisions: fused axes that do not go on where a row ends."""
+    """Whether the index computation of a copy needs divisions: a fused axis that is not contiguous at the end of a row."""
     access, tile = place.access, place.tile
     assert access is not None
     return place.by_points and any(access.regular(a, tile[a]) < tile[a] for a in access.axes)
 
 
 def _side_by_side(place: Placed) -> bool:
-    """Whether what lies side by side in a tensor does so in its place, too."""
+    """Whether elements that are contiguous in the tensor are contiguous in the copy, too."""
     assert place.access is not None
     if place.layout is None or not place.layout.terms:
         return True
@@ -105,5 +105,5 @@ def _side_by_side(place: Placed) -> bool:
 
 @functools.lru_cache(maxsize=1 << 10)
 def axis_names(term: Expr) -> frozenset[str]:
-    """The dimensions that a term of a layout is made of."""
+    """The dimensions in a term of a layout."""
     return frozenset(name.removeprefix("@") for name in variable_names((term,)))

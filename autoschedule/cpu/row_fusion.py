@@ -1,4 +1,4 @@
-"""Several tasks in one kernel on CPUs: one or two rows at a time, with their values in caches."""
+"""Several tasks in one kernel on CPUs, one or two rows at a time, with their values in caches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
 def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
-    """All tasks of a part in one kernel, row by row; none where no axis is common to all."""
+    """All tasks of a part in one kernel, row by row; nothing if they have no axis in common."""
     fused = rows_of(part, keeps_few=False)
     if fused is None:
         return
@@ -29,7 +29,7 @@ def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return
     fetched = _last_reader(last, fused.stages, {t.name for t in part.read} if device.fetches else set())
-    for together in (1,) if fetched is None else (2, 1):  # rows: the second hides the latency of the first one's horizontal sum
+    for together in (1,) if fetched is None else (2, 1):  # rows: a second one hides the latency of the first one's horizontal sum
         far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
         if together > 1 and far:
             continue
@@ -42,9 +42,9 @@ def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
 
 
 def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: int) -> Iterator[Steps]:
-    """What precedes the stages of rows: the block tile, the split into `together` rows per iteration, and whether results stream.
+    """The steps before the stages of rows: the block tile, the split into `together` rows per iteration, and streaming stores.
 
-    delayed: a row may be stored while the next one is computed, as it is read from what was kept of it; else its inputs must stay near.
+    delayed: whether the store of a row may overlap with the next row, because it reads staged values instead of inputs.
     """
     for share, stream in itertools.product(CPU.rows_of_a_core, (True, False) if not last.reduced else (False,)):
         sizes = tuple(shared_out([a for a in last.spatial if a.name in rows], device.cores * share, {}).items())
@@ -67,8 +67,8 @@ def _memory(stage: Nest, rows: list[str]) -> str:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fetched:
-    """Rows of an input that are brought near before they are read. nest: the loops that do it; what: the input, or the read where there
-    are several of it; memory: where the rows go; rows: how many rows before."""
+    """A prefetch of rows of an input. nest: the loops that issue it; what: the input, or one read of it if there are several; memory:
+    the target of the prefetch; rows: how many rows ahead."""
 
     nest: Nest
     what: str | Read
@@ -77,7 +77,7 @@ class Fetched:
 
 
 def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | None:
-    """The last of the stages, or what follows them, that reads an input over all its axes: the next row of it is fetched there."""
+    """The last nest that reads an input over all its axes; it prefetches that input's next row."""
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
             if access.name in inputs and not access.gathered and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
@@ -87,13 +87,13 @@ def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | 
 
 
 def _read_bytes(nest: Nest, rows: list[str], count: int) -> int:
-    """Bytes that this many rows of a nest read, of all tensors."""
+    """The bytes that `count` rows of a nest read from all tensors."""
     extents = {**nest.extents, **dict.fromkeys(rows, 1), rows[-1]: min(count, nest.extents[rows[-1]])}
     return sum(a.footprint_bytes(extents) for a in nest.reads)
 
 
 def _row_steps(stage: Nest, rows: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...] | None:
-    """The vectors of a stage: along what it reduces, or along the rest of its row."""
+    """The vectors of a stage: along its reduction, or along the rest of its row."""
     inner = stage.reduced or tuple(a for a in stage.spatial if a.name not in rows)
     return _vectors(stage, [a.name for a in inner], lanes, fetched) or None
 

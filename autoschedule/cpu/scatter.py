@@ -1,8 +1,8 @@
-"""Schedules of sums whose points data sends to a place, as in `sum[t: ids[t] == v] X[t, e]`: a scatter.
+"""Schedules for scatters: sums in which data determines the element that a point updates, as in `sum[t: ids[t] == v] X[t, e]`.
 
-The loops over the points are outside, the loop over the places inside, where the condition leaves one iteration (`Nest.decided`).
-The accumulators are in shared memory, so that data can address them. Blocks divide the other output axes or the places, of which each
-block has a part; it goes over all points.
+The loops over the points are outside. The loop over the selected output elements is inside, where the condition leaves one iteration
+(`Nest.decided`). The accumulators are in shared memory, so that they can be indexed by data. Blocks divide the other output axes, or
+the output elements; each block visits all points.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
 def scatters(nest: Nest, device: Cores) -> Iterator[tuple[Step, ...]]:
-    """Steps for a nest of which data selects points of an output axis; none for others."""
+    """Steps for a nest in which data selects points of an output axis; nothing for other nests."""
     placed = [a for a in nest.wide if a.name in nest.decided]
     if not placed or not nest.points:
         return
@@ -31,7 +31,8 @@ def scatters(nest: Nest, device: Cores) -> Iterator[tuple[Step, ...]]:
 
 
 def _divided(nest: Nest, device: Cores, whole: Mapping[str, int], axis: NestAxis, unit: int) -> Iterator[dict[str, int]]:
-    """Blocks that divide an axis: one for each core or more; the fewest whose accumulators fit into memory, and twice as many."""
+    """Tiles that divide an axis among blocks: at least one block per core; the fewest whose accumulators fit in memory, and twice as
+    many."""
     blocks, found = device.cores, 0
     while found < 2 and blocks < 2 * axis.extent:
         tile = {**whole, axis.name: min(axis.extent, -(-axis.extent // blocks // unit) * unit)}

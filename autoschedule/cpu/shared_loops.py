@@ -1,6 +1,6 @@
-"""Reductions that share a loop, in one kernel on CPUs: a core takes some rows, and makes what they need chunk by chunk in its cache.
+"""Several reductions in one shared loop on CPUs: a core takes some rows, and computes their values chunk by chunk in its cache.
 
-Sums of the last task wait in shared memory from one chunk to the next, and a chunk's are made in registers, as those of any product.
+The sums of the last task are kept in shared memory between chunks; the sums of a chunk are computed in registers, as in any product.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
 def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
-    """A part's kernels in which one loop makes all reductions over an axis; none where they cannot share it."""
+    """Kernels for a part in which one loop computes all reductions over an axis; nothing if they cannot share a loop."""
     found = sharing_of(part)
     if found is None:
         return
@@ -43,7 +43,7 @@ def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
 
 
 def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
-    """Which of some sizes divide an extent; where none do, those that are no larger.
+    """Those of some sizes that divide an extent; if none does, those that do not exceed it.
 
     >>> _sizes(96, (16, 64)), _sizes(100, (16, 64, 128)), _sizes(5, (16, 64))
     ([16], [16, 64], [5])
@@ -53,7 +53,8 @@ def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
 
 @dataclasses.dataclass(frozen=True)
 class _Kernel:
-    """along: the axis of the vectors of what is made inside the loop; chunk: the extents of its rounds."""
+    """A kernel with a shared loop. along: the axis along which values inside the loop are vectorized; chunk: the extents of one
+    iteration."""
 
     sharing: Sharing
     device: Cores
@@ -61,7 +62,7 @@ class _Kernel:
     chunk: dict[str, int]
 
     def steps(self) -> Steps | None:
-        """None where its values do not fit the cache, or a read cannot be brought into the order of the vectors."""
+        """The steps; None if the values do not fit in the cache, or a read cannot be transposed to the order of the vectors."""
         last, axis = self.sharing.rows.last, self.sharing.axis
         inside = [(t, self.cut(nest)) for t, nest in self.sharing.inside]
         if self.device.pruning.drops("shared", self.held_bytes(inside) > self.device.room_bytes or not self.stays_near(inside)):
@@ -93,24 +94,24 @@ class _Kernel:
         return (*head, *loads[True], *made, *tail)
 
     def held_bytes(self, inside: list[tuple[Tensor, Nest]]) -> int:
-        """What is kept from one round to the next, and of a chunk."""
+        """The bytes of the accumulators, and of the values of one chunk."""
         last = self.cut(self.sharing.rows.last)
         return sum(nest.outputs * t.dtype.bytes for t, nest in inside) + last.outputs * last.state_bytes
 
     def stays_near(self, inside: list[tuple[Tensor, Nest]]) -> bool:
-        """Whether a tensor's part in a chunk, which the pieces of a product go over again and again, fills no more than half of the
-        nearest cache; the smallest chunk need not."""
+        """Whether each tensor's part in a chunk, which a product rereads for every register tile, fills at most half of the first-level
+        cache. The smallest chunk is always accepted."""
         nests = [nest for _, nest in inside] + [self.cut(self.sharing.rows.last)]
         touched = (a.footprint_bytes(nest.extents) for nest in nests for a in nest.reads if self.sharing.axis in a.axes)
         return self.chunk[self.sharing.axis] <= min(CPU.chunks) or max(touched, default=0) <= nearest_bytes(self.device) // 2
 
     def cut(self, nest: Nest) -> Nest:
-        """What one round makes of a nest, with values of the chunk as they lie."""
+        """The part of a nest that one iteration computes, with the chunk's values in their layout."""
         axes = tuple(NestAxis(a.name, min(a.extent, self.chunk.get(a.name, a.extent)), a.reduction) for a in nest.axes)
         return dataclasses.replace(nest, axes=axes, accesses=tuple(map(self.laid_out, nest.accesses)))
 
     def laid_out(self, access: Access) -> Access:
-        """An access as its tensor lies, where the loop makes that."""
+        """An access in the layout of its tensor, if the loop computes that tensor."""
         if not any(access.tensor is t for t, _ in self.sharing.inside) or self.layout(access.tensor) is None:
             return access
         order = sorted(range(len(access.indices)), key=lambda d: access.tensor.dims[d].name == self.along)
@@ -118,14 +119,14 @@ class _Kernel:
         return dataclasses.replace(access, tensor=tensor, indices=tuple(access.indices[d] for d in order))
 
     def layout(self, tensor: Tensor) -> Layout | None:
-        """Vectors of a chunk's values lie side by side."""
+        """The layout of a chunk's values: contiguous along the vectors."""
         names = [d.name for d in tensor.dims]
         if self.along not in names or names[-1] == self.along:
             return None
         return Layout(tuple(Var(n, INDEX) for n in sorted(names, key=lambda n: n == self.along)))
 
     def stage(self, nest: Nest, staged: set[str]) -> Steps | None:
-        """The steps of what is made of a chunk."""
+        """The steps of a stage inside the loop."""
         lanes, extent = self.device.lanes, nest.extents.get(self.along, 1)
         if extent < 2:
             return ()
@@ -148,7 +149,7 @@ class _Kernel:
         return (*found, Vectorize(self.along, width))
 
     def product(self, last: Nest, staged: set[str]) -> tuple[Step, Steps] | None:
-        """The vectors of the results, and the steps of the last task below the loop."""
+        """The vectors of the results, and the steps of the last task inside the loop."""
         nest = self.cut(last)
         for axis, lanes in vectors(nest, self.device):
             if axis in nest.spatial_extents and (found := self.tile(nest, axis, lanes, staged)) is not None:
@@ -156,7 +157,7 @@ class _Kernel:
         return None
 
     def tile(self, nest: Nest, axis: str, lanes: int, staged: set[str]) -> Steps | None:
-        """A product's results in registers, by the tile that loads least of those that take the fewest cycles."""
+        """A product with a register tile: of those with nearly the fewest cycles, the one with the fewest loads."""
         found = pieces(nest, self.device, axis, lanes, whole=True) or pieces(nest, self.device, axis, lanes)
         if not found:
             return None
@@ -167,7 +168,7 @@ class _Kernel:
 
 
 def _loaded(nest: Nest, piece: dict[str, int], axis: str, lanes: int) -> float:
-    """Vectors and single values that a register tile loads for each of its vectors of results."""
+    """The vectors and scalars that a register tile loads for each of its result vectors."""
     count = {a: -(-n // lanes) if a == axis else n for a, n in piece.items()}
     loads = sum(math.prod(count[a] for a in read.axes if a in count) for read in nest.reads)
     return loads / math.prod(count.values())
@@ -178,7 +179,7 @@ def _brings(step: Place) -> bool:
 
 
 def _vectors(nest: Nest, device: Cores) -> Steps | None:
-    """The vectors of what is made before a loop: along its last axis."""
+    """The vectors of a stage before the loop: along its last axis."""
     axis = next((a for a in reversed(nest.reduced or nest.spatial) if a.extent > 1), None)
     if axis is None:
         return None

@@ -1,7 +1,7 @@
-"""The tile of each level of a CPU, and the schedule that it stands for.
+"""The tile sizes of each level of a CPU, and the schedule that they describe.
 
-An `RTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes; the
-block; chunks of the reduction, with operands packed in shared memory; tiles whose results are in registers; vectors.
+An `RTile` holds all decisions; `steps` writes them as a schedule. From the outside in: fused axes; the block; chunks of the reduction,
+with operands packed in shared memory; register tiles; vectors.
 """
 
 from __future__ import annotations
@@ -25,32 +25,23 @@ PANELS, BOX = "panels", "box"
 
 @record
 class RTile(Caching):
-    """Extents for one level after another; an axis that a level leaves out is as the level above has it.
+    """Extents for each level. An axis that a level leaves out has the extent of the level above."""
 
-    fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that several blocks share. chunk: of
-    reductions, one round. piece: of spatial axes, a round's results in registers. vector: axis and lanes. staged: tensors that are
-    copied to shared memory, as `PANELS` (a piece finds its operands one after another) or as their `BOX`. panels_first: the panel of
-    the vectors' axis stays near while the pieces along the others pass; else pieces follow each other as results lie. stream: results
-    go past the caches. ahead: rounds that the vectors' operands are fetched before; of chunks, those that are copied. gathers: sums of
-    chunks wait in shared memory, not where the results lie. square: of that many lanes are squares that moves turn in registers, where
-    they change rows and columns (1: such moves go by elements).
-    """
-
-    fusions: Fusions
-    block: Mapping[str, int]
-    chunk: Mapping[str, int]
-    piece: Mapping[str, int]
-    vector: tuple[str, int] | None
-    staged: Mapping[str, str]
-    panels_first: bool = True
-    stream: bool = False
-    ahead: int = 0
-    gathers: bool = True
-    square: int = 1
+    fusions: Fusions  # the fused axes
+    block: Mapping[str, int]  # spatial axes, and a reduction that several blocks share
+    chunk: Mapping[str, int]  # reductions: one iteration of the loop with packed operands
+    piece: Mapping[str, int]  # spatial axes: the register tile
+    vector: tuple[str, int] | None  # its axis and lanes
+    staged: Mapping[str, str]  # operands copied to shared memory: packed for register tiles (`PANELS`), or as a region (`BOX`)
+    panels_first: bool = True  # a panel of the vectors' axis stays in the cache while register tiles traverse the other axes
+    stream: bool = False  # results are stored past the caches
+    ahead: int = 0  # iterations of prefetching: of the vectors' operands, or of the chunks that are copied
+    gathers: bool = True  # sums are kept in shared memory between chunks; else in the output
+    square: int = 1  # lanes of the squares in which copies transpose in registers; 1: element by element
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal for equal tiles."""
+        """A key that is equal for equal tiles."""
         levels = [tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged)]
         return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
 
@@ -64,7 +55,7 @@ class RTile(Caching):
 
 
 def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
-    """The schedule of a tile for a nest whose axes are fused as it says."""
+    """The schedule that a tile describes. The nest's axes are already fused as the tile says."""
     return tuple(_steps(nest, tile))
 
 
@@ -107,12 +98,13 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
 
 
 def blocks_of(nest: Nest, tile: RTile) -> tuple[tuple[str, int], ...]:
-    """The extents of a block: of the results, and of a reduction that several blocks share; nothing where one result is made whole."""
+    """The extents of a block: along the results, and along reductions that several blocks share. Empty for a single result that one
+    block computes."""
     shared = [(a, tile.block[a]) for a, n in nest.reduced_extents.items() if tile.block.get(a, n) < n]
     return (*((a, tile.block[a]) for a in nest.wide_names), *shared)
 
 
-# Candidates have most of their steps in common, and looking a step up takes less time than making it anew.
+# Candidates share most of their steps, and looking up a step is faster than constructing it.
 _fuse = functools.lru_cache(maxsize=1 << 8)(Fuse)
 _spread = functools.lru_cache(maxsize=1 << 12)(lambda sizes: Tile(sizes, "block"))
 _cut = functools.lru_cache(maxsize=1 << 12)(Split)
@@ -130,7 +122,7 @@ def _sum(memory: str, layout: Layout | None, handed_on: tuple[Step, ...] | None)
 
 
 def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
-    """The walks inside a piece: over its reduction, some points of it written out, then over its results."""
+    """The loops inside a register tile: over its reduction, partly unrolled, then over its results."""
     axis, lanes = tile.axis, tile.lanes
     reduced = [a for a in walked(nest) if left[a] > 1 and a != axis]
     inside = [a for a in nest.spatial_extents if left[a] > 1 and a != axis]
@@ -147,45 +139,46 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
                 yield _cut(((a, size),), False, nest.extents[a] % left[a] > 0 or left[a] % size > 0)
             yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
-            for access in nest.reads:  # what all results of a piece along the other axes share is fetched once
+            for access in nest.reads:  # operands shared by all results along the other axes are loaded once
                 if axis in access.axes and not access.axes.issuperset(inside) and together(nest, access.name):
                     if access.name in tile.staged or access.stride(axis) == 1:
                         yield _load(access.name, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
-    if inside:  # one value at a time goes to all lanes, beside the vectors of all its points: those are fewer
+    if inside:  # broadcasts one value at a time; the vectors stay in registers, as they are fewer
         shared = _only_with(nest, axis)
         yield _cut(tuple([(a, 1) for a in (*(a for a in inside if a not in shared), *(a for a in inside if a in shared))]), True)
 
 
 @functools.lru_cache(maxsize=1 << 8)
 def _only_with(nest: Nest, axis: str) -> frozenset[str]:
-    """The axes that only those reads have that have an axis, too."""
+    """The axes that occur only in reads that also depend on `axis`."""
     return frozenset(a.name for a in nest.axes if all(a.name not in r.axes or axis in r.axes for r in nest.reads))
 
 
 def _along(access: Access, tile: RTile) -> str:
-    """The name that a move's vectors have: of the tensor's dimension, or of the axis where one element lies there for each point."""
+    """The name along which a move is vectorized: the tensor's dimension, or the axis if the buffer has one element per point of the
+    axes."""
     by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
     return tile.axis if by_point else _dim_along(access, tile.axis)
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def _dim_along(access: Access, axis: str) -> str:
-    """The dimension of a tensor along which an axis goes; the axis where an index is more than a sum of axes."""
+    """The dimension of a tensor along which an axis runs; the axis itself if an index is more than a sum of axes."""
     if any(not isinstance(atom, (Var, Axis)) for i in access.indices for atom, _ in linear(i)[0]):
         return axis
     return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if axis in steps_of(i))
 
 
 def fetchable(access: Access, tile: RTile) -> bool:
-    """Whether the lines of an operand's next chunk can be prefetched: it is copied as its tensor has it, not point by point."""
+    """Whether the next chunk of an operand can be prefetched: it is copied as a region of its tensor, not point by point."""
     by_region = tile.staged.get(access.name) == BOX or plain_dims(access) is not None
     return by_region and any(a in access.axes for a, n in tile.chunk.items())
 
 
 def _sums(nest: Nest, tile: RTile) -> Place:
-    """Where results wait from one chunk to the next, so that vectors of them lie side by side."""
+    """The accumulators that hold results from one chunk to the next, laid out so that each vector of them is contiguous."""
     if tile.axis not in nest.spatial_extents:
         return _sum("shared", None, None)
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
@@ -195,29 +188,29 @@ def _sums(nest: Nest, tile: RTile) -> Place:
 
 
 def scattered(nest: Nest, tile: RTile) -> bool:
-    """Whether a piece has many results, and the lanes of its vectors lie apart in memory."""
+    """Whether a register tile has many results, and the lanes of its vectors are not contiguous in memory."""
     if tile.axis not in nest.spatial_extents or math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
     return any(w.stride(tile.axis) != 1 for w in nest.writes)
 
 
 def _turned(nest: Nest, tile: RTile) -> Place:
-    """Results pass through shared memory, in whole vectors: lanes that are stored one by one are written out, and take a compiler
-    milliseconds each."""
+    """A store through shared memory, which transposes results into whole vectors. Lanes that are stored one by one are unrolled, which
+    costs milliseconds of compile time each."""
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
     return Place("via", None, "shared", Layout(tuple(Var(a, INDEX) for a in names)))
 
 
 @functools.lru_cache(maxsize=1 << 8)
 def stays(nest: Nest) -> bool:
-    """Whether results are what is summed, nothing more, so that sums of chunks can wait where the results lie."""
+    """Whether results are plain sums without an epilogue, so that the output itself can hold the sums between chunks."""
     states = [t.dtype for s in nest.task.states for t in s.tensors]
     return not nest.outer and states == [w.tensor.dtype for w in nest.writes]
 
 
 def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
-    """Whether points of a walk, written out, would read again what other results of a large piece read: they are kept, in registers
-    that the results need."""
+    """Whether unrolling a loop of a large register tile would keep the overlapping reads of neighbouring results in registers that the
+    results need."""
     if math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
     return not _beside(nest, reduced).isdisjoint(inside)
@@ -225,19 +218,19 @@ def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
 
 @functools.lru_cache(maxsize=1 << 8)
 def _beside(nest: Nest, axis: str) -> frozenset[str]:
-    """The axes that stand in one index of a read together with an axis."""
+    """The axes that occur together with an axis in one index of a read."""
     found = (steps_of(i) for a in nest.reads for i in a.indices)
     return frozenset(name for steps in found if axis in steps for name in steps)
 
 
 @functools.lru_cache(maxsize=1 << 8)
 def walked(nest: Nest) -> tuple[str, ...]:
-    """The reduction's axes in the order of their walks: the longest is the innermost, whose rounds are written out."""
+    """The reduction's axes in loop order: the longest is the innermost, and is unrolled."""
     return tuple(a.name for a in sorted(nest.reduced, key=lambda a: a.extent))
 
 
 def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
-    """Prefetches of what is not staged."""
+    """Prefetches of the operands that are not staged."""
     if tile.ahead:
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
             if together(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
@@ -245,7 +238,7 @@ def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
 
 
 def written_out(extent: int) -> int:
-    """How many points of a reduction one round of its walk writes out: a number near four that divides it, if there is one.
+    """The unroll factor of a reduction's innermost loop: a number near four that divides the extent, if there is one.
 
     >>> written_out(256), written_out(27), written_out(31)
     (4, 3, 4)
@@ -263,12 +256,12 @@ def _staged(nest: Nest, tile: RTile) -> list[Access]:
     return [access for name, access in nest.first_reads.items() if name in tile.staged]
 
 
-# ---------------------------------------------------------------- how operands lie in shared memory
+# ---------------------------------------------------------------- layouts of operands in shared memory
 
 
 @functools.lru_cache(maxsize=1 << 10)
 def plain_dims(access: Access) -> Mapping[str, str] | None:
-    """The dimension along which each axis goes, where every index is one axis by itself; None where one is more than that."""
+    """The dimension along which each axis runs, if every index is a single axis; else None."""
     found: dict[str, str] = {}
     for index, dim in zip(access.indices, access.tensor.dims, strict=True):
         if not axis_of(index):
@@ -278,14 +271,14 @@ def plain_dims(access: Access) -> Mapping[str, str] | None:
 
 
 def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
-    """The layout of a staged operand; None: as the tensor has it."""
+    """The layout of a staged operand; None for that of its tensor."""
     if tile.staged[access.name] == PANELS:
         return _panels(nest, access, tile, left)
     return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else walked(nest)[-1])
 
 
 def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
-    """Panels of the piece's extent, inside them the reduction, inside it the piece, the vectors' axis last."""
+    """Panels of the size of a register tile; inside a panel the reduction, then the tile, with the vectors' axis last."""
     dims = plain_dims(access)
     spatial = [a.name for a in nest.spatial if a.name in access.axes and left[a.name] > 1]
     spatial.sort(key=lambda a: a == tile.axis)
@@ -323,7 +316,8 @@ def _divided(variable: Var, part: int) -> tuple[Expr, Expr]:
 
 @functools.lru_cache(maxsize=1 << 10)
 def box_layout(access: Access, axis: str) -> Layout | None:
-    """The box with an axis' dimension last, cut into as many phases as its stride, so that what follows along it lies side by side.
+    """The layout of a box with the dimension of an axis last, split into as many phases as the axis' stride, so that consecutive points
+    along the axis are contiguous.
 
     >>> import tilelang as tl
     >>> c, q, s = tl.axes(c=8, q=5, s=3)
@@ -343,7 +337,7 @@ def box_layout(access: Access, axis: str) -> Layout | None:
 
 @functools.lru_cache(maxsize=1 << 10)
 def boxed(nest: Nest, name: str) -> bool:
-    """Whether all reads of a tensor share one box: no fused axis, no remainder, nothing that memory decides, constants apart."""
+    """Whether all reads of a tensor share one box: their indices are sums of axes that differ by constants only."""
     reads = [a for a in nest.reads if a.name == name]
     sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
     first = reads[0].indices
@@ -352,13 +346,13 @@ def boxed(nest: Nest, name: str) -> bool:
 
 @functools.lru_cache(maxsize=1 << 10)
 def together(nest: Nest, name: str) -> bool:
-    """Whether all reads of a tensor are constants apart: no region that a load could bring has reads that move apart."""
+    """Whether all reads of a tensor differ by constants only, so that one staged region can serve them."""
     return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
 
 
 def by_points(nest: Nest, name: str) -> bool:
-    """Whether a tensor is read in one way, so that it can lie as a piece meets it, and only with indices known beforehand. Where it has
-    dimensions of the axes' names, a layout over these is one over its dimensions, which says the same only of plain indices."""
+    """Whether a tensor can be staged point by point: it is read in one way, without a gather. If its dimensions have the names of the
+    axes, a layout over these names is one over its dimensions, which is equivalent only for plain indices."""
     reads = [a for a in nest.reads if a.name == name]
     if len(reads) > 1 or reads[0].gathered:
         return False
@@ -366,13 +360,13 @@ def by_points(nest: Nest, name: str) -> bool:
 
 
 def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
-    """Whether points of different axes meet in one element, as windows do: the box is smaller than its axes' points."""
+    """Whether several points read the same element, as overlapping windows do: the box is smaller than the number of points."""
     return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
 
 
 def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:
-    """A move by vectors, where elements that follow each other in memory do so in the layout, too; by squares that are turned in
-    registers, where they follow each other along another axis there."""
+    """A vectorized move, if elements that are contiguous in memory are also contiguous in the layout; a transposition of squares in
+    registers, if they are contiguous along another axis there."""
     dims = plain_dims(access)
     if layout is None or dims is None or tile.axis not in dims or access.padded:
         return None
@@ -388,8 +382,7 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mappin
 
 
 def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
-    """The bytes of a staged box: that of all reads of the tensor, which are constants apart, with what it holds outside the tensor, in
-    whole phases."""
+    """The bytes of a staged box that covers all reads of the tensor, including elements outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
     spans = [n + apart for n, apart in zip(access.spans(left), _apart(nest, access.name), strict=True)]
     if layout is None:
@@ -399,20 +392,20 @@ def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int])
 
 @functools.lru_cache(maxsize=1 << 8)
 def _apart(nest: Nest, name: str) -> tuple[int, ...]:
-    """How far apart the reads of a tensor lie along each dimension, where they are constants apart."""
+    """The distance between the first and the last read of a tensor along each dimension. The reads differ by constants only."""
     begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == name), strict=True)
     return tuple(max(b) - min(b) for b in begins)
 
 
 @functools.lru_cache(maxsize=1024)
 def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: int) -> int:
-    """Bytes of a box by a layout."""
+    """The bytes of a box in a layout."""
     return math.prod(layout.place(dict(box), element_bytes).shape) * element_bytes
 
 
 def shared_bytes(nest: Nest, tile: RTile) -> int:
-    """What a block keeps in shared memory: operands, in whole panels, and the sums that wait, or are turned, there; each begins on a
-    line."""
+    """The shared memory that a block needs: operands in whole panels, and the sums that are kept or transposed there, each aligned to a
+    cache line."""
     whole, piece, chunk, cut = {**nest.extents, **tile.block}, tile.piece, dict[str, int](), False
     for a, extent in nest.reduced_extents.items():
         left = min(whole[a], extent)
@@ -435,7 +428,7 @@ def shared_bytes(nest: Nest, tile: RTile) -> int:
     turned = bool(chunk) and not cut and scattered(nest, tile)
     if waits or turned:
         results = math.prod((whole if waits else tile.piece)[a.name] for a in nest.spatial)
-        if turned:  # the rest of an axis has code, and results, of its own
+        if turned:  # the tail of an axis is separate code, with its own results
             results <<= sum(a.extent % tile.piece[a.name] > 0 or a.extent % whole[a.name] > 0 for a in nest.spatial)
         members = [v.dtype.bytes for s in nest.task.states for v in s.reduce.combiner.left]
         total += sum(-(-results * b // 64) * 64 for b in members)
