@@ -1,4 +1,4 @@
-"""Choosing a schedule. Import it as tilelang.autoschedule."""
+"""Schedule generation, autotuning and cost models. Import it as tilelang.autoschedule."""
 
 if __name__ != "tilelang.autoschedule":
     raise ImportError("import tilelang.autoschedule")

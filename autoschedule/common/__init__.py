@@ -1,1 +1,1 @@
-"""What both models share: a task's axes and loops, its lower bound, holes, limits."""
+"""The parts that the CPU and GPU models share: a task's axes and loops, lower bounds, holes, limits."""

@@ -8,11 +8,12 @@ from typing import TypeAlias
 
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 
-Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and what they stand for
+Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and the axes that they fuse
 
 
 def fused(nest: Nest) -> Iterator[tuple[Fusions, Nest]]:
-    """The nest with every fusion that costs nothing; and, where windows are left, with all neighbours of one kind fused."""
+    """The nest with all axes fused that can be fused for free; and, if overlapping windows prevent some of that, with all neighbours of
+    a kind fused."""
     free, made = _fuse_all(nest, free_only=True)
     yield free, made
     every, whole = _fuse_all(nest, free_only=False)
@@ -44,7 +45,7 @@ def _fuse_all(nest: Nest, free_only: bool) -> tuple[Fusions, Nest]:
 
 
 def name_of_fused(parts: Sequence[str], taken: Collection[str]) -> str:
-    """The name of an axis in place of several, which is not taken.
+    """An unused name for the fusion of several axes.
 
     >>> name_of_fused(("i", "j"), {"i_j"})
     'i_j_'
@@ -56,7 +57,7 @@ def name_of_fused(parts: Sequence[str], taken: Collection[str]) -> str:
 
 
 def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
-    """Whether two neighbours can be one axis; free: in every access its steps go on where the inner one ends."""
+    """Whether two neighbouring axes can be fused. free_only: only if every access is contiguous across the end of the inner one."""
     extent = nest.axis(inner).extent
     if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
         return False

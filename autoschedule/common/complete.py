@@ -33,15 +33,16 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.spec import root_spec
 from tilelang.schedules.steps import Open, Split, Step, Tile, Vectorize
 
-MOST_SIZES = 16  # that are looked at for one hole
+MOST_SIZES = 16  # tried for one hole
 VISITS = 1500  # estimates for one schedule
-STARTS = (0.4, 0.7, 1.0)  # where among the sizes of each hole the search begins
-KEPT = 16  # candidates that are handed on
-FILLED = 64  # fillings that are handed on: beside what is given many may be refused
+STARTS = (0.4, 0.7, 1.0)  # the starting points, as positions in the sizes of each hole
+KEPT = 16  # candidates that are returned
+FILLED = 64  # fillings that are returned: with the given steps, many may be refused
 
 
 def candidates(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
-    """Schedules of a computation for a device, the best first; none where there is nothing to compute. pruning: what drops some.
+    """Schedules of a computation for a device, the best first; none if there is nothing to compute. pruning: the rules that drop
+    candidates.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1 << 20)
@@ -57,15 +58,15 @@ def candidates(computation: Computation, profile: Profile, pruning: Pruning | No
 def in_order(
     computation: Computation, profile: Profile, pruning: Pruning | None = None, likely: Likely | None = None
 ) -> Iterator[Candidate]:
-    """The same as an iterator: the first takes less time than all. likely: called with the steps that will probably be the first."""
+    """`candidates` as an iterator: the first takes less time to find than all. likely: called with the steps that will probably be the
+    first."""
     if not has_empty_axis(computation):
         yield from ranked(computation, profile, pruning, likely)
 
 
 @dataclasses.dataclass(frozen=True)
 class Search:
-    """What a search for schedules came to: those that are handed on, the best first, what was dropped on the way, and what it had to
-    do without."""
+    """The result of a search: the schedules, the best first; the candidates that were dropped; and notes on what the search lacked."""
 
     schedules: tuple[Schedule, ...]
     pruning: Pruning
@@ -73,7 +74,7 @@ class Search:
 
 
 def search(given: Schedule | Computation, profile: Profile, pruning: Pruning | None = None) -> Search:
-    """Schedules for what is given: a computation, or a schedule with holes. pruning: which rules are off."""
+    """Schedules for a computation, or for a schedule with holes. pruning: the rules that are off."""
     pruning = pruning or Pruning()
     if isinstance(given, Schedule):
         return Search(tuple(fill(given, profile, pruning)), pruning, notes(given.computation, profile, model_of(profile)))
@@ -82,7 +83,7 @@ def search(given: Schedule | Computation, profile: Profile, pruning: Pruning | N
 
 
 def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -> list[Schedule]:
-    """A schedule with its holes filled, the best first; last the one that asks least of the device, with every size the smallest.
+    """A schedule with its holes filled, the best first. The last one has the smallest sizes, and needs the least of the device.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=640, j=1000)
@@ -94,7 +95,7 @@ def fill(schedule: Schedule, profile: Profile, pruning: Pruning | None = None) -
 
 
 class _Filling:
-    """Looks for the values of a schedule's holes."""
+    """Searches for values of a schedule's holes."""
 
     def __init__(self, schedule: Schedule, profile: Profile, pruning: Pruning) -> None:
         self.computation, self.steps, self.profile = schedule.computation, schedule.steps, profile
@@ -102,17 +103,17 @@ class _Filling:
         self.lanes = max(profile.vector_lanes(dt.float32))
         self.slots = holes.slots(self.computation, self.steps, profile)
         self.found: dict[tuple[Step, ...], dict[int, Value]] = {}
-        self.beyond = False  # whether tiles may reach beyond what there is: only where nothing else can be
+        self.beyond = False  # whether tiles may exceed the extents; only if nothing else is legal
         self._seconds: dict[tuple[Step, ...], float] = {}
         self._options: dict[tuple[int, tuple[Step, ...]], list[Value]] = {}
 
     @cached_property
     def _constructed(self) -> list[tuple[Step, ...]]:
-        """The steps of whole schedules that are constructed, the best first."""
+        """The steps of generated schedules of the whole computation, the best first."""
         return [c.steps for c in candidates(self.computation, self.profile, self.pruning)]
 
     def run(self) -> list[Schedule]:
-        """The filled schedules. Raises Refusal where none can be."""
+        """The filled schedules. Raises Refusal if there are none."""
         best: list[dict[int, Value]] = []
         for self.beyond in (False, True):
             self._options.clear()
@@ -125,7 +126,7 @@ class _Filling:
         return self._whole(dict.fromkeys(self._filled(values) for values in (*best, least)))
 
     def _look(self) -> None:
-        """Looks at fillings, from several beginnings."""
+        """Searches from several starting points."""
         values: dict[int, Value] = {}
         for start in STARTS:
             values = {}
@@ -136,7 +137,7 @@ class _Filling:
             self._descend(both)
 
     def _best(self) -> Iterator[dict[int, Value]]:
-        """The values of fillings that can be, as plain as they come, the best first."""
+        """The values of legal fillings in their simplest form, the best first."""
         fitting = sorted((s for s in self.found if self._seconds[s] < math.inf), key=lambda s: self._seconds[s])
         for made in fitting:
             plain = self._plain(self.found[made])
@@ -144,7 +145,7 @@ class _Filling:
                 yield plain
 
     def _whole(self, found: Iterable[tuple[Step, ...]]) -> list[Schedule]:
-        """The schedules of some fillings that can be. Raises the Refusal of the last where none can."""
+        """The schedules of the fillings that are legal. Raises the last Refusal if none is."""
         made, refused = list[Schedule](), list[TileLangError]()
         for filled in found:
             with collected(refused):
@@ -160,7 +161,7 @@ class _Filling:
         return found[round(start * (len(found) - 1))]
 
     def _descend(self, values: dict[int, Value]) -> dict[int, Value]:
-        """The values with what is best beside the others for each hole, until that changes nothing."""
+        """Coordinate descent: sets one hole at a time to its best value, until nothing improves."""
         best = self.seconds(values)
         while len(self._seconds) < VISITS:
             begun = best
@@ -174,7 +175,7 @@ class _Filling:
         return values
 
     def _together(self, values: dict[int, Value]) -> dict[int, Value] | None:
-        """The first values that can be where two holes take others at once; none where no two do."""
+        """The first legal values found by changing two holes at once; None if there are none."""
         for slot, other in itertools.combinations(self.slots, 2):
             for value in self.options(slot, values):
                 one = self._with(values, slot, value)
@@ -187,8 +188,7 @@ class _Filling:
         return None
 
     def _with(self, values: Mapping[int, Value], slot: Slot, value: Value) -> dict[int, Value]:
-        """The values with another one for a hole; steps that stand open below it, or a size of tiles there, are chosen anew where those
-        cannot be."""
+        """The values with another one for a hole. If that is illegal, open steps and tile sizes below the hole are chosen again."""
         changed = {**values, slot.number: value}
         for later in self.slots:
             if later.number > slot.number and self.seconds(changed) == math.inf:
@@ -199,7 +199,7 @@ class _Filling:
         return changed
 
     def _plain(self, values: Mapping[int, Value]) -> dict[int, Value]:
-        """The same values, but no number larger than what there is where it stands."""
+        """The same values, with numbers reduced to the extents that remain at their holes."""
         made: dict[int, Value] = {}
         for slot in self.slots:
             value = values[slot.number]
@@ -212,7 +212,7 @@ class _Filling:
         return holes.filled(self.computation, self.steps, values, self.profile)
 
     def seconds(self, values: Mapping[int, Value]) -> float:
-        """The estimate of a filling, infinite where it cannot be; holes without a value are not steps."""
+        """The estimate of a filling, infinite if it is illegal. Holes without a value are left out."""
         made = self._filled(values)
         if made not in self._seconds:
             self._seconds[made] = self._estimate(made)
@@ -234,16 +234,16 @@ class _Filling:
         self.pruning.keeps()
         return self.model.estimate(loops).seconds
 
-    # ------------------------------------------------------------ what may stand in a hole
+    # ------------------------------------------------------------ the values of a hole
 
     def options(self, slot: Slot, values: Mapping[int, Value]) -> list[Value]:
-        """The values that are tried for a hole below others; numbers ascend."""
+        """The values to try for a hole, given those above it; numbers ascend."""
         above = holes.before(self.computation, self.steps, values, slot.number, self.profile)
         key = (slot.number, above)
         if key not in self._options:
             try:
                 found = self._found(slot, Schedule(self.computation, above))
-            except TileLangError:  # what stands above cannot be: it is chosen anew
+            except TileLangError:  # the steps above are illegal: they will be chosen again
                 found = [()] if slot.kind in (STEPS, MOVE) else [1]
             self._options[key] = found or [1]
         return self._options[key]
@@ -264,13 +264,13 @@ class _Filling:
         return sorted({*sizes(extent, granule), *self._of_all_threads(slot, granule)})
 
     def _of_all_threads(self, slot: Slot, granule: int) -> Iterator[int]:
-        """Sizes of a tile for units of several threads, of which each must have a part, however little there is."""
+        """Tile sizes for units of several threads: large enough for each thread to have a part, even beyond the extent."""
         if self.beyond and isinstance(slot.step, Tile) and self.profile.has_level(slot.step.level):
             threads = self.profile.level(slot.step.level).threads or 1
             yield from (granule << k for k in range(1, threads.bit_length()))
 
     def _vectors(self, left: Mapping[str, int]) -> Iterator[tuple[Step, ...]]:
-        """Moves by vectors along each axis or dimension, the last one's first."""
+        """Vectorized moves along each axis or dimension, those along the last one first."""
         for axis in reversed([*left]):
             lanes = min(self.lanes, 1 << (left[axis].bit_length() - 1)) if left[axis] > 1 else 1
             if lanes > 1:
@@ -278,7 +278,7 @@ class _Filling:
 
 
 def _extents(loops: Loops, slot: Slot) -> dict[str, int]:
-    """What is left of each axis where a hole stands; in braces, of the dimensions of what moves there."""
+    """The remaining extent of each axis at a hole; in braces, of each dimension of the region that is moved."""
     tile = {a.name: min(a.extent, loops.tiles[-1][a.name]) for a in loops.nest.axes}
     if not slot.of:
         return tile
@@ -294,7 +294,7 @@ def _extents(loops: Loops, slot: Slot) -> dict[str, int]:
 
 
 def _granule(slot: Slot, lanes: int, extent: int) -> int:
-    """What a size should be a multiple of: the size that is given below it for the same axis, or the lanes of vectors along it."""
+    """The number that a size should be a multiple of: the size given below it for the same axis, or the lanes of vectors along it."""
     for step in slot.after:
         match step:
             case Tile(sizes=given) | Split(sizes=given):
@@ -309,7 +309,7 @@ def _granule(slot: Slot, lanes: int, extent: int) -> int:
 
 
 def sizes(extent: int, granule: int = 1) -> list[int]:
-    """Aligned sizes up to an extent, ascending: those of equal parts of it, and round ones, in whole granules.
+    """Candidates for a size up to an extent, ascending: equal parts of the extent, and round numbers; all are multiples of `granule`.
 
     >>> sizes(100, 16)
     [16, 32, 48, 64, 96, 112]

@@ -24,12 +24,12 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.task import plan
 
-KEPT = 64  # candidates that are handed on
+KEPT = 64  # candidates that are returned
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Candidate:
-    """A schedule and the time that the model gives it."""
+    """A schedule and its estimate."""
 
     computation: Computation
     steps: Steps
@@ -41,14 +41,15 @@ class Candidate:
 
 
 def construct(computation: Computation, profile: Profile, pruning: Pruning | None = None) -> list[Candidate]:
-    """Candidates for a computation on a device, the best first; at least one. pruning: what drops some."""
+    """Candidates for a computation on a device, the best first; at least one. pruning: the rules that drop candidates."""
     return list(itertools.islice(ranked(computation, profile, pruning), KEPT))
 
 
 def ranked(
     computation: Computation, profile: Profile, pruning: Pruning | None = None, likely: Likely | None = None
 ) -> Iterator[Candidate]:
-    """The same as an iterator, for callers that need only a few. likely: as for `DeviceModel.construct`, if there is a single task."""
+    """`construct` as an iterator, for callers that need only a few. likely: as for `DeviceModel.construct`, if there is a single
+    task."""
     model, least = model_of(profile, pruning), bound(computation, profile)
     tasks, among = plan(computation, set(), kept_in_memory(computation)), choices(computation)
     if len(tasks) == 1 and not among:

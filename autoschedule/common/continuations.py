@@ -1,8 +1,7 @@
-"""Steps for the open part of a schedule: what generation would do with the extents that the steps above have left.
+"""Steps for the open part of a schedule, generated for the extents that the steps above leave.
 
 If a generated schedule begins with the given steps, its remaining steps are used. In addition, the remaining extents are treated as a
-task of their own, whose tiles are grown as for a whole one. Steps that the schedule already has are dropped from them: the blocks, an
-accumulator, loads.
+separate task, for which tiles are grown as usual. Steps that the schedule already has are dropped: the blocks, an accumulator, loads.
 """
 
 from __future__ import annotations
@@ -19,14 +18,14 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 
-MOST_BEGUN = 16  # whole schedules that begin as the given one does, and are looked at
+MOST_BEGUN = 16  # generated schedules with the given prefix that are used
 
 
 def tails(
     above: Schedule, after: tuple[Step, ...], profile: Profile, model: DeviceModel, constructed: Sequence[tuple[Step, ...]]
 ) -> list[tuple[Step, ...]]:
-    """Steps that may stand below a schedule, each once; none of them comes first. after: the steps that are given below
-    them; model: of the profile's device; constructed: whole schedules of the computation, the best first."""
+    """Steps that may follow a schedule, each once; no steps come first. after: the steps that are given below them; model: of the
+    profile's device; constructed: generated schedules of the whole computation, the best first."""
     found: dict[tuple[Step, ...], None] = {(): None}
     length = len(above.steps)
     begun = (whole[length:] for whole in constructed if whole[:length] == above.steps)
@@ -37,7 +36,7 @@ def tails(
 
 
 def _alike(step: Step, given: Step) -> bool:
-    """Whether a given step does what a constructed one would: it cuts, or places, the same."""
+    """Whether a given step has the same effect as a generated one: it cuts the same axes, or places the same tensor."""
     match step, given:
         case Tile(), Tile():
             return step.level == given.level
@@ -54,7 +53,7 @@ def _alike(step: Step, given: Step) -> bool:
 
 
 def _whole(above: Schedule, profile: Profile, model: DeviceModel) -> Iterator[tuple[Step, ...]]:
-    """The steps down to the leaf, of tiles for what the schedule leaves."""
+    """Complete continuations, from tiles for the extents that the schedule leaves."""
     if not above.steps:
         return
     loops = loops_of(above, profile)[-1]
@@ -67,18 +66,18 @@ def _whole(above: Schedule, profile: Profile, model: DeviceModel) -> Iterator[tu
 
 
 def has_blocks(loops: Loops) -> bool:
-    """Whether the loops spread blocks already."""
+    """Whether one of the loops is already mapped to blocks."""
     return any(loop.level == "block" for loop in loops.loops)
 
 
 def left(loops: Loops) -> Nest:
-    """What the loops leave of a nest for one round of them all."""
+    """The part of a nest that remains inside all loops."""
     axes = tuple(NestAxis(a.name, min(a.extent, loops.tiles[-1][a.name]), a.reduction) for a in loops.nest.axes)
     return dataclasses.replace(loops.nest, axes=axes)
 
 
 def _without(made: tuple[Step, ...], loops: Loops, above: Schedule) -> tuple[Step, ...]:
-    """The steps but for those of which the schedule above has one."""
+    """The steps without those that the schedule above already has."""
     placed = {(p.access.name, p.memory) for p in loops.places if p.access is not None}
     states = {p.memory for p in loops.places if p.verb == "accumulate"}
     vias = any(isinstance(s, Place) and s.verb == "via" for s in above.steps)

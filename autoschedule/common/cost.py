@@ -14,7 +14,7 @@ from tilelang.renamed import moved
 
 __getattr__ = moved(__name__, dict.fromkeys(("estimate_schedule", "estimate_loops"), "tilelang.autoschedule.models"))
 
-# Rates that a calibration adds to a profile: by how much what a model counts takes longer than the other rates say.
+# Rates that calibration adds to a profile: factors by which real times exceed those that the other rates predict.
 SCALES = ("operations_scale", "moves_scale", "waiting_scale", "launch_scale")
 
 
@@ -32,8 +32,8 @@ def summed(parts: Iterable[tuple[str, float]]) -> dict[str, float]:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """A predicted time. parts: (what, seconds) that add up to `seconds`; bound: what no schedule of the computation can go below
-    (lower_bound.py), 0 where that is not known."""
+    """A predicted time. parts: (name, seconds), which add up to `seconds`; bound: a lower bound for all schedules of the computation
+    (lower_bound.py), 0 if unknown."""
 
     seconds: float
     parts: tuple[tuple[str, float], ...]
@@ -41,12 +41,12 @@ class Estimate:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[str, float]]) -> Self:
-        """The estimate of what takes so long together; parts of one name are one."""
+        """The estimate with these parts; parts of the same name are added."""
         found = summed(parts)
         return cls(sum(found.values()), tuple(found.items()))
 
     def above(self, bound: float) -> Self:
-        """The same beside the bound of its computation."""
+        """The estimate with the lower bound of its computation."""
         return dataclasses.replace(self, bound=bound)
 
     @property

@@ -22,30 +22,30 @@ Likely: TypeAlias = Callable[[Steps], None]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Made:
-    """The steps of one task, and their estimate."""
+    """The steps of one task and their estimate."""
 
     steps: Steps
     estimate: Estimate
 
 
 class DeviceModel(Protocol):
-    """A device, with the model of its times and the construction of schedules for it."""
+    """A kind of device: its cost model, and the construction of schedules for it."""
 
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
-        """The time of a program's kernels, one after another."""
+        """The time of a program's kernels, which run one after another."""
 
     def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
         """Steps for a task, the best first; at least one. likely: called at most once, during a long search, with the steps that will
         probably be the first."""
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
-        """Steps down to the leaf for what loops leave of a nest, some of which the loops have already."""
+        """Steps for the part of a nest that remains inside some loops, which may already include part of these steps."""
 
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
-        """All tasks of a part of a computation in one kernel, row by row; none where they have no rows in common."""
+        """All tasks of a part of a computation in one kernel, row by row; nothing if they have no rows in common."""
 
     def least(self, nest: Nest) -> float:
-        """Seconds that the operations of a nest take at least."""
+        """A lower bound on the seconds that the operations of a nest take."""
 
     def unreached(self, nest: Nest) -> list[str]:
-        """The levels at which no tile that fits is large enough for computation to be the bottleneck."""
+        """The levels at which even the largest tile that fits leaves the kernel bound by memory."""

@@ -1,9 +1,9 @@
-"""Kernels that differ in names alone: the same definitions, types, extents and reads.
+"""Kernels that differ only in names: the same definitions, types, extents and reads.
 
 One of them is scheduled, and its steps are renamed for the others.
 
 Steps name axes, dimensions and tensors. `Signature.key` has numbers in place of these names, in order of first appearance. Axes and
-dimensions that share a name share a number, because a step may mean either. A `fuse` makes a name, which is made anew for the others.
+dimensions that share a name share a number, because a step may refer to either. The name that a `fuse` makes is replaced by a new one.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tilelang.schedules.steps import Do, Fuse, Place, Sizes, Split, Step, Tile, 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Signature:
-    """What a part is without its names.
+    """A part with its names abstracted away.
 
-    names, axes, tensors: those that the key has numbers for, in order, once it is known.
+    names, axes, tensors: the numbered ones, in order; they are filled when the key is computed.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=4, j=8)
@@ -45,7 +45,7 @@ class Signature:
 
     @cached_property
     def key(self) -> tuple[Any, ...]:
-        """Equal for parts that differ in names alone."""
+        """Equal for parts that differ only in names."""
         part, kept = self.part, set(kept_in_memory(self.part.computation))
         for definition in part.definitions:
             self._add(definition)
@@ -79,7 +79,7 @@ class Signature:
         self._entries.append((*of, None, *values, None, *made, definition.allow))
 
     def _number(self, whole: Node | Tensor) -> int:
-        """The number of an expression, an axis or a tensor; what it is made of has numbers before it."""
+        """The number of an expression, an axis or a tensor. Its parts are numbered before it."""
         for item in [whole] if isinstance(whole, Tensor) else whole.upwards(leaves=(Combiner,)):
             if item not in self._numbers:
                 entry = self._entry(item)

@@ -22,8 +22,8 @@ Value = int | tuple[Step, ...]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Slot:
-    """A hole. step: that it is in; axis: of a size or of lanes; of: the places around it, the innermost last; after: what follows it
-    where it stands."""
+    """A hole. step: the step that it is in; axis: of a size or of lanes; of: the enclosing places, innermost last; after: the steps
+    that follow it."""
 
     number: int
     kind: str
@@ -51,14 +51,14 @@ def slots(computation: Computation, steps: Sequence[Step], profile: Profile | No
 def filled(
     computation: Computation, steps: Sequence[Step], values: Mapping[int, Value], profile: Profile | None = None
 ) -> tuple[Step, ...]:
-    """The steps with values in place of the holes of these numbers."""
+    """The steps with values for the holes of these numbers."""
     return _Walk(computation, profile, lambda slot: values.get(slot.number)).steps(tuple(steps))
 
 
 def before(
     computation: Computation, steps: Sequence[Step], values: Mapping[int, Value], number: int, profile: Profile | None = None
 ) -> tuple[Step, ...]:
-    """The filled steps above the one that the hole of a number is in."""
+    """The filled steps above the step with the hole of this number."""
 
     def choose(slot: Slot) -> Value | None:
         if slot.number == number:
@@ -76,11 +76,11 @@ def before(
 
 
 class _Reached(Exception):
-    """The hole that was looked for."""
+    """The hole of interest is reached."""
 
 
 class _Walk:
-    """Goes over steps in order; choose: the value of a hole, None to leave it."""
+    """Traverses steps in order, and fills their holes. choose: the value of a hole, or None to leave it open."""
 
     def __init__(self, computation: Computation, profile: Profile | None, choose: Callable[[Slot], Any]) -> None:
         self.extents, self.profile, self.choose, self.number = axis_extents(computation), profile, choose, 0
@@ -132,7 +132,7 @@ class _Walk:
         return made
 
     def _when(self, step: When, of: tuple[Place, ...]) -> When:
-        """The branch that holds on this device, filled."""
+        """The step with the holes filled in the branch that holds on this device."""
         if resolve_when((step.replace(then=(Open(),), otherwise=()),), self.extents, self.profile):
             return step.replace(then=self.steps(step.then, of))
         return step.replace(otherwise=self.steps(step.otherwise, of))

@@ -29,8 +29,8 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
-    """The definitions of one kernel. outputs: the tensors that it makes, over the same axes; kept: those that are in memory when it
-    begins."""
+    """The definitions of one kernel. outputs: the tensors that it computes, over the same axes; kept: tensors in memory when it
+    starts."""
 
     computation: Computation
     outputs: tuple[Tensor, ...]
@@ -38,7 +38,7 @@ class Part:
 
     @classmethod
     def whole(cls, computation: Computation) -> Part:
-        """As much of a computation as one kernel, the last one, can make."""
+        """The largest part of a computation that one kernel, the last one, can compute."""
         return cls(computation, plan(computation, set(), kept_in_memory(computation))[-1].outputs)
 
     @cached_property
@@ -61,7 +61,7 @@ class Part:
 
     @cached_property
     def inside(self) -> frozenset[Tensor]:
-        """The tensors that it computes besides its outputs."""
+        """The tensors that it computes, other than its outputs."""
         return frozenset(t for d in self.definitions for t in d.tensors if t not in self.outputs)
 
     @cached_property
@@ -82,8 +82,8 @@ class Part:
                 return frozenset(found)
 
     def on_chip(self, keeps_few: bool) -> list[Tensor]:
-        """The tensors of which the kernel keeps a row on chip: those of `made_whole`, and pointwise values that call a function and
-        have several readers. keeps_few: or a reader with more axes."""
+        """The tensors that the kernel keeps on chip, one row at a time: those of `made_whole`, and pointwise values that call a
+        function and have several readers. keeps_few: also those with a reader that has more axes."""
 
         def dear(definition: Definition, tensor: Tensor) -> bool:
             if definition.reduction is not None or tensor in self.computation.outputs or tensor in self.outputs:
@@ -95,11 +95,11 @@ class Part:
         return [t for d in self.definitions for t in d.tensors if t in self.made_whole or dear(d, t)]
 
     def task(self, stages: Collection[Tensor] = ()) -> Task:
-        """The task that makes the outputs from the stages. Raises Unplaced for a tensor that must be made before."""
+        """The task that computes the outputs from the stages. Raises Unplaced for a tensor that must be computed before."""
         return make_task(self.outputs, lambda t: t not in self.outputs and (t in stages or t in self.kept))
 
     def stage(self, tensor: Tensor, stages: Collection[Tensor]) -> Task:
-        """The task that makes a stage. Raises Unplaced as `task` does."""
+        """The task that computes a stage. Raises Unplaced as `task` does."""
         return task_of(tensor, lambda t: t in stages or t in self.kept)
 
     def loops(self, steps: tuple[Step, ...], stages: Collection[Tensor], profile: Profile) -> Loops:

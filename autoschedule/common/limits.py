@@ -1,6 +1,6 @@
-"""What a kernel needs of a device and how much the device has: threads, blocks of a grid, shared memory, registers.
+"""The resources that a kernel needs and those that a device has: threads, blocks of a grid, shared memory, registers.
 
-Each is a rule that drops candidates (prune.py).
+Each limit is a rule that drops candidates (prune.py).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from tilelang.schedules.walk import Extents, walk_steps
 
 
 def limits(loops: Loops, profile: Profile) -> Iterator[tuple[str, bool]]:
-    """The rules about what a device can hold, each with whether a kernel breaks it."""
+    """The rules about the device's resources, each with whether a kernel breaks it."""
     threads = threads_of(loops, profile)
     yield "threads", threads.count > profile.max_block_threads
     yield "grid", not takes_blocks(threads)
     shared, registers = (profile.memory(n).capacity_bytes if profile.has_memory(n) else None for n in ("shared", "register"))
     yield "shared", shared is not None and shared_bytes(threads) > shared
-    sharing = threads.width if loops.instruction is not None else 1  # threads that hold it together
+    sharing = threads.width if loops.instruction is not None else 1  # threads that share the registers
     yield "registers", registers is not None and loops.held_bytes("register") > registers * sharing
 
 
 def takes_blocks(threads: Threads) -> bool:
-    """Whether a grid of the device has a block for every unit that a kernel's tiles are given to."""
+    """Whether the device's grid can have as many blocks as a kernel launches."""
     loops, profile = threads.loops, threads.profile
     for loop in loops.loops:
         if loop.level == "block":
@@ -45,12 +45,12 @@ def takes_blocks(threads: Threads) -> bool:
 
 
 def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bool:
-    """Whether tiles that are given to parts of a unit, as a warp's threads, are as many as it has; also where nothing tells."""
+    """Whether tiles mapped to parts of a unit, such as the threads of a warp, are as many as it has parts; also if that is unknown."""
     inside = 1
     for w in walk_steps(extents, steps):
         step = w.step
         if isinstance(step, Units):
-            return True  # they go in rounds
+            return True  # each unit takes several tiles
         if not isinstance(step, Spread) or step.level in BLOCK_LEVELS:
             continue
         here = threads_of_level(step.level, profile)
@@ -63,7 +63,7 @@ def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bo
 
 
 def shared_bytes(threads: Threads) -> int:
-    """What a block keeps in shared memory. Parts of results meet where its operands were, but where these are still needed."""
+    """The shared memory of a block. Partial results reuse the memory of the operands, unless these are still needed."""
     loops, profile = threads.loops, threads.profile
     meeting = _meeting_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
     for p in loops.places:
@@ -75,8 +75,8 @@ def shared_bytes(threads: Threads) -> int:
 
 
 def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: Profile) -> int:
-    """The shared memory in which threads that share a reduction leave a part of each result; none where they are lanes of one warp
-    that exchange registers. tile: the extents of which the loops are; inside: threads that take them; count: of the whole block."""
+    """The shared memory in which threads that share a reduction combine their partial results; 0 if they are lanes of one warp that use
+    shuffles. tile: the extents that the loops cover; inside: the threads that execute them; count: the threads of the block."""
     threads = threads_of(loops, profile)
     reduced, reach, inner = loops.nest.reduced_extents, 1, threads.width
     for axis, units, _ in reversed(threads.all):
@@ -93,6 +93,6 @@ def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: P
 
 
 def _exchanges(profile: Profile) -> bool:
-    """Whether lanes of a warp can exchange registers in every dialect of a device."""
+    """Whether the device has warp shuffles in each of its dialects."""
     moves = (i for i in known() if i.kind == "move" and "shuffle" in i.needs and i.lanes == profile.warp_size)
     return any(i.unavailable(profile) is None and set(profile.dialects) <= set(i.dialects) for i in moves)

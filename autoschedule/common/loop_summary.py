@@ -36,19 +36,16 @@ StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 
 @record
 class Loop:
-    """The loops of one `split` or `tile`. rounds: the number of iterations along each axis. level: the units that the iterations are
-    mapped to, or `WALK` for a sequential loop. count: the number of units, if each takes several iterations (None: one each). order:
-    how the units are numbered (None: row-major). peel: whether a shorter last iteration has code of its own. selected: the axes along
-    which only one iteration runs, chosen by data, as in `ids[i] == v`. of: the reductions that share the loop."""
+    """The loops of one `split` or `tile`."""
 
-    rounds: tuple[tuple[str, int], ...]
-    level: str = WALK
+    rounds: tuple[tuple[str, int], ...]  # the number of iterations along each axis
+    level: str = WALK  # the units that the iterations are mapped to, or `WALK` for a sequential loop
     unroll: bool = False
-    count: int | None = None
-    order: Layout | None = None
-    peel: bool = False
-    selected: frozenset[str] = NONE
-    of: tuple[str, ...] = ()
+    count: int | None = None  # the number of units, if each takes several iterations (None: one each)
+    order: Layout | None = None  # how the units are numbered (None: row-major)
+    peel: bool = False  # whether a partial last iteration is peeled
+    selected: frozenset[str] = NONE  # the axes along which data chooses the only iteration that runs, as in `ids[i] == v`
+    of: tuple[str, ...] = ()  # the reductions that share the loop
 
     @property
     def total(self) -> int:
@@ -91,7 +88,7 @@ class Placed(Caching):
 
     @cached_property
     def by_points(self) -> bool:
-        """Whether its layout is over axes, so that it has an element for each of their points."""
+        """Whether its layout is over axes, so that it has an element for each point of these axes."""
         if self.layout is None or self.access is None:
             return False
         return not self.access.dims.issuperset(self.layout.dims)
@@ -424,7 +421,7 @@ class _Reading:
         return next((a for a in self.nest.reads if a.name == name and written in (None, a.written)), None)
 
     def made(self, step: Place, placed: Placed) -> Placed:
-        """A place with the loops of what makes it. Of a reduction that shares a loop they are those of all its rounds."""
+        """A place with the loops that compute it. For a reduction that shares a loop, these are the loops of all iterations."""
         assert self.stage_task is not None
         task, inside = self.stage_task(step)
         reading = _Reading(task, self.computation, inside, self.caches)
@@ -441,7 +438,7 @@ class _Reading:
         return dataclasses.replace(placed, stage=reading.read(step.steps or ()), part=part)
 
     def find_read(self, nest: Nest) -> None:
-        """Loads that only stages read are of the first read there."""
+        """The read that a load stages. If only stages read the tensor, it is the first of their reads."""
         for access in nest.reads:
             number = self.unread.pop(access.name, None)
             if number is not None:

@@ -1,6 +1,6 @@
 """The multiply-add instructions of a device, from the list in its profile, and their rates.
 
-A profile may have a rate for which no instruction is defined. Schedules then do without it, and `missing` reports it.
+A profile may have a rate for which no instruction is defined. Schedules then do not use it, and `missing` reports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from tilelang.profiles.profile import Profile
 
 
 def usable(profile: Profile, licences: Collection[str]) -> Iterator[Instruction]:
-    """The instructions that add to results, of what a profile lists, in one of its dialects, with these licences."""
+    """The instructions in a profile's list that update an accumulator, have one of its dialects, and need no other licences than
+    these."""
     for made in known():
         listed = made.needs and all(profile.can(need) for need in made.needs)
         if listed and made.kind == "update" and set(made.licences) <= set(licences):
@@ -24,13 +25,13 @@ def usable(profile: Profile, licences: Collection[str]) -> Iterator[Instruction]
 
 
 def multiplies(made: Instruction, type: DType) -> bool:
-    """Whether an instruction adds up products of elements of a type."""
+    """Whether an instruction accumulates products of elements of this type."""
     factors = [o for o in made.operands if o.name != made.writes]
     return len(factors) == 2 and all(type in o.dtypes for o in factors)
 
 
 def rates_of(multiplied: DType, licences: Collection[str]) -> list[str]:
-    """The names of the rates that products of a type may have, by instructions that need no licence and by such as need one.
+    """The names of the rates that products of a type may have: of instructions that need no licence, then of those that need one.
 
     >>> from tilelang import float32
     >>> rates_of(float32, ("tf32",))
@@ -40,7 +41,7 @@ def rates_of(multiplied: DType, licences: Collection[str]) -> list[str]:
 
 
 def needed_rates(profile: Profile, multiplied: DType, licences: Collection[str]) -> set[str]:
-    """The names of the rates of those instructions that multiply elements of a type, on a device whose schedules have such."""
+    """The names of the rates of the instructions that multiply elements of a type, on devices whose generated schedules use them."""
     if not profile.lockstep:
         return set()
     made = [i for i in usable(profile, licences) if multiplies(i, multiplied)]
@@ -48,7 +49,7 @@ def needed_rates(profile: Profile, multiplied: DType, licences: Collection[str])
 
 
 def missing(computation: Computation, profile: Profile) -> list[str]:
-    """What is to be said of products for which a profile has a rate of matrix instructions, while none of them is known.
+    """A note for each kind of product that has a rate for matrix instructions in the profile, but no such instruction.
 
     >>> import tilelang as tl
     >>> m, n, k = tl.axes(m=64, n=64, k=64)

@@ -9,7 +9,7 @@ from tilelang.core.expr import Axis, Binary, Call, Cast, Expr, Pad, Read, Reduce
 
 
 def multiplied_type(reduce: Reduce) -> DType | None:
-    """Of a sum of products the type of what is multiplied, before casts widen it; None for other reductions.
+    """The type of the factors of a sum of products, before casts widen them; None for other reductions.
 
     >>> import tilelang as tl
     >>> m, k = tl.axes(m=4, k=4)
@@ -26,15 +26,15 @@ def multiplied_type(reduce: Reduce) -> DType | None:
 
 
 def _narrow(e: Expr) -> DType:
-    """The type that a value has before it is widened."""
+    """The type of a value before it is widened."""
     while isinstance(e, Cast) and e.operand.dtype.kind == e.type.kind and e.operand.dtype.bytes <= e.type.bytes:
         e = e.operand
     return e.dtype
 
 
 def operations_of(expr: Expr) -> dict[frozenset[Axis], Counter[str]]:
-    """The operations on values in an expression, by the axes that their results vary along: how often each occurs, each shared part
-    once; indices are not counted. What does not vary along the axis of a loop is computed before the loop.
+    """How often each operation on values occurs in an expression, by the axes that its result varies along. A shared subexpression
+    counts once, and indices do not count. An operation that does not vary along the axis of a loop is hoisted out of the loop.
 
     >>> from tilelang import axes, exp, float32, input
     >>> i, j = axes(i=4, j=8)

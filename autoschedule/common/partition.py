@@ -100,7 +100,7 @@ class Scheduled:
 
 
 class Partition:
-    """The cuts of a computation into kernels, for a device. Kernels, their bounds and their schedules are computed once."""
+    """The partitions of a computation into kernels, for a device. Kernels, their bounds and their schedules are computed once."""
 
     def __init__(self, computation: Computation, profile: Profile, model: DeviceModel) -> None:
         self.computation, self.profile, self.model = computation, profile, model
@@ -181,8 +181,8 @@ class Partition:
         return Estimate.of((*(p for k in kernels for p in k.estimate.parts), launches))
 
     def first(self, among: list[Tensor]) -> Cut:
-        """The cut that others must be clearly better than: a kernel for each task; of many definitions, all of them in memory, as the
-        last tasks would write all pointwise ones out."""
+        """The default cut, which others must clearly beat: a kernel for each task; if there are many definitions, all of them in
+        memory, because the last tasks would otherwise inline all pointwise ones."""
         made = among if len(among) > MOST_COMPARED else [task.outputs[0] for task in self.tasks[:-1]]
         return self.always | frozenset(made)
 
@@ -320,7 +320,7 @@ def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Ite
 
 
 def saved_by_launch(model: DeviceModel, loops: Loops) -> float:
-    """The change in a kernel's time when it follows another one in a launch; negative if it takes less."""
+    """The change in a kernel's time when it follows another one in a launch; negative if it gets faster."""
     once, twice = (model.estimate((loops,) * n).seconds for n in (1, 2))
     return twice - 2 * once
 

@@ -28,8 +28,8 @@ RULES = {
 
 @dataclasses.dataclass
 class Pruning:
-    """off: rules that drop nothing. kept: candidates that came through; dropped: how many did not, by rule, or by the code of a
-    refusal."""
+    """The rules in effect and their counts. off: rules that drop nothing. kept: the number of candidates that remain; dropped: the
+    number dropped by each rule, or refused with each code."""
 
     off: frozenset[str] = frozenset()
     kept: int = 0
@@ -37,7 +37,7 @@ class Pruning:
 
     @classmethod
     def without(cls, names: Iterable[str] | str | None) -> Self:
-        """All rules but some; a text has their names between commas. Raises TileLangError for a name that no rule has.
+        """All rules except some; a text separates their names by commas. Raises TileLangError for an unknown name.
 
         >>> Pruning.without("registers, tails").off == {"registers", "tails"}
         True
@@ -51,7 +51,7 @@ class Pruning:
         return cls(off)
 
     def drops(self, rule: str, broken: bool) -> bool:
-        """Whether a candidate goes because it breaks a rule; counted."""
+        """Whether a candidate is dropped because it breaks a rule. It is counted."""
         assert rule in RULES
         if not broken or rule in self.off:
             return False
@@ -59,20 +59,20 @@ class Pruning:
         return True
 
     def keeps(self) -> None:
-        """Counts a candidate that broke no rule."""
+        """Counts a candidate that breaks no rule."""
         self.kept += 1
 
     def gives_up(self, why: str) -> None:
-        """Counts a candidate that came through and is dropped after all, by a rule or for a refusal."""
+        """Counts a candidate that was kept, but is dropped afterwards, by a rule or because it is refused."""
         self.kept -= 1
         self.dropped[why] += 1
 
     @property
     def generated(self) -> int:
-        """How many candidates there were, dropped ones too."""
+        """The number of all candidates, including dropped ones."""
         return self.kept + self.dropped.total()
 
     @property
     def shares(self) -> dict[str, float]:
-        """Which part of what was generated each rule dropped, the most first."""
+        """The share of all candidates that each rule dropped, largest first."""
         return {rule: count / self.generated for rule, count in self.dropped.most_common()}

@@ -1,4 +1,4 @@
-"""Several tasks in one kernel, row by row: which rows they share, and what is kept of a row.
+"""Several tasks in one kernel, row by row: the rows that they share, and the values that are kept of a row.
 
 The rows follow from the definitions: the axes that all reductions have in common and are read at. How rows are mapped to the units of a
 device, and where their values are kept, is in the device's own module.
@@ -21,8 +21,8 @@ from tilelang.schedules.steps import Place
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Rows:
-    """The tasks of a part of a computation, in one kernel. axes: over which there is a row each; placed: what is kept of a row, made by
-    the stages; last: what is made of it."""
+    """The tasks of a part of a computation in one kernel. axes: one row for each of their points; placed: the values that are kept of a
+    row, computed by the stages; last: the task that uses them."""
 
     part: Part
     axes: list[str]
@@ -35,22 +35,23 @@ class Rows:
         return [*self.stages, self.last]
 
     def steps(self, head: Steps, stages: Sequence[tuple[str, Steps | None]], tail: Steps) -> Steps:
-        """A kernel: what rows go to, the memory and the steps of each stage, the steps of what is last."""
+        """The steps of the kernel. head: map the rows to units; stages: the memory and the steps of each stage; tail: of the last
+        task."""
         kept = (Place("compute", t.name, memory, steps=how) for t, (memory, how) in zip(self.first, stages, strict=True))
         return (*head, *kept, *tail)
 
     @property
     def first(self) -> list[Tensor]:
-        """Of what each stage makes the first tensor."""
+        """The first tensor of each stage."""
         return [t for t in self.placed if t.member == 0]
 
     def loops(self, steps: Steps, profile: Profile) -> Loops:
-        """The loops of such a kernel."""
+        """The loops of the kernel with these steps."""
         return self.part.loops(steps, self.placed, profile)
 
 
 def rows_of(part: Part, keeps_few: bool) -> Rows | None:
-    """The rows of a part; None where no axis is common to all its tasks, or there is nothing to compute. keeps_few: as of
+    """The rows of a part; None if its tasks have no axis in common, or there is nothing to compute. keeps_few: as for
     `Part.on_chip`."""
     placed = part.on_chip(keeps_few)
     order = [t for t in placed if t.member == 0]

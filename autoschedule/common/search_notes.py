@@ -1,4 +1,4 @@
-"""Notes of a search: what it had to do without for a computation on a device."""
+"""Notes on a search: what it lacked for a computation on a device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tilelang.schedules.task import plan
 
 
 def notes(computation: Computation, profile: Profile, model: DeviceModel) -> tuple[str, ...]:
-    """Instructions that are not known, and levels whose growth ended at what fits."""
+    """Missing instructions, and levels whose largest tile that fits is too small."""
     found = missing(computation, profile)
     for task in plan(computation, set(), kept_in_memory(computation)):
         nest = next(fused(nest_of(task)))[1]

@@ -1,4 +1,4 @@
-"""Reductions over one axis that a single loop can make, chunk by chunk: which definitions of a kernel stand in it, and which before it.
+"""Reductions over one axis that can share a loop: which definitions of a kernel are computed inside it, and which before it.
 
 They follow from the definitions: every reduction over the axis is a member if its repair is proven (`tilelang/semantics/repair.py`).
 How rows and chunks are mapped to the units of a device, and where their values are kept, is in the device's own module.
@@ -20,8 +20,8 @@ from tilelang.schedules.steps import Split
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sharing:
-    """The tasks of a part in one kernel whose rows a loop over chunks of `axis` makes. members: the reductions that share it; before:
-    the stages that are made before it; inside: those that are made of each chunk."""
+    """The tasks of a part in one kernel, in which a loop over chunks of `axis` computes the rows. members: the reductions that share
+    the loop; before: the stages that are computed before it; inside: those that are computed for each chunk."""
 
     rows: Rows
     axis: str
@@ -31,7 +31,7 @@ class Sharing:
 
 
 def sharing_of(part: Part) -> Sharing | None:
-    """The loop that a part's reductions can share with the last task's; None where there is none, or a repair is not proven."""
+    """The loop that a part's reductions can share with the last task's; None if there is none, or a repair is not proven."""
     rows = rows_of(part, keeps_few=False)
     if rows is None or len(rows.last.reduced) != 1:
         return None
@@ -57,7 +57,7 @@ def _together(tensor: Tensor) -> tuple[Tensor, ...]:
 
 
 def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
-    """Whether every member's repair is proven, can be lowered, and leaves the rounding of terms as it is."""
+    """Whether every member's repair is proven, can be lowered, and does not change the rounding of terms."""
     try:
         loop = loop_of(part.computation, Split(((axis, 1),), of=members))
     except Refusal:
@@ -69,8 +69,8 @@ def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
 
 
 def _rounded(term: Expr) -> bool:
-    """Whether a term rounds an intermediate value to a narrower type. With another running value it rounds differently, so that results
-    would differ from those of separate loops by that type's precision."""
+    """Whether a term rounds an intermediate value to a narrower type. With another running value the rounding differs, so that results
+    would differ from those of separate loops within that type's precision."""
     casts = (e for e in term.walk() if isinstance(e, Cast) and not isinstance(e.operand, Read))
     return any(
         e.operand.dtype.is_float and e.type.is_float and e.type.mantissa_bits < e.operand.dtype.mantissa_bits for e in casts

@@ -372,8 +372,8 @@ class Nest:
 
     @cached_property
     def decided(self) -> Mapping[str, frozenset[str]]:
-        """The output axes along which each point of the reduction updates one element, whose coordinate is read from memory (a
-        scatter), as v in `ids[i] == v`; each with the axes on which that coordinate depends."""
+        """The output axes of a scatter: along them, each point of the reduction updates one element, at a coordinate read from memory,
+        as v in `ids[i] == v`; each with the axes on which that coordinate depends."""
         found: dict[str, frozenset[str]] = {}
         names = {a.name for a in self.spatial}
         first, *others = [update_conditions(s) for s in self.task.states] or [[]]

@@ -1,4 +1,4 @@
-"""The share of each thread of a block in the loops of a schedule: the number of threads, their tiles, the first lane of a warp."""
+"""The part of a schedule's loops that each thread of a block executes: the number of threads, their tiles, the first lane of a warp."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ BLOCK_LEVELS = ("kernel", "cluster", "block")
 class Threads:
     """The threads of a block of a schedule's kernel.
 
-    count: of them, those that only load with them. units: of the narrowest level that the schedule spreads over, which
-    are warps where an instruction ends it, of `width` threads each. block_depth: loops down to and with those over blocks. spread: of
-    a warp's lanes, `all` of the block's units.
+    spread, all: (axis, number of units along it, extent inside) for each loop that is mapped to units.
     """
 
     loops: Loops
     profile: Profile
-    count: int
-    units: int
-    width: int
-    block_depth: int
-    spread: tuple[tuple[str, int, int], ...]
-    all: tuple[tuple[str, int, int], ...]
+    count: int  # including threads that only load
+    units: int  # of the narrowest level that a loop is mapped to; warps, if the schedule ends in an instruction
+    width: int  # threads of a unit
+    block_depth: int  # the number of loops down to the last one that is mapped to blocks
+    spread: tuple[tuple[str, int, int], ...]  # of the threads of a warp
+    all: tuple[tuple[str, int, int], ...]  # of all units in a block
 
     def share(self, depth: int) -> dict[str, int]:
-        """The extent along every axis of what one unit has inside the first `depth` loops, in all its rounds."""
+        """The extent along each axis that one unit covers inside the first `depth` loops, in all its iterations."""
         found = dict(self.loops.tiles[-1])
         for d in range(max(depth, self.block_depth), len(self.loops.loops)):
             loop = self.loops.loops[d]
@@ -47,16 +45,16 @@ class Threads:
 
     @cached_property
     def points(self) -> int:
-        """Points of the nest that one unit of one block computes, those outside its bounds included."""
+        """The points that one unit of one block computes, including those out of bounds."""
         return math.prod(self.share(0).values()) * self.passes
 
     @cached_property
     def passes(self) -> int:
-        """Rounds of blocks that are given several tiles each."""
+        """The number of tiles that a persistent block processes, one after another."""
         return math.prod(-(-loop.total // loop.units) for loop in self.loops.loops[: self.block_depth] if loop.level != WALK)
 
     def walked(self, depth: int) -> int:
-        """How often one unit comes to what stands inside the first `depth` loops."""
+        """How often one unit executes the body of the first `depth` loops."""
         found = 1
         for d in range(self.block_depth, depth):
             loop = self.loops.loops[d]
@@ -65,11 +63,11 @@ class Threads:
 
     @cached_property
     def unrolled(self) -> int:
-        """Rounds of unrolled walks."""
+        """The number of unrolled iterations."""
         return math.prod(loop.total for loop in self.loops.loops[self.block_depth :] if loop.level == WALK and loop.unroll)
 
     def union(self, depth: int) -> dict[str, int]:
-        """The extents of what all units of a block have together inside the first `depth` loops."""
+        """The extents that all units of a block cover together inside the first `depth` loops."""
         found = dict(self.loops.tiles[-1])
         for d in range(self.block_depth, len(self.loops.loops)):
             loop = self.loops.loops[d]
@@ -82,12 +80,13 @@ class Threads:
         return self.loops.tiles[self.block_depth]
 
     def whole_block(self, depth: int) -> bool:
-        """Whether no units have been told apart within a block yet."""
+        """Whether none of the first `depth` loops is mapped to units within a block."""
         return all(loop.level == WALK for loop in self.loops.loops[self.block_depth : depth])
 
     @cached_property
     def reading_depth(self) -> int:
-        """Inside which loops a unit reads what it does not keep: the innermost walk over a reduction, else the leaf's."""
+        """The number of loops around the reads of a unit that it does not keep: down to the innermost loop over a reduction, or mapped
+        to units."""
         reduced = self.loops.nest.reduced_extents
         depth = self.block_depth
         for d, loop in enumerate(self.loops.loops):
@@ -101,13 +100,13 @@ def threads_of_level(level: str, profile: Profile) -> int:
 
 
 def threads_at(loops: Loops, depth: int, profile: Profile) -> int | None:
-    """The threads of the unit that comes to what stands inside the first `depth` loops; None where that is a block."""
+    """The threads of the unit that executes the body of the first `depth` loops; None if that is the block."""
     inner = [loop.level for loop in loops.loops[:depth] if loop.level not in (WALK, *BLOCK_LEVELS)]
     return threads_of_level(inner[-1], profile) if inner else None
 
 
 def _at_once(loop: Loop) -> list[tuple[str, int]]:
-    """How many units of a loop lie along each axis in one round of theirs; a walk is one."""
+    """The number of units along each axis that run at the same time; 1 for a sequential loop."""
     found, left = [], loop.units
     for a, n in reversed(loop.rounds):
         here = min(n, left)
@@ -117,7 +116,7 @@ def _at_once(loop: Loop) -> list[tuple[str, int]]:
 
 
 def threads_of(loops: Loops, profile: Profile) -> Threads:
-    """The threads of a block of a schedule."""
+    """The threads of a block of a schedule's kernel."""
     block_depth = max((d + 1 for d, loop in enumerate(loops.loops) if loop.level in BLOCK_LEVELS), default=0)
     inner = [(d, loop) for d, loop in enumerate(loops.loops) if d >= block_depth and loop.level != WALK]
     units = math.prod(loop.units for _, loop in inner)
@@ -136,7 +135,7 @@ def threads_of(loops: Loops, profile: Profile) -> Threads:
 
 
 def _spread_threads(loops: Loops, profile: Profile) -> int:
-    """The threads of a block where no step says how many: the product of the spreads below it, where those within a unit fill it."""
+    """The threads of a block without `units`: the product of the parallel loops, where those within a unit fill it."""
     total, inside = 1, 1
     for loop in loops.loops:
         if loop.level != WALK and loop.level not in BLOCK_LEVELS:
@@ -147,7 +146,7 @@ def _spread_threads(loops: Loops, profile: Profile) -> int:
 
 
 def described(loops: Loops) -> Instruction | None:
-    """The instruction that ends a schedule, where it takes its operands from shared memory by itself."""
+    """The instruction at the end of a schedule, if it reads its operands from shared memory."""
     made = use(loops.instruction) if loops.instruction is not None else None
     if made is None or made.kind != "update" or any(made.operand(n).memory != "shared" for n in made.reads if n != made.writes):
         return None

@@ -36,8 +36,8 @@ def _fetched(traffic: Traffic, cache: Cache) -> float:
 
 
 def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
-    """The cycles (of all cores) in which lines arrive from beyond a core's own caches. A line is evicted later at the same cost, whether
-    it was modified or not.
+    """The cycles (of all cores) in which lines arrive from beyond a core's own caches. A line is evicted later at the same cost,
+    whether it was modified or not.
 
     Lines that are still in the core's share of the last-level cache come from there. For the others: launches traverse their blocks in
     alternating directions, so a launch begins with the data that the previous one left in the caches, if two blocks of a core fit

@@ -244,8 +244,8 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
 
 
 def least_seconds(nest: Nest, device: Cores) -> float:
-    """A lower bound on the seconds that the operations of a nest take on all cores: in full vectors, with dot products for narrow types,
-    and with every loop-invariant operation hoisted."""
+    """A lower bound on the seconds that the operations of a nest take on all cores: in full vectors, with dot products for narrow
+    types, and with every loop-invariant operation hoisted."""
     inner = 0.0
     for along, operations in _fused(nest).items():
         computed = sum(n * operation_cycles(op, device) for op, n in operations.items())
