@@ -1,1 +1,1 @@
-"""How it is computed: steps, the builder, the spec after each step, and what is refused."""
+"""Schedules: steps, the builder, the spec after each step, and the checks that refuse a step."""

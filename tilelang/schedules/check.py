@@ -1,4 +1,4 @@
-"""What can be checked of one step when it is written: axes, levels, orders, names, and whether any target supports it.
+"""Checks of single steps as they are written: axes, levels, orders, names, and whether any target supports the step.
 
 `advance` returns the spec after a step, or raises the Refusal of a step that contradicts the spec that it meets. `CheckedSteps` (in
 checked_steps.py) checks a whole schedule in this way. What depends on a device, or on the steps below, is checked by the lowering.
@@ -21,12 +21,12 @@ from tilelang.schedules.task import Task, tasks_of
 from tilelang.schedules.unit_numbering import check_order, check_order_form, order_extents
 from tilelang.schedules.walk import count_pieces, piece_of
 
-MAX_LANES = 4096  # far beyond any device; more would only make a compilation long
+MAX_LANES = 4096  # far beyond any device; more would only slow down compilation
 NO_TASK = Task("", (), (), ())  # for steps that only cut and rename axes
 
 
 def axis_extents(computation: Computation) -> dict[str, int]:
-    """The extent of every axis that a `when` may ask for; where definitions share a name, the output's axis has it."""
+    """The extent of every axis that a `when` may name. If definitions share an axis name, the output's axis counts."""
     found: dict[str, int] = {}
     for d in computation.definitions:
         reduced = d.reduction.axes if d.reduction is not None else ()
@@ -35,7 +35,8 @@ def axis_extents(computation: Computation) -> dict[str, int]:
 
 
 def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: Profile | None = None) -> tuple[Step, ...]:
-    """The steps with every `when` decided by the extents, and by what the profile's device can do; without one, by what any can."""
+    """The steps with every `when` decided by the extents and by the capabilities of the profile's device; without a profile,
+    capabilities are absent."""
     out: list[Step] = []
     for step in steps:
         if isinstance(step, When):
@@ -53,19 +54,19 @@ def resolve_when(steps: tuple[Step, ...], extents: Mapping[str, int], profile: P
             out += resolve_when(step.then if chosen else step.otherwise, extents, profile)
         elif isinstance(step, Place) and step.steps is not None:
             inner = resolve_when(step.steps, extents, profile)
-            out.append(step if inner == step.steps else step.replace(steps=inner))  # a step is itself wherever it stays
+            out.append(step if inner == step.steps else step.replace(steps=inner))  # an unchanged step stays the same object
         else:
             out.append(step)
     return tuple(out)
 
 
-# ---------------------------------------------------------------- one step, as far as it can be checked alone
+# ---------------------------------------------------------------- checks of a single step
 
 
 def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Spec:
     """The spec after a step. inputs: "input" or "definition" per tensor name.
 
-    Raises Refusal where the step contradicts the spec it meets.
+    Raises Refusal if the step contradicts the spec before it.
     """
     match step:
         case Tile():
@@ -101,7 +102,7 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
 
 
 def renamed(spec: Spec, steps: Iterable[Step]) -> Spec:
-    """The spec with its axes as the `fuse` and `unfuse` of a chain make them, and not cut. Raises Refusal.
+    """The spec with its axes renamed by the `fuse` and `unfuse` steps of a chain, without its cuts. Raises Refusal.
 
     >>> from tilelang import axes, define, float32, input
     >>> from tilelang.schedules.spec import root_spec
@@ -118,7 +119,7 @@ def renamed(spec: Spec, steps: Iterable[Step]) -> Spec:
 
 
 def _check_tile(spec: Spec, step: Tile) -> None:
-    """Its axes, level and order, and whether the target lowers what it asks for."""
+    """Checks a tile's axes, level and order, and whether a target supports it."""
     level, left = step.level, spec.extents
     _check_axes(spec, step, step.sizes)
     _check_level(spec, step, level)
@@ -134,7 +135,7 @@ def _check_tile(spec: Spec, step: Tile) -> None:
 
 
 def _check_shared(spec: Spec, step: Split) -> None:
-    """The axis of a shared loop is that of its reductions, and whole."""
+    """Checks that the axis of a shared loop is the one that its reductions reduce, and is not cut."""
     for name, _ in step.sizes if len(step.sizes) == 1 else ():
         axis = spec.axis(name)
         if not axis.reduction:
@@ -145,7 +146,7 @@ def _check_shared(spec: Spec, step: Split) -> None:
 
 
 def _check_fuse(spec: Spec, step: Fuse) -> None:
-    """Only axes of one kind, none of them cut, can be one."""
+    """Refuses to fuse axes of different kinds, or axes that were cut."""
     name, axes = step.name, step.axes
     _check_axes(spec, step, tuple((a, 1) for a in axes))
     if name in spec.names:
@@ -156,7 +157,7 @@ def _check_fuse(spec: Spec, step: Fuse) -> None:
 
 
 def _check_unfuse(spec: Spec, step: Unfuse) -> None:
-    """Only an axis that was not cut can be several, with as many points."""
+    """Refuses to unfuse an axis that was cut, or into parts whose product is not its extent."""
     axis, parts = step.axis, step.parts
     _check_axes(spec, step, ((axis, 1),))
     taken = next((n for n, _ in parts if n in spec.names and n != axis), None)
@@ -170,7 +171,7 @@ def _check_unfuse(spec: Spec, step: Unfuse) -> None:
 
 
 def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
-    """The bounds of a cut are those of one axis: nothing could keep them on several, or on parts."""
+    """Refuses to rename axes that were cut: the bounds of a cut cannot be kept on several axes, or on parts of one."""
     for a in axes:
         if spec.axis(a).base is not index(0) or spec.axis(a).bounds:
             verb = "fuse" if isinstance(step, Fuse) else "unfuse"
@@ -183,7 +184,7 @@ def _check_uncut(spec: Spec, step: Fuse | Unfuse, axes: Iterable[str]) -> None:
 
 
 def _check_above_blocks(spec: Spec, step: Step) -> None:
-    """A walk over a reduction around the blocks would keep its state from one block to the next."""
+    """Refuses a loop over a reduction around the blocks, which would have to keep its accumulators between blocks."""
     for axis in spec.axes:
         if axis.reduction and axis.base is not index(0):
             later(
@@ -193,7 +194,7 @@ def _check_above_blocks(spec: Spec, step: Step) -> None:
 
 
 def later(step: Step, what: str) -> None:
-    """Refuses what the data model has and no target lowers yet."""
+    """Refuses steps that the language has, but no target supports yet."""
     raise refuse_step(step, "not-lowered-yet", f"`{step}`: {what} is valid, but not supported yet for this target",
                   "remove it from the schedule for now")  # fmt: skip
 
@@ -217,7 +218,7 @@ def _check_axes(spec: Spec, step: Step, sizes: Iterable[tuple[str, object]]) -> 
 
 def _check_level(spec: Spec, step: Step, level: str) -> None:
     if level not in LEVELS or spec.level not in LEVELS:
-        return  # the profile may know them; the lowering asks
+        return  # the profile may define them, which the lowering checks
     if level == "kernel" or LEVELS.index(level) < LEVELS.index(spec.level):
         raise refuse_step(step, "level-goes-up", f"`{step}`: this step is executed by a {spec.level}, and a {level} is a higher level",
                       "map tiles to levels in the order block, warpgroup, warp, thread; any of them can be skipped")  # fmt: skip
@@ -228,9 +229,9 @@ def _check_level(spec: Spec, step: Step, level: str) -> None:
 
 
 def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection[str]) -> None:
-    """An order must number the tiles so that each has a unit of its own; units that share a reduction meet by their axes' order.
+    """Refuses an order that does not number the tiles uniquely, or that renumbers units which share a reduction.
 
-    extents: what is left of the axes; reduced: those of a reduction. Raises Refusal.
+    extents: the remaining extents; reduced: the reduction axes. Raises Refusal.
     """
     if step.order is None:
         return
@@ -255,7 +256,7 @@ def check_step_order(step: Tile, extents: Mapping[str, int], reduced: Collection
 
 
 def check_form(step: Tile) -> None:
-    """What is wrong with an order however many tiles there are."""
+    """Refuses an order that is invalid for any number of tiles."""
     assert step.order is not None
     try:
         check_order_form(step.order, [a for a, _ in step.sizes])
@@ -264,7 +265,7 @@ def check_form(step: Tile) -> None:
 
 
 def _check_place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) -> None:
-    """Its tensor and its memory."""
+    """Checks the tensor and the memory of a place."""
     if step.memory == "image":
         later(step, "image memory")
     if step.verb == "accumulate" and not task.states:
@@ -278,7 +279,7 @@ def _check_place(spec: Spec, step: Place, task: Task, kinds: Mapping[str, str]) 
 
 
 def check_named(step: Place, kinds: Mapping[str, str]) -> None:
-    """There is the tensor that a place names, and what is computed is not an input."""
+    """Refuses a place whose tensor does not exist, and a `compute` of an input."""
     name = step.tensor_name
     if name not in kinds:
         raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no tensor `{name}`",
@@ -293,12 +294,12 @@ def _above_blocks(step: Place) -> Refusal:
 
 
 def tensor_kinds(computation: Computation) -> dict[str, str]:
-    """ "input" or "definition" for every tensor, by name."""
+    """Whether every tensor, by name, is an "input" or a "definition"."""
     kinds = {t.name: "input" for t in computation.inputs}
     kinds.update({t.name: "definition" for d in computation.definitions for t in d.tensors})
     return kinds
 
 
 def main_task(computation: Computation, steps: tuple[Step, ...], profile: Profile | None = None) -> Task:
-    """The task that a schedule's steps refine, those that each `when` chooses. profile: as of `resolve_when`."""
+    """The task that a schedule's steps refine, including those chosen by each `when`. profile: as for `resolve_when`."""
     return tasks_of(computation, resolve_when(steps, axis_extents(computation), profile), unfinished=True)[-1]

@@ -1,4 +1,4 @@
-"""A whole schedule, checked as it is written: `CheckedSteps` holds the spec after each step and what is wrong with any of them."""
+"""Checks whole schedules as they are written: `CheckedSteps` holds the spec after each step, and all errors."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_s
 from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.schedules.task import Task, Unplaced, placed_names, prefix_of, task_of, tasks_of
 
-MOST_CUTS = 32  # of one axis in a chain: each is a loop
+MOST_CUTS = 32  # of one axis in a chain
 
 
 class CheckedSteps:
-    """The steps of a schedule, checked as they are written: the spec before the first one and after each, and what is wrong with them.
+    """The steps of a schedule, checked as they are written: the spec before the first one and after each, and their errors.
 
-    specs: as far as they are known. refused: the refusals of all steps but those of axes that refused steps cut or make, and those
-    below steps that are left open: what can stand there is known once these are filled. It never changes: `then` gives another one.
+    specs: as far as they are known. refused: the refusals of all steps, except for axes that refused steps cut or make, and below
+    holes, where errors are found once these are filled. Immutable: `then` returns a new one.
     """
 
     @not_too_deep
     def __init__(self, computation: Computation, steps: tuple[Step, ...], unsure: Collection[str] = ()) -> None:
-        """unsure: axes that steps cut or make that could not be read."""
+        """unsure: axes that are cut or made by steps that could not be parsed."""
         resolved = resolve_when(steps, axis_extents(computation))
         self._computation, self._resolved = computation, resolved[:0]
         self._task, self._placed = _refined_task(computation, resolved)
@@ -51,7 +51,7 @@ class CheckedSteps:
 
     @not_too_deep
     def then(self, step: Step) -> CheckedSteps:
-        """The same with one step more. Only that step is checked, unless it places what others took for substituted."""
+        """The same with one more step. Only that step is checked, unless it places a tensor that others treated as inlined."""
         more = resolve_when((step,), axis_extents(self._computation)) if isinstance(step, When) else (step,)
         if placed_names(self._computation, more):
             whole = (*self._resolved, *more)
@@ -63,12 +63,12 @@ class CheckedSteps:
         return made
 
     def _placed_for(self, step: Place) -> set[str]:
-        """What the stage or the kernel of a place finds made: in memory, or by the stages of its kernel."""
+        """The tensors that the stage or kernel of a place reads from memory or from other stages of its kernel."""
         own = step.memory not in ("register", "shared")
         return self._in_memory | (placed_names(self._computation, step.steps or ()) if own else self._in_last)
 
     def raise_refused(self) -> None:
-        """Raises what is wrong with the steps: the Refusal of one, or all as Findings."""
+        """Raises the errors of the steps: a single Refusal, or Findings."""
         if self.refused:
             raise together(self.refused)
 
@@ -89,23 +89,23 @@ class CheckedSteps:
 
 
 def _refined_task(computation: Computation, steps: tuple[Step, ...]) -> tuple[Task, set[str]]:
-    """The task that steps refine, of which others may follow, and the tensors that they place."""
+    """The task that the steps refine, of which there may be several more, and the tensors that they place."""
     return tasks_of(computation, steps, unfinished=True)[-1], placed_names(computation, steps)
 
 
 class _Chain:
-    """A chain of steps as it is read: the spec after those so far, and what the order of steps asks of them."""
+    """A chain of steps while it is read: the spec so far, and the rules about the order of steps."""
 
     def __init__(self, spec: Spec, task: Task, kinds: Mapping[str, str], computation: Computation | None = None) -> None:
         self.spec, self._task, self._kinds, self._computation = spec, task, kinds, computation
         self._shared: Split | None = None
-        self._leaf: Step | None = None  # nothing follows it
+        self._leaf: Step | None = None  # no step may follow it
         self._body: Step | None = None  # the first that is neither `inline` nor `units`
         self._units: tuple[Units, ...] = ()
-        self.open = False  # whether some of the steps are left open
+        self.open = False  # whether it has holes for steps
 
     def add(self, step: Step, braces: Iterable[TileLangError] = ()) -> list[TileLangError]:
-        """Goes on by a step; what is wrong with it. braces: what is wrong with the steps in its braces."""
+        """Continues with a step, and records its errors. braces: the errors of the steps in its braces."""
         found: list[TileLangError] = []
         with collected(found):
             self._check_place_among(step)
@@ -124,7 +124,7 @@ class _Chain:
         return found
 
     def _check_members(self, step: Split) -> None:
-        """The reductions of a shared loop, and those that would read a value of it before it is final."""
+        """Checks the reductions of a shared loop, and refuses others that would read a running value before it is final."""
         if self._computation is None:
             later(step, "a loop shared by several reductions, in braces,")
         if self._shared is not None:
@@ -142,14 +142,14 @@ class _Chain:
                           f"name {final.name} in `of`, too")  # fmt: skip
 
     def _check_place_among(self, step: Step) -> None:
-        """The order of steps: a leaf comes last, `inline` and `units` first."""
+        """Checks the order of steps: the innermost body comes last, `inline` and `units` come first."""
         if self._leaf is not None:
             raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{self._leaf}`, which must be the last step",
                               "write `vectorize` and `do` last")  # fmt: skip
         if isinstance(step, Inline) and self._body is not None:
             message = f"`{step}` would change the computation that the steps above it schedule"
             raise refuse_step(step, "inline-late", message, "write inline at the head of the schedule")
-        if isinstance(step, Units):  # all that is spread runs on them: they stand above everything but `inline`, once for a level
+        if isinstance(step, Units):  # declared before anything but `inline`, once for each level
             if self._body is not None:
                 raise refuse_step(step, "units-late", f"`{step}` is below `{self._body}`, but the units of a {step.level} must be"
                                   " declared before tiles are mapped to it", "write it at the head of the schedule")  # fmt: skip
@@ -160,8 +160,8 @@ class _Chain:
 
 
 def check_steps(spec: Spec, steps: tuple[Step, ...], task: Task, kinds: Mapping[str, str]) -> None:
-    """Refuses the first of a chain's steps that contradicts the spec it meets: of a kernel, a stage or a move, whose axes and extents
-    are known when it is lowered. kinds: as of `tensor_kinds`."""
+    """Refuses the first step that contradicts its spec, in a chain of a kernel, stage or move whose axes and extents are known only
+    when it is lowered. kinds: as for `tensor_kinds`."""
     chain = _Chain(spec, task, kinds)
     for step in steps:
         for error in chain.add(step):
@@ -169,7 +169,7 @@ def check_steps(spec: Spec, steps: tuple[Step, ...], task: Task, kinds: Mapping[
 
 
 def check_cuts(steps: tuple[Step, ...], counts: collections.Counter[str]) -> None:
-    """Refuses chains that cut an axis very often: every cut is a loop whose bounds follow from those of all loops around it.
+    """Refuses chains that cut an axis very often, because the bounds of each loop depend on all loops around it.
 
     counts: the cuts of each axis above these steps; theirs are added.
     """
@@ -200,8 +200,8 @@ def _axes_of(step: Step) -> set[str]:
 
 
 def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed: set[str]) -> list[TileLangError]:
-    """What is wrong with the axes and levels of the steps in a place's braces; what depends on the sizes left there is known when it
-    is lowered."""
+    """The errors in the axes and levels of the steps in a place's braces. Errors that depend on the remaining sizes are found when the
+    step is lowered."""
     if not step.steps:
         return []
     own_kernel = step.verb == "compute" and step.memory not in ("register", "shared")
@@ -246,7 +246,7 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
 
 
 def _faults_of_stages(step: Place, kinds: Mapping[str, str]) -> Iterator[TileLangError]:
-    """What is wrong with the stages in a place's braces, at any depth: only what is computed reads any."""
+    """The errors in stages in a place's braces, at any depth. Only `compute` may have stages there."""
     for inner in (s for s in step.steps or () if isinstance(s, Place)):
         if inner.verb == "compute":
             faults: list[TileLangError] = []

@@ -18,12 +18,13 @@ from tilelang.schedules.steps import Do, Place, Step
 from tilelang.schedules.task import placed_names, tasks_of
 from tilelang.schedules.walk import Extents
 
-WIDEST = 60  # characters of the steps' column: a longer step has its spec on the next line
+WIDEST = 60  # columns for steps; a longer step has its spec on the next line
 
 
 @dataclasses.dataclass(frozen=True)
 class Chain:
-    """Steps of a kernel, or in the braces of one of them, as they were lowered: written out, with the spec before each by its number.
+    """The steps of a kernel, or those in the braces of a step, as they were lowered: with the implied steps, and the spec before each
+    one by number.
 
     outputs: the tensors that they make.
     """
@@ -35,7 +36,8 @@ class Chain:
 
 @dataclasses.dataclass(frozen=True)
 class Refinement:
-    """A step, and the spec after it. step: None for the spec before the first one. implied: nobody wrote it. inside: its braces."""
+    """A step and the spec after it. step: None for the spec before the first one. implied: it was not written. inside: the steps in its
+    braces."""
 
     step: Step | None
     spec: Spec
@@ -44,7 +46,7 @@ class Refinement:
 
     @property
     def head(self) -> str:
-        """The step as it is written, without the steps that stand beneath it; empty where there is none."""
+        """The step as it is written, without the steps in its braces; empty if there is no step."""
         return "" if self.step is None else str(self.step.replace(steps=None) if self.inside else self.step)
 
     def __str__(self) -> str:
@@ -52,10 +54,10 @@ class Refinement:
 
 
 def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, profile: Profile | None = None) -> str:
-    """The spec after each step, a line each; what the schedule leaves unsaid stands in parentheses where it takes effect. Then a note
-    for each thing that it does and its author may not expect.
+    """The spec after each step, one per line. Implied steps are in parentheses where they take effect. A note follows for each effect
+    that the author may not expect.
 
-    found, profile: the refinements, where more is known of them than without a device, and the device's profile.
+    found, profile: the refinements, if more is known of them than without a device, and the device's profile.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -74,7 +76,7 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, pro
 
 
 def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | None = None) -> list[str]:
-    """What a schedule does that its author may not expect, in sentences. found: its refinements. profile: of the device, if known.
+    """Effects of a schedule that its author may not expect, as sentences. found: its refinements. profile: of the device, if known.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -89,7 +91,7 @@ def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | No
 
 
 def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
-    """What becomes of the definitions that no step places: kernels of their own, and substituted ones."""
+    """A line for each definition that no step places: it becomes a separate kernel, or is inlined."""
     placed = placed_names(computation, steps)
     tasks = tasks_of(computation, steps, unfinished=True)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
@@ -102,7 +104,7 @@ def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
 
 
 def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequence[Chain] = ()) -> tuple[Refinement, ...]:
-    """The steps of a schedule, with those that it leaves unsaid, each with the spec after it; first the root spec, without a step.
+    """The steps of a schedule, including implied ones, each with the spec after it; first the root spec, without a step.
 
     profile: decides conditions. chains: what the lowering found of the steps in braces; without them they are not looked into.
 
@@ -129,7 +131,7 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
 
 
 def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refinement, int]]:
-    """Every refinement of a tree with how deep it stands, what stands in braces behind its step.
+    """All refinements of a tree with their depth; the steps in braces follow their step.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -148,16 +150,16 @@ def flat(found: Sequence[Refinement], depth: int = 0) -> Iterator[tuple[Refineme
 
 
 def _inside(step: Step, after: Spec, chains: Sequence[Chain]) -> tuple[Refinement, ...]:
-    """What was made of the steps in a step's braces: of each part of the way, the spec before its first step and after each.
+    """The refinements of the steps in a step's braces, for each part of the move.
 
-    after: the spec after the step. A load's braces that only shape other accesses, as `vectorize` does in registers, have no spec.
+    after: the spec after the step. Steps that only shape other accesses, such as `vectorize` of a load in registers, have no spec.
     """
     if not isinstance(step, Place) or not step.steps or not chains:
         return ()
     written, of = step.steps, [c for c in chains if step.what is None or step.tensor_name in c.outputs]
     lowered = [next((c for c in of if any(w is s for s in c.steps)), None) for w in written]
     first = next((c for c in lowered if c is not None), None)
-    if step.what is None:  # results: of all that this spec makes, in one block where no tile goes to blocks
+    if step.what is None:  # results: all those of this spec, in one block if no tile is mapped to blocks
         axes = tuple(a for a in after.axes if not a.reduction)
         here = after.replace(axes=axes, residences=(), level="block" if after.level == "kernel" else after.level)
     elif first is not None:
@@ -185,7 +187,7 @@ def _of_chain(chain: Chain, written: Sequence[Step], chains: Sequence[Chain]) ->
 
 
 def _apart(spec: Spec) -> Spec:
-    """A spec of the lowering with its loops' variables named apart from the axes, which stand for the points of the piece."""
+    """A spec with its loop variables renamed, so that they differ from the axes, which denote points of the piece."""
 
     loops = {
         v: v.replace(name=f"{v.name}_0") for a in spec.axes for b in a.bounds for v in free(b.offset) if v.name in spec.names
@@ -195,7 +197,7 @@ def _apart(spec: Spec) -> Spec:
 
 
 def _leaf_sizes(steps: tuple[Step, ...], last: Extents) -> dict[str, int]:
-    """What a `do` takes of each axis, by the names it binds; all that is left where it leaves them to the match. Empty without one."""
+    """The extents that a `do` takes along the axes it binds; all that remain if it binds none. Empty for other steps."""
     leaf = steps[-1] if steps else None
     if not isinstance(leaf, Do):
         return {}

@@ -1,5 +1,5 @@
-"""What a legal schedule does that its author may not expect, in sentences: steps without effect, accumulators that come too late or
-do not fit. `explain` and the page print them. A remark says what happens, never what would be faster.
+"""Remarks on effects of a legal schedule that its author may not expect: steps without effect, accumulators that come too late or do
+not fit. `explain` and the page print them. A remark says what happens, never what would be faster.
 
 Each function of `REMARKS` takes the steps with their specs and yields sentences; a new remark is a new function.
 """
@@ -26,7 +26,7 @@ CACHES = (l1.name, l2.name)
 
 
 class Seen(NamedTuple):
-    """A schedule as remarks see it: its refinements, the last kernel's task, the device if it is known."""
+    """A schedule as the remarks see it: its refinements, the last kernel's task, and the device if it is known."""
 
     found: Refined
     task: Task
@@ -34,7 +34,7 @@ class Seen(NamedTuple):
 
 
 def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[str]:
-    """The remarks on a schedule. profile: of the device; without it what depends on one is left out.
+    """The remarks on a schedule. profile: of the device; without it, remarks that depend on a device are left out.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -50,13 +50,13 @@ def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[
 
 
 def ahead_of_nothing(seen: Seen) -> Iterator[str]:
-    """Loads and stages that run ahead where no loop is directly around them: between it and them only others may stand."""
+    """Loads and stages with `ahead` that are not directly inside a loop. Only other places may be between them and the loop."""
     for steps in _chains(seen.found):
         for number, r in enumerate(steps):
             place = r.step
             if not (isinstance(place, Place) and place.ahead and place.verb in ("load", "compute") and place.on is None):
                 continue
-            if place.memory in CACHES:  # a prefetch, which the loops below it take part in
+            if place.memory in CACHES:  # a prefetch, whose distance counts the loops below it
                 continue
             above = range(number - 1, 0, -1)
             walks = [k for k in above if isinstance(steps[k].step, Split) and _rounds(steps, k)]
@@ -72,7 +72,7 @@ def ahead_of_nothing(seen: Seen) -> Iterator[str]:
 
 
 def _is_beside(step: Step | None) -> bool:
-    """Whether a step may stand between a loop and what runs ahead in it."""
+    """Whether a step may be between a loop and a prefetching place in it."""
     return isinstance(step, Place) and step.verb != "accumulate"
 
 
@@ -80,7 +80,7 @@ def _is_beside(step: Step | None) -> bool:
 
 
 def sums_apart(seen: Seen) -> Iterator[str]:
-    """Accumulators that nobody wrote, below loops over outputs that nobody wrote: each piece walks the whole reduction by itself."""
+    """Implied accumulators below implied loops over outputs: each piece runs its own loop over the whole reduction."""
     at = next((k for k, r in enumerate(seen.found) if r.implied and isinstance(r.step, Place)), None)
     if at is None:
         return
@@ -105,7 +105,7 @@ def sums_apart(seen: Seen) -> Iterator[str]:
 
 
 def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
-    """The tensors whose elements the reductions read alike at all points of an axis, from another memory than registers."""
+    """The tensors outside registers of which the reductions read the same elements at all points of an axis."""
     at, found = dict(spec.coordinates), list[str]()
     held = {name.split(":")[0] for name in spec.residences if name.endswith(":register")}
     for read in (e for s in seen.task.states for v in s.reduce.values for e in v.walk() if isinstance(e, Read)):
@@ -116,7 +116,7 @@ def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
 
 
 def too_many_accumulators(seen: Seen) -> Iterator[str]:
-    """Accumulators in registers that are more than a thread has registers. What instructions hold is not counted."""
+    """Accumulators that exceed the registers of a thread. Schedules with instructions are skipped."""
     if seen.profile is None or any(isinstance(r.step, Do) for r in seen.found) or any(a.empty for a in seen.found[0].spec.axes):
         return
     at = next((k for k, r in enumerate(seen.found) if isinstance(s := r.step, Place) and _is_state(s)), None)
@@ -138,8 +138,8 @@ def _is_state(place: Place) -> bool:
 
 
 def _elements_of_a_thread(found: Refined, at: int) -> int:
-    """How many accumulators of a state at one step a thread holds: the iterations of all loops over outputs below, those over several
-    tiles of one unit included, and what is left."""
+    """The number of accumulators of one state that a thread holds: the product of all loops over outputs below, of several tiles per
+    unit, and of the remaining extents."""
     last = found[-1].spec
     reduced = {a.name for r in found for a in r.spec.axes if a.reduction}
     held = math.prod(a.extent for a in last.axes if not a.reduction)
@@ -155,11 +155,11 @@ def _elements_of_a_thread(found: Refined, at: int) -> int:
     return held
 
 
-# ---------------------------------------------------------------- what they share
+# ---------------------------------------------------------------- shared functions
 
 
 def _chains(found: Refined) -> Iterator[Refined]:
-    """The steps of a schedule, and those in the braces of each, as far as they are known."""
+    """The steps of a schedule, then those in the braces of each, as far as they are known."""
     yield found
     for r in found:
         if r.inside:
@@ -167,7 +167,7 @@ def _chains(found: Refined) -> Iterator[Refined]:
 
 
 def _rounds(found: Refined, at: int) -> dict[str, int]:
-    """How many pieces a cut makes of each axis, where there is more than one."""
+    """The number of pieces along each axis that a cut divides into several."""
     step = found[at].step
     pieces = count_pieces(piece_of(step), found[at - 1].spec.extents.sizes) if step is not None else {}
     return {a: n for a, n in pieces.items() if n > 1}

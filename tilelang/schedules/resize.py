@@ -1,4 +1,4 @@
-"""Computations and schedules at other extents, so that a schedule that is too large to simulate is simulated at a small size.
+"""Computations and schedules at other extents, so that a schedule can be simulated at a small size.
 
 `resize` makes the same computation with other extents. Inputs, and tensors that other definitions read, keep their margins: if the
 largest index along a dimension falls by 100, so does the extent of that dimension, so that a `pad` still pads. `small_extents` chooses
@@ -50,8 +50,8 @@ def resize(whole: Computation, extents: Mapping[str, int]) -> Computation:
 
 
 def resize_schedule(schedule: Schedule, extents: Mapping[str, int], profile: Profile | None = None) -> Schedule:
-    """The same steps for the computation at other extents; conditions are decided by those of the schedule. Raises as `resize`, and
-    Refusal where a step cannot be at these extents."""
+    """The same steps for the computation at other extents. Conditions keep the value that they have for the schedule. Raises as
+    `resize`, and Refusal if a step is illegal at these extents."""
     resized = _Resized(schedule.computation, extents)
     made = resized.computation()
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
@@ -59,7 +59,7 @@ def resize_schedule(schedule: Schedule, extents: Mapping[str, int], profile: Pro
 
 
 class _Resized:
-    """What becomes of the axes and the tensors of a computation."""
+    """The new axes and tensors of a computation."""
 
     def __init__(self, whole: Computation, extents: Mapping[str, int]) -> None:
         self.whole = whole
@@ -86,11 +86,11 @@ class _Resized:
         return computation(self.whole.name, tuple(self.tensors[t] for t in self.whole.outputs))
 
     def expression(self, expr: Any) -> Any:
-        """An expression over the new axes and tensors."""
+        """The expression over the new axes and tensors."""
         return rewrite(expr, self._renewed)
 
     def step(self, step: Step) -> Step:
-        """A step whose reads are of the new tensors."""
+        """The step with its reads of the new tensors."""
         if not isinstance(step, Place):
             return step
         what = self.expression(step.what) if isinstance(step.what, Read) else step.what
@@ -106,7 +106,7 @@ class _Resized:
         return Axis(axis.name, self.axes.get(axis.name, axis.extent))
 
     def _raise_to_readers(self) -> None:
-        """Lengthens the axes of definitions until their readers stay inside."""
+        """Lengthens the axes of definitions until all reads of them are in bounds."""
         before = {a.name: a.extent for a in self.whole.axes}
         defined = [t for d in self.whole.definitions for t in d.tensors if t in self._reads]
         for number in range(MOST_ADJUSTED + 1):
@@ -117,7 +117,7 @@ class _Resized:
             self.axes.update(short if number < MOST_ADJUSTED else {name: before[name] for name in short})
 
     def _wanted(self, t: Tensor, dimension: int) -> int:
-        """The extent along a dimension that keeps its distance from the greatest index of each reader."""
+        """The extent of a dimension that preserves its distance from the greatest index of each reader."""
         old = t.shape[dimension]
         wanted = [self._distance_kept(old, i, outside) for d, i, outside in self._reads.get(t, {}) if d == dimension]
         return max(wanted, default=old)
@@ -167,8 +167,8 @@ def small_extents(schedule: Schedule, profile: Profile | None = None, ragged: bo
 
 
 def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Schedule:
-    """The schedule with smaller tiles where a loop goes over their pieces many times: as many rounds are left as its stages look ahead,
-    and two. Loops that are unrolled, pieces that units take, and small innermost pieces stay. Raises Refusal where that cannot be.
+    """The schedule with smaller tiles where a loop has many iterations: only as many remain as its stages look ahead, plus two.
+    Unrolled loops, parallel tiles and small innermost pieces are kept. Raises Refusal if that is impossible.
 
     >>> import tilelang as tl
     >>> m = tl.axes(m=100000)
@@ -203,7 +203,8 @@ def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Sche
 
 
 def _shorter(size: int, inner: tuple[int, int, bool] | None, rounds: int, largest: float) -> int:
-    """The size of a tile whose pieces have become smaller, or are gone over fewer times. largest: of innermost pieces that stay."""
+    """The size of a tile whose pieces became smaller, or whose loop has fewer iterations. largest: of innermost pieces that are
+    kept."""
     if inner is None:
         return SMALL_PIECE if size > largest else size
     before, now, looped = inner
@@ -214,12 +215,12 @@ def _shorter(size: int, inner: tuple[int, int, bool] | None, rounds: int, larges
 
 
 def _ahead(steps: tuple[Step, ...]) -> int:
-    """The most rounds that a stage looks ahead."""
+    """The greatest `ahead` of any stage."""
     return max((s.ahead for s in every_step(steps) if isinstance(s, Place)), default=0)
 
 
 def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:
-    """The sizes of the pieces that each axis is cut into, the largest first; a tile's for all of its units together, too."""
+    """The sizes of the pieces of each axis, the largest first, including those of all units of a tile together."""
     found: dict[str, set[int]] = {}
     for s in steps:
         if isinstance(s, (Tile, Split)):
@@ -232,13 +233,13 @@ def _sizes(steps: tuple[Step, ...]) -> dict[str, list[int]]:
 
 
 def _walked(steps: tuple[Step, ...], axis: str) -> set[int]:
-    """The sizes of the chunks of an axis that loops go over."""
+    """The sizes of the chunks of an axis in sequential loops."""
     return {n for s in steps if isinstance(s, Split) for a, n in piece_of(s).items() if a == axis}
 
 
 def _extent(extent: int, sizes: list[int], rounds: int, ragged: bool) -> int:
-    """So many whole pieces of the largest size, and a remainder: of every smaller size one piece and one element, or else the next at
-    which pieces of every size are whole and partial."""
+    """A number of whole pieces of the largest size, plus a remainder: one piece of every smaller size and one element, or else the next
+    remainder for which pieces of every size occur both whole and partial."""
     most, *smaller = sizes
     if not ragged:
         return min(extent, most * max(rounds, 1 if extent % most else LEAST_ROUNDS) + extent % most)
@@ -248,7 +249,7 @@ def _extent(extent: int, sizes: list[int], rounds: int, ragged: bool) -> int:
 
 
 def _whole_and_partial(extent: int, sizes: list[int]) -> bool:
-    """Whether pieces of each size, one inside the other, are whole in one place and partial in another."""
+    """Whether nested pieces of each size occur both whole and partial."""
     pieces = {extent}
     for n in sizes:
         if max(pieces) < n or (n > 1 and all(piece % n == 0 for piece in pieces)):
@@ -258,7 +259,7 @@ def _whole_and_partial(extent: int, sizes: list[int]) -> bool:
 
 
 def _fused(parts: tuple[str, ...], extents: Mapping[str, int], sizes: list[int], rounds: int) -> dict[str, int]:
-    """Extents of fused axes whose product has so many pieces: the inner axes short, the outermost one as long as is needed."""
+    """Extents of fused axes whose product has this many pieces: short inner axes, and an outermost one as long as needed."""
     inner = {a: min(extents[a], 7) for a in parts[1:]}
     product = functools.reduce(lambda n, e: n * max(1, e), inner.values(), 1)
     return {parts[0]: min(extents[parts[0]], -(-_extent(1 << 40, sizes, rounds, ragged=True) // product)), **inner}

@@ -84,11 +84,11 @@ def _check_layout(name: str, layout: Any, span: Span | None) -> None:
     )
 
 
-Steps: TypeAlias = "Move | EllipsisType | None"  # of a place: what moves it, a hole, or the default
+Steps: TypeAlias = "Move | EllipsisType | None"  # of a place: its move, a hole, or the default
 
 
 class Builder(Unchanging):
-    """The verbs, shared by schedules and moves: each returns a new object with one step more."""
+    """The verbs that schedules and moves share. Each returns a new object with one more step."""
 
     steps: tuple[Step, ...]
 
@@ -96,7 +96,7 @@ class Builder(Unchanging):
         raise NotImplementedError
 
     def units(self, **teams: Team | tuple[Team, ...]) -> Self:
-        """What a unit is made of: `.units(block=tl.warps(8))`."""
+        """Sets the size of a unit: `.units(block=tl.warps(8))`."""
         made, span = self, caller_span()
         _need_named("units", teams, "unit", ".units(block=tl.warps(8))", span)
         for level, team in teams.items():
@@ -108,7 +108,7 @@ class Builder(Unchanging):
         return made
 
     def fuse(self, **axes: Sequence[str]) -> Self:
-        """`.fuse(mn=("m", "n"))`: one axis that runs over several, row-major."""
+        """Fuses axes into one, row-major: `.fuse(mn=("m", "n"))`."""
         made, span = self, caller_span()
         _need_named("fuse", axes, "axis", '.fuse(mn=("m", "n"))', span)
         for name, parts in axes.items():
@@ -118,7 +118,7 @@ class Builder(Unchanging):
         return made
 
     def unfuse(self, **axes: dict[str, int]) -> Self:
-        """`.unfuse(j={"a": 2, "c": 4})`: one axis as several."""
+        """Divides an axis into several: `.unfuse(j={"a": 2, "c": 4})`."""
         made, span = self, caller_span()
         _need_named("unfuse", axes, "axis", '.unfuse(j={"a": 2, "c": 4})', span)
         for name, parts in axes.items():
@@ -131,11 +131,12 @@ class Builder(Unchanging):
         return made
 
     def tile(self, **sizes: int | Hole) -> PendingTile[Self]:
-        """Spread: `.tile(m=128, n=128).to(tl.block)`."""
+        """Parallel tiles, mapped to the units of a level: `.tile(m=128, n=128).to(tl.block)`."""
         return PendingTile(self, _checked_sizes("tile", sizes, caller_span()))
 
     def split(self, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), **sizes: int | Hole) -> Self:
-        """Walk: a sequential loop over chunks of the given sizes."""
+        """A sequential loop over chunks of the given sizes. unroll: unroll it. peel: peel a partial last iteration. of: the reductions
+        that share the loop, by name."""
         span = caller_span()
         _check_flags("split", span, unroll=unroll, peel=peel)
         _check_names("split of", of, span)
@@ -145,12 +146,12 @@ class Builder(Unchanging):
         self, tensor: Any, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, on: str | None = None,
         once: bool = False, stream: bool = False, steps: Steps = None,
     ) -> Self:  # fmt: skip
-        """The region of a tensor that this spec reads becomes resident in `memory`.
+        """Stages the region of a tensor that the steps below read in `memory`.
 
-        tensor: its name, the Tensor, or one read of it, such as A[n, k]. layout: of the region in the memory. ahead: how many
-        iterations of the loop around it a load runs before its reader. on: the role that loads. once: pack once, use often (not
-        supported yet). stream: the elements are used once, and need not stay in a cache. steps: how the region moves, a tl.move(),
-        or `...` for a hole.
+        tensor: its name, the Tensor, or one read of it, such as A[n, k]. layout: of the region in the memory. ahead: the prefetch
+        distance in iterations of the enclosing loop. on: the role that loads. once: pack once, use often (not supported yet).
+        stream: the elements are used once, and need not stay in a cache. steps: how the region is copied, as a tl.move(), or `...`
+        for a hole.
         """
         return self._then(_place("load", tensor, memory, steps, layout=layout, ahead=ahead, on=on, once=once, stream=stream))
 
@@ -158,16 +159,16 @@ class Builder(Unchanging):
         self, tensor: Any, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, on: str | None = None,
         once: bool = False, stream: bool = False, steps: Steps = None,
     ) -> Self:  # fmt: skip
-        """As `load`, for a tensor that is itself a definition: its region is computed here, by `steps`."""
+        """As `load`, for a tensor that is a definition: its region is computed here, by `steps`."""
         return self._then(_place("compute", tensor, memory, steps, layout=layout, ahead=ahead, on=on, once=once, stream=stream))
 
     def accumulate(
         self, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, behind: int = 0, on: str | None = None,
         once: bool = False, stream: bool = False, steps: Steps = None,
     ) -> Self:  # fmt: skip
-        """The accumulators of this spec's reductions live in `memory`; `steps` say how results are stored.
+        """Keeps the accumulators of the reductions in `memory`. `steps` say how the results are stored.
 
-        behind: how many iterations later the stores may end. The other arguments are as of `load`.
+        behind: by how many iterations the stores may be delayed. The other arguments are as for `load`.
         """
         return self._then(
             _place("accumulate", None, memory, steps, layout=layout, ahead=ahead, behind=behind, on=on, once=once, stream=stream)
@@ -177,14 +178,13 @@ class Builder(Unchanging):
         self, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, behind: int = 0, on: str | None = None,
         once: bool = False, stream: bool = False, steps: Steps = None,
     ) -> Self:  # fmt: skip
-        """A stop of a move on its way: the region is copied to `memory` first, and from there on. The arguments are as of
-        `accumulate`."""
+        """Adds a stop to a move: a staging buffer in `memory`, which the values pass through. The arguments are as for `accumulate`."""
         return self._then(
             _place("via", None, memory, steps, layout=layout, ahead=ahead, behind=behind, on=on, once=once, stream=stream)
         )
 
     def inline(self, tensor: Any) -> Self:
-        """Substitute a pointwise definition into its readers."""
+        """Inlines a pointwise definition into its readers."""
         span, name = caller_span(), getattr(tensor, "name", tensor)
         _need(
             isinstance(name, str),
@@ -196,7 +196,7 @@ class Builder(Unchanging):
         return self._then(Inline(name, span))
 
     def vectorize(self, **lanes: int | Hole) -> Self:
-        """The innermost piece is one vector access or operation."""
+        """Makes the innermost body a vector operation along one axis."""
         span = caller_span()
         found = _checked_sizes("vectorize", lanes, span)
         text = f"`vectorize {sizes_text(found)}` names {counted(len(found), 'axis', 'axes')}, but vectorizes exactly one"
@@ -204,7 +204,7 @@ class Builder(Unchanging):
         return self._then(Vectorize(*found[0], span))
 
     def do(self, instruction: Any, **binding: str) -> Self:
-        """The innermost piece is one hardware or user-defined instruction; `m="m"` pairs its axes with the spec's."""
+        """Makes the innermost body one instruction (tensorize). `m="m"` binds an axis of the instruction to one of the computation."""
         span, name = caller_span(), getattr(instruction, "name", instruction)
         text = f"`do {brief(instruction)}` is not an instruction"
         _need(isinstance(name, str), span, "bad-instruction", text, "pass an instruction's name, or the result of tl.use")
@@ -212,9 +212,9 @@ class Builder(Unchanging):
         return self._then(Do(name, tuple(binding.items()), span))
 
     def when(self, condition: Expr, then: Builder, otherwise: Builder | None = None) -> Self:
-        """Steps under a condition on extents, or on what the device can do: `.when(tl.extent("m") < 64, tl.move()...)`.
+        """Steps under a condition on extents or on the device's capabilities: `.when(tl.extent("m") < 64, tl.move()...)`.
 
-        Before the device is known (in `specs`, in `explain`) it can do nothing that is asked.
+        While the device is unknown (in `specs`, in `explain`), capabilities are absent.
         """
         span = caller_span()
         good = isinstance(condition, Expr) and condition.dtype.kind == "bool"
@@ -239,7 +239,7 @@ class Builder(Unchanging):
         return self._then(When(condition, then.steps, otherwise.steps, span))
 
     def rest(self) -> Self:
-        """The remaining steps are for the autoscheduler."""
+        """Leaves the remaining steps to the autoscheduler."""
         return self._then(Open(caller_span()))
 
 
@@ -247,13 +247,14 @@ B = TypeVar("B", bound=Builder)
 
 
 class PendingTile(Generic[B]):
-    """A `tile` that still needs its level: call `.to(level)`."""
+    """A `tile` whose level is missing: call `.to(level)`."""
 
     def __init__(self, builder: B, sizes: Sizes) -> None:
         self._builder, self._sizes, self._span = builder, sizes, caller_span()
 
     def to(self, level: Level | str, count: int | Hole | None = None, order: Layout | None = None) -> B:
-        """Give each tile to one unit of `level`; `count` wraps them over that many units; `order` numbers the units."""
+        """Maps each tile to one unit of `level`. count: the number of units, each of which then takes several tiles; order: a layout
+        that numbers the units."""
         span = caller_span()
         _need(
             isinstance(level, (str, Level)),
@@ -276,7 +277,7 @@ class PendingTile(Generic[B]):
         raise self.refusal()
 
     def refusal(self) -> Refusal:
-        """Why nothing but `.to` can follow."""
+        """The error for anything but `.to`."""
         return Refusal(
             "tile-without-level",
             f"`tile {sizes_text(self._sizes)}` does not say which units its tiles are mapped to",
@@ -286,7 +287,7 @@ class PendingTile(Generic[B]):
 
 
 class Move(Builder):
-    """The steps of a move, or of a stage: what stands in the braces of load, compute and accumulate."""
+    """The steps of a move or a stage, which the text form has in the braces of load, compute, accumulate and via."""
 
     def __init__(self, steps: tuple[Step, ...] = ()) -> None:
         fill(self, steps=steps)
@@ -305,7 +306,7 @@ def move() -> Move:
 
 
 def _place(verb: str, what: Any, memory: Memory | str, steps: Steps, **fields: Any) -> Place:
-    """The step of a verb that places a tensor, with its arguments checked. fields: as of `Place`."""
+    """The step of a verb that places a tensor, after checks of its arguments. fields: as for `Place`."""
     span = caller_span()
     for name in ("ahead", "behind"):
         n = fields.get(name, 0)
@@ -362,21 +363,21 @@ class Schedule(Builder):
         return self._checked.specs
 
     def prefix(self, n: int) -> Schedule:
-        """The schedule of the first n steps; it runs: what is left is done by plain loops."""
+        """The schedule of the first n steps. It can be run: plain loops compute what the missing steps leave."""
         whole = isinstance(n, int) and not isinstance(n, bool) and n >= 0
         _need(whole, caller_span(), "bad-size", f"prefix({n!r}) is not a valid number of steps", "use 0 or more steps")
         return Schedule(self.computation, self.steps[:n])
 
     @property
     def error_ulps(self) -> float:
-        """How many ulps over one rounding the least exact of its instructions may be wrong by, for each operation."""
+        """The error of its least accurate instruction, in ulps beyond a single rounding, for each operation."""
         from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
         return max((use(name).error_ulps for name in instructions_of(self.steps)), default=0)
 
     @property
     def shared_loops(self) -> tuple[SharedLoop, ...]:
-        """The loops that several reductions share. What their repairs add to the error is part of `Kernel.check`'s bound."""
+        """The loops that several reductions share. The errors of their repairs are part of the bound of `Kernel.check`."""
         return loops_of(self.computation, resolve_when(self.steps, axis_extents(self.computation)))
 
     @property
@@ -387,7 +388,7 @@ class Schedule(Builder):
 
     @property
     def hash(self) -> str:
-        """Identity for caching: of the computation's and the schedule's canonical text."""
+        """A key for caches: the hash of the canonical text of the computation and the schedule."""
         import hashlib  # late: slow to import, seldom needed
 
         return hashlib.sha256((self.computation.text + "\n" + self.text).encode()).hexdigest()
@@ -459,7 +460,8 @@ def extent(axis: str) -> Expr:
 
 
 def can(name: str) -> Expr:
-    """What the device can do, in a `when` condition: `.when(tl.can("async_copy"), tl.move()...)`. name: as its profile lists it.
+    """A capability of the device, for a `when` condition: `.when(tl.can("async_copy"), tl.move()...)`. name: as in the device's
+    profile.
 
     >>> print(can("async_copy"))
     can(async_copy)

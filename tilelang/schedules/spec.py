@@ -1,4 +1,4 @@
-"""The spec after each step: which points remain, on which level, and where values are kept.
+"""The spec after each step: the points that remain, their level, and the memories of tensors.
 
 A Spec keeps, per axis, the start of the current tile (`base`), its nominal extent, and the bounds of points that exist: a point q of
 the tile exists if `offset + q < limit` for every bound. `Spec.cut` is the only way to reduce an axis; the printer, the checks and the
@@ -31,10 +31,10 @@ def point(axis: str) -> Var:
 
 @node
 class Bound(Node):
-    """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` says where the bound was made.
+    """A point q exists if offset + q < limit (lower: if offset + q >= limit). `key` identifies the cut that made the bound.
 
-    known: a condition around the piece has tested it for every point that later cuts keep; it is kept for what it tells about the
-    tensors' ends.
+    known: a condition around the piece has already tested it for every point that remains after later cuts; it is kept because it
+    implies bounds on the tensors.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Bound(Node):
         return index(self.limit) <= self.offset + q if self.lower else self.offset + q < self.limit
 
     def follows_from(self, other: Bound) -> bool:
-        """Whether it holds wherever another one does."""
+        """Whether it holds wherever another bound does."""
         alike = self.lower == other.lower and self.offset is other.offset
         return alike and (self.limit <= other.limit if self.lower else self.limit >= other.limit)
 
@@ -66,7 +66,7 @@ class Bound(Node):
 
 @node
 class AxisState(Node):
-    """What is left of an axis in a spec."""
+    """The remaining part of an axis in a spec."""
 
     name: str
     base: Expr
@@ -76,23 +76,23 @@ class AxisState(Node):
 
     @property
     def cut_key(self) -> str:
-        """The key of the bound that the next cut makes."""
+        """The key of the bound that the next cut will make."""
         return f"{self.name}<{self.extent}@{len(self.bounds)}"
 
     @property
     def empty(self) -> bool:
-        """Whether no point of it can exist."""
+        """Whether none of its points exists."""
         lows = [(interval(b.offset)[0], b.limit) for b in self.bounds if not b.lower]
         return self.extent == 0 or any(low is not None and low >= limit for low, limit in lows)
 
 
 @node
 class Spec(Node):
-    """A set of points to compute: axes with what is left of them, the level that executes, where tensors live.
+    """A set of points to compute: the remaining axes, the level that executes them, the memories of tensors.
 
     coordinates: for each axis of the definitions, its value as an expression over `point(axis)` of the axes here.
-    units: how many threads execute this spec; lane: the thread's number among them; present: the conditions under which a thread is
-    one of them, where a block has threads that make no whole unit.
+    units: the number of threads that execute this spec; lane: the thread's number among them; present: the conditions under which a
+    thread is one of them, if a block has threads beyond its last whole unit.
     """
 
     title: str
@@ -116,11 +116,11 @@ class Spec(Node):
 
     @property
     def extents(self) -> Extents:
-        """What is left of each axis, as numbers."""
+        """The remaining extent of each axis, as numbers."""
         return Extents({a.name: a.extent for a in self.axes}, frozenset(a.name for a in self.axes if a.reduction))
 
     def after(self, step: Step) -> Spec:
-        """The spec that a step leaves to those below it. Nothing is checked: `tilelang.schedules.check.advance` does."""
+        """The spec after a step, without checks; `tilelang.schedules.check.advance` checks."""
         found = refine(self, step)
         if isinstance(step, Tile):
             return found.replace(level=step.level)
@@ -130,8 +130,8 @@ class Spec(Node):
         return found
 
     def cut(self, sizes: Mapping[str, int], indices: Mapping[str, Expr] | None = None, kept_by_loop: Iterable[str] = ()) -> Spec:
-        """The piece with the given number along each cut axis. indices: by default a variable for each axis with several pieces, `m_1`
-        for the first cut of `m`. kept_by_loop: keys of bounds that the surrounding loop already keeps."""
+        """The piece with the given number along each cut axis. indices: the numbers; by default a variable for each axis with several
+        pieces, `m_1` for the first cut of `m`. kept_by_loop: keys of bounds that the surrounding loop already enforces."""
         indices = self._numbers(sizes) if indices is None else indices
         kept, axes = frozenset(kept_by_loop), []
         for a in self.axes:
@@ -157,7 +157,7 @@ class Spec(Node):
         return found
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Spec:
-        """One axis instead of several: of exactly their product, so that only its last tile has a tail."""
+        """One axis instead of several. Its extent is exactly their product, so only its last tile has a tail."""
         total = 1
         mapping: dict[Expr, Expr] = {}
         for part in reversed(parts):
@@ -171,7 +171,7 @@ class Spec(Node):
         return self._renamed(axes, mapping, parts)
 
     def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Spec:
-        """Several axes instead of one, row-major; their product is its extent."""
+        """Several axes instead of one, row-major; the product of their extents is its extent."""
         old = self.axis(axis)
         value: Expr = index(0)
         for name, extent in parts:
@@ -181,8 +181,8 @@ class Spec(Node):
         return self._renamed(axes, {point(axis): simplify(value + old.base)}, (axis,))
 
     def _renamed(self, axes: tuple[AxisState, ...], mapping: Mapping[Expr, Expr], replaced: Iterable[str]) -> Spec:
-        """The spec with new axes in place of others. What bounds those are tiles as large as the axis, of which idle threads have one
-        beyond the last: all of its points exist or none, so the thread is present or not."""
+        """The spec with new axes in place of others. Bounds of the old axes are those of tiles as large as the axis, because idle
+        threads have a tile past the last one: either all of its points exist, or none, so they become conditions on the thread."""
         coordinates = tuple((n, simplify(substitute(e, mapping))) for n, e in self.coordinates)
         bounds = [b for name in replaced for b in self.axis(name).bounds if not b.known]
         present = (*self.present, *(simplify(b.holds(index(0))) for b in bounds))
@@ -213,26 +213,26 @@ def root_spec(task: Task) -> Spec:
     return Spec(task.name, axes, tuple((a.name, point(a.name)) for a in names))
 
 
-# ---------------------------------------------------------------- what a schedule leaves unsaid
+# ---------------------------------------------------------------- implied steps
 
 
 def refuse_step(step: Step, code: str, message: str, help: str, counterexample: str | None = None) -> Refusal:
-    """The refusal of a step, at its place.
+    """The refusal of a step, at its location.
 
-    >>> print(refuse_step(Split((("m", 2),)), "some-code", "no such walk", "another walk").code)
+    >>> print(refuse_step(Split((("m", 2),)), "some-code", "no such loop", "another loop").code)
     some-code
     """
     return Refusal(code, message, span=getattr(step, "span", None), help=help, counterexample=counterexample)
 
 
 class _Completion:
-    """Goes over steps with the extents left, and writes the implied ones."""
+    """Traverses steps with the remaining extents, and adds the implied steps."""
 
     def __init__(self, spec: Spec, states: bool, order: list[tuple[str, int]] | None) -> None:
         self.left = spec.extents
         self.states, self.order = states, order
         self.last_accumulator: str | None = None
-        self.written = 0  # accumulators that the user wrote further down
+        self.written = 0  # explicit accumulators further down
         self.out: list[Step] = []
 
     def add(self, step: Step) -> None:
@@ -260,7 +260,7 @@ class _Completion:
         self.last_accumulator = "register"
 
     def _merge(self, step: Place) -> None:
-        """A written accumulator below an implied one: there is one state, where the implied one stands, with the written braces."""
+        """Replaces an implied accumulator by the explicit one below it."""
         k, outer = [(k, s) for k, s in enumerate(self.out) if isinstance(s, Place) and s.verb == "accumulate"][-1]
         if not outer.implied:
             raise refuse_step(step, "accumulate-twice", f"`{step}` is inside another accumulator in register",
@@ -272,9 +272,9 @@ class _Completion:
             self._write(Split(((axis, piece),), implied=True))
 
     def finish(self, leaf: dict[str, int], vector: bool) -> None:
-        """The walks around the leaf: reductions outermost where a state stands above, else innermost.
+        """The loops around the innermost body: reductions outermost if there is an accumulator above, else innermost.
 
-        vector: the leaf is a vector, whose lanes hold states of their own along a reduction; an instruction's state is where it says.
+        vector: the body is a vector, each lane of which has its own accumulator along a reduction. An instruction defines its own.
         """
         reduced = [a for a in self.left.sizes if a in self.left.reduced]
         spatial = [a for a in self.left.sizes if a not in self.left.reduced]
@@ -286,16 +286,16 @@ class _Completion:
             self.accumulate()
         for a in reduced:
             self.walk(a, leaf.get(a, 1))
-        for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order knows no axes that steps made of others
+        for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order does not include axes that steps made
             if a in spatial and piece < self.left.sizes[a]:
                 self.walk(a, max(piece, leaf.get(a, 1)))
 
 
 def complete(spec: Spec, steps: tuple[Step, ...], states: bool, order: list[tuple[str, int]] | None = None,
              leaf_shape: Mapping[str, int] | None = None) -> tuple[Step, ...]:  # fmt: skip
-    """The steps with everything implied written out; the last one is the leaf (Vectorize, Do) where there is one.
+    """The steps including all implied ones. The last one is the innermost body (Vectorize, Do), if there is one.
 
-    order: how a move walks its dims. leaf_shape: what a `do` takes of each axis.
+    order: the loops of a move over its dimensions. leaf_shape: the extents that a `do` takes.
 
     >>> from tilelang import axes, define, float32, input, sum
     >>> from tilelang.schedules.task import make_task

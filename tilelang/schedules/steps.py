@@ -1,7 +1,7 @@
 """The steps of a schedule, the verbs of the language: one frozen value per line.
 
-A step prints as it is written in text. Its meaning, and what may follow it, is defined in spec.py and check.py; steps that a target
-does not lower yet are defined here and refused by the lowering.
+A step prints as it is written in text. spec.py and check.py define its meaning, and which steps may follow it. Steps that no target
+supports yet are defined here, too, and refused later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang.errors import Refusal, Span, brief
 
 @node
 class Hole(Node):
-    """A size or a run of steps for the autoscheduler to fill. Text: `?` for a size, `...` for steps."""
+    """A size or some steps that the autoscheduler fills. Text: `?` for a size, `...` for steps."""
 
     def __str__(self) -> str:
         return "?"
@@ -44,7 +44,7 @@ class Team(Node):
     registers: int | None = None
 
     def as_role(self, name: str, registers: int | None = None) -> Team:
-        """The same units under a name that steps can refer to. Raises Refusal for what is not a name."""
+        """The same units as a named role, which steps can refer to. Raises Refusal for an invalid name."""
         if not isinstance(name, str) or not name.isidentifier():
             help = 'a name, as in tl.warps(1).as_role("producer")'
             raise Refusal("role-name", f"{brief(name)} cannot name a role", help=help)
@@ -65,7 +65,7 @@ class Team(Node):
 
 @node
 class Units(Step):
-    """What a unit of `level` is made of."""
+    """The size of a unit of `level`."""
 
     level: str
     teams: tuple[Team, ...]
@@ -77,7 +77,7 @@ class Units(Step):
 
 @node
 class Fuse(Step):
-    """A new axis that runs over several, row-major."""
+    """Several axes as one new axis, row-major."""
 
     name: str
     axes: tuple[str, ...]
@@ -101,7 +101,8 @@ class Unfuse(Step):
 
 @node
 class Tile(Step):
-    """Spread: cut, and give each tile to one unit of `level`. `count` wraps the tiles over that many units."""
+    """Cuts axes into tiles, and maps each to one unit of `level`. `count`: the number of units, each of which then takes several
+    tiles."""
 
     sizes: Sizes
     level: str
@@ -117,7 +118,7 @@ class Tile(Step):
 
 @node
 class Split(Step):
-    """Walk: a sequential loop over chunks. `of`: the reductions that share the walk. `implied`: not written by the user."""
+    """A sequential loop over chunks. `of`: the reductions that share the loop. `implied`: not written by the user."""
 
     sizes: Sizes
     unroll: bool = False
@@ -133,25 +134,22 @@ class Split(Step):
 
 @node
 class Place(Step):
-    """A tensor, or the state of reductions, resident in a memory from here to the end of this spec.
+    """A tensor, or the accumulators of reductions, that is in a memory for the steps below.
 
-    verb: load, compute, accumulate, via. what: a tensor's name, or a read such as A[n, k] (None for accumulate and via). layout: over
-    the tensor's dims, or over the spec's axes (by access). ahead: it runs that many iterations before its reader. behind: its stores
-    may run beside what the next round of the walk around them does. steps: how it
-    moves; None is the documented default, `...` a hole. on, once: in the data model, lowered later.
+    `steps` say how it is copied, computed or stored.
     """
 
-    verb: str
-    what: str | Read | None
+    verb: str  # load, compute, accumulate, via
+    what: str | Read | None  # a tensor's name, or a read such as A[n, k]; None for accumulate and via
     memory: str
-    layout: Layout | None = None
-    ahead: int = 0
-    behind: int = 0
-    on: str | None = None
-    once: bool = False
+    layout: Layout | None = None  # over the tensor's dimensions, or over axes (by access)
+    ahead: int = 0  # it runs this many iterations before its reader
+    behind: int = 0  # its stores may overlap with this many following iterations
+    on: str | None = None  # the role that executes it
+    once: bool = False  # not supported yet
     stream: bool = False
-    steps: tuple[Step, ...] | None = None
-    open: bool = False
+    steps: tuple[Step, ...] | None = None  # None: the documented default
+    open: bool = False  # whether the steps end in a hole
     implied: bool = False
     span: Span | None = None
 
@@ -177,7 +175,7 @@ class Place(Step):
 
 @node
 class Inline(Step):
-    """Substitute a pointwise definition into its readers; at the head of a schedule."""
+    """Inlines a pointwise definition into its readers; at the beginning of a schedule."""
 
     tensor: str
     span: Span | None = None
@@ -188,7 +186,7 @@ class Inline(Step):
 
 @node
 class Vectorize(Step):
-    """The innermost piece is one vector access or operation along an axis."""
+    """The innermost body is a vector operation along an axis."""
 
     axis: str
     lanes: Size
@@ -200,7 +198,7 @@ class Vectorize(Step):
 
 @node
 class Do(Step):
-    """The innermost piece is one instruction; `binding` pairs the instruction's axes with the spec's."""
+    """The innermost body is one instruction; `binding` pairs its axes with those of the computation."""
 
     instruction: str
     binding: tuple[tuple[str, str], ...] = ()
@@ -213,7 +211,7 @@ class Do(Step):
 
 @node
 class Open(Step):
-    """A hole that stands for any number of steps."""
+    """A hole for any number of steps."""
 
     span: Span | None = None
 
@@ -223,7 +221,7 @@ class Open(Step):
 
 @node
 class When(Step):
-    """Steps under a condition on extents or on what the profile can do; `condition` is over Vars named as axes."""
+    """Steps under a condition on extents or on the profile's capabilities. `condition` has variables named like axes."""
 
     condition: Expr
     then: tuple[Step, ...]
@@ -236,12 +234,12 @@ class When(Step):
 
 
 def sizes_text(sizes: Sizes) -> str:
-    """The sizes of a cut as they are written: `m=64 n=32`."""
+    """The sizes of a cut as text: `m=64 n=32`."""
     return " ".join(f"{spelled(axis)}={size}" for axis, size in sizes)
 
 
 def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Steps, and those in their braces."""
+    """All steps, including those in braces."""
     for s in steps:
         yield s
         if isinstance(s, Place) and s.steps is not None:
@@ -249,7 +247,7 @@ def every_step(steps: tuple[Step, ...]) -> Iterator[Step]:
 
 
 def has_holes(steps: tuple[Step, ...]) -> bool:
-    """Whether a number or steps are missing anywhere.
+    """Whether any number or steps are missing.
 
     >>> has_holes((Tile((("m", hole),), "block"),)), has_holes((Vectorize("n", 4),))
     (True, False)

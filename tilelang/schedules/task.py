@@ -1,8 +1,8 @@
-"""Tasks: which definitions are computed together, and in which order of kernels.
+"""Tasks: which definitions are computed together, and the order of kernels.
 
-A task is a set of definitions on shared axes: outputs, and the reductions that they read element for element (its states). Pointwise
-definitions that nobody places are substituted into their readers; reductions that nobody places and that no output reads element for
-element become tasks, and kernels, of their own. A move is a task too: one pointwise output whose value is a read.
+A task is a set of definitions on shared axes: outputs, and the reductions that they read element by element (its states, which are
+accumulators). Pointwise definitions without a place are inlined into their readers. Reductions without a place that no output reads
+element by element become separate tasks, and kernels. A move is a task, too: one pointwise output whose value is a read.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ OF_BLOCKS = ("register", "shared", l1.name, l2.name)  # filled within a kernel; 
 
 @node
 class State(Node):
-    """The state of one reduction: `tensors` (one per member), over the task's axes, and the Reduce that makes it."""
+    """The accumulators of one reduction: `tensors` (one per member), over the task's axes, and the Reduce that they accumulate."""
 
     tensors: tuple[Tensor, ...]
     reduce: Reduce
 
 
 def update_conditions(state: State) -> list[Expr]:
-    """The conditions without which a point does not change a state: those of its reduction, and of a value that is the combiner's
-    identity elsewhere.
+    """The conditions under which a point updates an accumulator: those of the reduction, and those of a value that otherwise is the
+    combiner's identity.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=4, j=8)
@@ -51,7 +51,7 @@ def update_conditions(state: State) -> list[Expr]:
 
 @node
 class Task(Node):
-    """Outputs over `axes`, one value each; values read states through their tensors, at the task's own axes."""
+    """Outputs over `axes`, with one value each. Values read accumulators through their tensors, at the task's own axes."""
 
     name: str
     outputs: tuple[Tensor, ...]
@@ -61,11 +61,11 @@ class Task(Node):
 
     @property
     def reduction_axes(self) -> tuple[Axis, ...]:
-        """The axes that its states reduce."""
+        """The axes that it reduces."""
         return self.states[0].reduce.axes if self.states else ()
 
     def state_member(self, tensor: Tensor) -> tuple[int, int] | None:
-        """(which state, which member) a tensor is, or None."""
+        """The number of the state and of the member that a tensor is, or None."""
         for s, state in enumerate(self.states):
             for m, t in enumerate(state.tensors):
                 if t is tensor:
@@ -73,19 +73,19 @@ class Task(Node):
         return None
 
     def expressions(self) -> tuple[Expr, ...]:
-        """Every expression the task evaluates."""
+        """Every expression that the task evaluates."""
         inner = [v for s in self.states for v in s.reduce.values]
         conditions = [s.reduce.condition for s in self.states if s.reduce.condition is not None]
         return (*self.values, *inner, *conditions)
 
     def reads(self) -> list[Read]:
-        """Every read in them, each once in an expression."""
+        """All reads in these expressions, each once per expression."""
         return [e for x in self.expressions() for e in x.walk() if isinstance(e, Read)]
 
 
 def reads(expr: Expr) -> list[Read | Pad]:
-    """The reads of an expression, those inside indices included; a padded read counts as its Pad, and beside it only where it is also
-    made without padding.
+    """The reads in an expression, including those in indices. A padded read counts as its Pad; it also counts by itself if it occurs
+    without padding.
 
     >>> from tilelang import axes, float32, input
     >>> i = axes(i=4)
@@ -109,8 +109,8 @@ def reads(expr: Expr) -> list[Read | Pad]:
 
 
 def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
-    """The tensors that `compute` steps place, at any depth, and the stages of shared loops. A reduction's members are made together:
-    with one, all are placed.
+    """The tensors that `compute` steps place, at any depth, and the stages of shared loops. The members of a reduction are computed
+    together: if one is placed, all are.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -132,7 +132,8 @@ def _together(computation: Computation, named: Collection[str]) -> set[str]:
 
 
 def _stages(computation: Computation, placed: Collection[str], shared: Collection[str]) -> set[str]:
-    """The members of a shared loop that cannot be states of the kernel: another one reads them, or a result not element by element."""
+    """The members of a shared loop that cannot be accumulators of the kernel: another one reads them, or a result does not read them
+    element by element."""
     main, found, made = _main_outputs(computation), set[str](), set[Tensor]()
     tensors = [t for d in computation.definitions for t in d.tensors]
 
@@ -157,8 +158,7 @@ def _stages(computation: Computation, placed: Collection[str], shared: Collectio
 
 
 def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
-    """The places of a schedule that are kernels of their own, which run before its last one: above its blocks, in a memory of the
-    device.
+    """The places in a schedule that become separate kernels, which run before its last one: those in global memory, above its blocks.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -172,9 +172,9 @@ def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
 
 
 def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool = False) -> list[Task]:
-    """The tasks of a schedule in launch order, each a kernel; its steps below the prefix refine the last one.
+    """The tasks of a schedule in launch order, each a kernel. The steps after its prefix refine the last one.
 
-    unfinished: steps may follow; what is too long to be written out counts as computed in memory, as one of them may do.
+    unfinished: more steps may follow; a value that is too long to be inlined counts as computed in memory, which one of them may do.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -201,7 +201,8 @@ def _computed(steps: tuple[Step, ...] | None) -> set[str]:
 
 
 def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
-    """The task that makes a defined tensor, and the others of its reduction with it. keep: as in `make_task`, of all others.
+    """The task that computes a definition's tensor, together with the others of its reduction. keep: as for `make_task`, for all
+    others.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -213,9 +214,9 @@ def task_of(tensor: Tensor, keep: Callable[[Tensor], bool]) -> Task:
 
 
 def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task:
-    """The task that makes `roots` (defined over the same axes). keep(tensor): it is placed or stands in global memory.
+    """The task that computes `roots`, which are defined over the same axes. keep(tensor): it is placed, or in global memory.
 
-    Every other pointwise definition is substituted; every other reduction must be read element for element, and becomes a state.
+    Every other pointwise definition is inlined; every other reduction must be read element by element, and becomes a state.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=4)
@@ -232,9 +233,9 @@ def make_task(roots: tuple[Tensor, ...], keep: Callable[[Tensor], bool]) -> Task
 
 
 class _Inlined:
-    """Definitions written into the values of one task, and the reductions that became its states.
+    """The values of one task with inlined definitions, and the reductions that became its accumulators.
 
-    keep(tensor): it is placed or stands in global memory, so it is read.
+    keep(tensor): it is placed, or in global memory, so it is read.
     """
 
     def __init__(self, axes: tuple[Axis, ...], keep: Callable[[Tensor], bool]) -> None:
@@ -243,7 +244,8 @@ class _Inlined:
         self._held_at: dict[Definition, tuple[Expr, ...]] = {}  # the indices at which a state holds its definition
 
     def value_of(self, root: Tensor) -> Expr:
-        """The value of a tensor that the task makes. Raises Unplaced where it reads what is neither kept nor can be inlined."""
+        """The value of a tensor that the task computes. Raises Unplaced if it reads a tensor that is neither kept nor can be
+        inlined."""
         definition = root.definition
         assert definition is not None
         own = dict(zip(definition.axes, by_name(definition.axes, self.axes), strict=True))
@@ -253,7 +255,7 @@ class _Inlined:
         return self._resolve(substitute(definition.values[root.member], own), inside=False)
 
     def _resolve(self, expr: Expr, inside: bool) -> Expr:
-        """An expression whose reads are of what is kept and of states alone. inside: it stands in a reduction."""
+        """An expression that reads only kept tensors and accumulators. inside: it is in a reduction."""
         mapping: dict[Expr, Expr] = {}
         for whole in reads(expr):
             read = whole.read if isinstance(whole, Pad) else whole
@@ -275,7 +277,7 @@ class _Inlined:
 
     def _add_state(self, definition: Definition, indices: tuple[Expr, ...]) -> None:
         if self._held_at.setdefault(definition, indices) != indices:
-            raise Unplaced(definition.tensors[0])  # one state is one element: C[i, j] beside C[j, i] is read from memory
+            raise Unplaced(definition.tensors[0])  # an accumulator holds one element: C[j, i] beside C[i, j] is read from memory
         if definition in self.states:
             return
         reduction = definition.reduction
@@ -288,24 +290,24 @@ class _Inlined:
     def check(self) -> None:
         """Raises Unplaced for the first reduction that cannot share the loops of those before it.
 
-        Only now: what another one needs whole is made before, and is then no state that it could be unlike to.
+        This is checked last, because a reduction that another one reads as a whole is computed before, and is then not a state here.
         """
         states = list(self.states.values())
         for state in states:
-            axes = state.reduce.axes  # steps go by names: an axis of the task must not have that of a reduction's
+            axes = state.reduce.axes  # steps name axes: a task axis must not have the name of a reduction axis
             if {a.name for a in self.axes} & {a.name for a in axes} or axes != states[0].reduce.axes:
                 raise Unplaced(state.tensors[0])
 
 
 class Unplaced(Exception):
-    """A definition that must be computed in memory, as its reader can neither inline it nor keep it as a state."""
+    """A definition that must be computed to memory, because its reader can neither inline it nor keep it in accumulators."""
 
     def __init__(self, tensor: Tensor) -> None:
         self.tensor = tensor
 
 
 def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
-    """Whether a read touches every element of its tensor once: its indices are exactly the axes, in any order.
+    """Whether a read touches every element of its tensor exactly once: its indices are the axes, in any order.
 
     >>> from tilelang import axes
     >>> i, j = axes(i=2, j=3)
@@ -316,12 +318,12 @@ def joins(indices: tuple[Expr, ...], axes: tuple[Axis, ...]) -> bool:
 
 
 def _within(indices: tuple[Expr, ...], tensor: Tensor) -> bool:
-    """Whether the axes stay inside the tensor. A read under a condition may leave it, and an accumulator has no guard of its own."""
+    """Whether the axes stay inside the tensor. A conditional read may be out of bounds, but an accumulator has no guard of its own."""
     return all(isinstance(i, Axis) and i.extent <= d.extent for i, d in zip(indices, tensor.dims, strict=True))
 
 
 def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """A definition's own axes, each replaced by the one of its name among `axes`, where there is one.
+    """A definition's own axes, with each one replaced by the axis of the same name in `axes`, if any.
 
     >>> from tilelang import axes
     >>> i, other = axes(i=2), axes(i=2)
@@ -333,7 +335,7 @@ def by_name(own: tuple[Axis, ...], axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
 
 
 def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tensor) -> Expr:
-    """A substituted definition where the read was inside its tensor, else the padding."""
+    """The value of an inlined definition if the read is in bounds, else the padding."""
     conditions = [c for i, d in zip(indices, tensor.dims, strict=True) for c in (index(0) <= i, i < index(d.extent))]
     inside = conjunction(conditions)
     return value if inside is None else Select(inside, value, const(outside.value, value.dtype))
@@ -407,7 +409,7 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Ma
 
 
 def made_with(tensor: Tensor) -> tuple[Tensor, ...]:
-    """The tensors of one reduction, which are made together; a pointwise tensor by itself.
+    """The tensors of one reduction, which are computed together; a pointwise tensor by itself.
 
     >>> from tilelang import axes, define, float32, input
     >>> i = axes(i=4)

@@ -1,4 +1,4 @@
-"""Orders of tiles: which tile a unit takes, if a schedule numbers the units by the terms of a layout.
+"""Orders of tiles: the tile that each unit takes, if a schedule numbers the units by the terms of a layout.
 
 The terms of an order are the digits of a unit's number, most significant first. To invert an order, the terms are solved for the axes,
 one after the other: an axis, a quotient or a remainder of it, a sum of these with strides, one of them xored with a known value, or one
@@ -16,12 +16,12 @@ from tilelang.core.layout import Layout
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal
 
-MOST_UNITS = 1 << 18  # of an order, that are enumerated
-Piece = tuple[str, int, int]  # axis, c, k: what `axis // c % k` is
+MOST_UNITS = 1 << 18  # that are enumerated
+Piece = tuple[str, int, int]  # axis, c, k: the value axis // c % k
 
 
 def order_extents(order: Layout, rounds: Mapping[str, int]) -> list[int]:
-    """How many values each term of an order takes: n/8 and n%8 give ceil(n/8) and 8. rounds: tiles along each axis.
+    """The number of values of each term of an order: n/8 and n%8 have ceil(n/8) and 8. rounds: the number of tiles along each axis.
 
     >>> from tilelang.core.layout import layout
     >>> order_extents(layout(lambda m, n: (n // 8, m, n % 8)), {"m": 3, "n": 20})
@@ -37,7 +37,7 @@ def order_extents(order: Layout, rounds: Mapping[str, int]) -> list[int]:
 
 
 def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str, Expr] | None:
-    """The tile along each axis that unit `number` takes; None where the terms cannot be solved.
+    """The tile along each axis that unit `number` takes; None if the terms cannot be solved.
 
     >>> from tilelang.core.layout import layout
     >>> found = tile_of(layout(lambda m, n: (m, n ^ (m % 2))), {"m": 2, "n": 4}, Var("unit", INDEX, 0, 7))
@@ -63,7 +63,7 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
             alone = [Var(a, INDEX) for a, n in rounds.items() if n <= 1 and Var(a, INDEX) not in known]
             if not alone:
                 return None
-            known.update(dict.fromkeys(alone, index(0)))  # no term says more of these axes than that they have one tile
+            known.update(dict.fromkeys(alone, index(0)))  # no term determines these axes, which have one tile
             continue
         del open_terms[k]
         for (axis, c, modulus), value in found.items():
@@ -77,13 +77,13 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
 
 
 def _says_nothing(term: Expr, rounds: Mapping[str, int]) -> bool:
-    """Whether a term is 0 for all tiles there are: n/8 of eight tiles."""
+    """Whether a term is 0 for all tiles, such as n/8 for eight tiles."""
     ranges: dict[Expr, Expr] = {Var(a, INDEX): Var(a, INDEX, 0, max(0, n - 1)) for a, n in rounds.items()}
     return bool(free(term)) and interval(substitute(term, ranges)) == (0, 0)
 
 
 def _piece(e: Expr, known: Mapping[Expr, Expr]) -> Piece | None:
-    """An axis that is not known, or a quotient, a remainder, or both, of one; k is 0 where nothing is cut off above."""
+    """An unknown axis, or a quotient, a remainder, or both, of one. k is 0 if there is no remainder."""
     match e:
         case Var(name=name) if e not in known:
             return name, 1, 0
@@ -96,7 +96,7 @@ def _piece(e: Expr, known: Mapping[Expr, Expr]) -> Piece | None:
 
 
 def _solved(term: Expr, digit: Expr, known: Mapping[Expr, Expr], rounds: Mapping[str, int]) -> dict[Piece, Expr] | None:
-    """The pieces of axes that a term gives, once its digit is known; an empty dict where it says what is known already."""
+    """The pieces of axes that a term determines, given its digit; an empty dict if they are already known."""
     piece = _piece(term, known)
     if piece is not None:
         return {piece: digit}
@@ -115,7 +115,8 @@ def _solved(term: Expr, digit: Expr, known: Mapping[Expr, Expr], rounds: Mapping
 def _strided(
     e: Expr, digit: Expr, known: Mapping[Expr, Expr], rounds: Mapping[str, int], around: int
 ) -> dict[Piece, Expr] | None:
-    """A sum of pieces with strides, and of what is known; around: it is counted modulo this number, so of one piece that long."""
+    """Solves a sum of pieces with strides, and of known values. around: the sum is taken modulo this number, and is then of a single
+    piece of that length."""
     terms, constant = linear(e)
     rest, strides = digit - constant, dict[Piece, int]()
     for atom, c in terms:
@@ -143,7 +144,7 @@ def _strided(
 
 
 def _together(pieces: Mapping[tuple[int, int], Expr], extent: int) -> Expr | None:
-    """An axis from its pieces, each of which goes on where the one below it ends; None where some are missing."""
+    """An axis from its pieces, each of which continues where the previous one ends; None if one is missing."""
     total: Expr = index(0)
     below = 1
     for (c, k), value in sorted(pieces.items()):
@@ -155,10 +156,10 @@ def _together(pieces: Mapping[tuple[int, int], Expr], extent: int) -> Expr | Non
 
 
 def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
-    """Refuses an order of units that does not take every tile once. rounds: how many tiles there are along each axis.
+    """Refuses an order of units that does not take every tile exactly once. rounds: the number of tiles along each axis.
 
-    The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with a tile that another
-    one pushes out), `tile-covered-twice` (with a tile and two units), `order-term` where no rule finds the tile of a unit.
+    The terms of an order are the digits of a unit's number. Raises Refusal: `order-axis`, `tile-not-covered` (with two tiles that have
+    the same number), `tile-covered-twice` (with a tile and two units), `order-term` if no rule finds the tile of a unit.
 
     >>> from tilelang.core.layout import layout
     >>> check_order(layout("m"), {"m": 2, "n": 2})
@@ -170,7 +171,7 @@ def check_order(order: Layout, rounds: Mapping[str, int]) -> None:
 
 @functools.lru_cache(256)
 def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
-    """`check_order`, which each later step of a schedule asks again."""
+    """`check_order` with a cache, because each later step of a schedule checks again."""
     rounds = dict(tiles)
     check_order_form(order, tuple(rounds))
     names, text = ", ".join(rounds), str(order).replace("layout", "order")
@@ -190,7 +191,7 @@ def _check_order(order: Layout, tiles: tuple[tuple[str, int], ...]) -> None:
 
 
 def check_order_form(order: Layout, axes: Sequence[str]) -> None:
-    """Refuses what numbers the units of no tile of these axes, however many tiles there are. Raises Refusal.
+    """Refuses an order that cannot number tiles of these axes, whatever their number. Raises Refusal.
 
     >>> from tilelang.core.layout import layout
     >>> check_order_form(layout("q"), ["m"])
@@ -214,13 +215,13 @@ def check_order_form(order: Layout, axes: Sequence[str]) -> None:
 
 
 def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Refusal:
-    """Why an order that gives no two tiles one number still is none: a term that adds nothing, one below zero, one not solved."""
+    """The error for an order without a clash of numbers: a superfluous term, a negative term, or one that cannot be solved."""
     for k, term in reversed(list(enumerate(order.terms))):
         if not free(term):
             return Refusal("order-term", f"`{to_text(term)}` of `{text}` is the same for all tiles", help="remove it")
         if _says_nothing(term, rounds):
             continue
-        if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it adds nothing
+        if _same_number(order.replace(terms=(*order.terms[:k], *order.terms[k + 1 :])), rounds) is None:  # it is superfluous
             name = ", ".join(sorted(str(v) for v in free(term)))
             return Refusal(
                 "tile-covered-twice",
@@ -248,7 +249,7 @@ def _takes_some_twice(order: Layout, rounds: Mapping[str, int], text: str) -> Re
 
 
 def _takes_each_once(order: Layout, rounds: Mapping[str, int]) -> bool:
-    """Whether the units' tiles are found, and are all tiles, each once; large orders are tried on their first units."""
+    """Whether the units' tiles can be computed, and are all tiles, each once. Only the first units of large orders are checked."""
     from tilelang.core.distribution import Distribution  # late: imports NumPy
 
     count, total = math.prod(order_extents(order, rounds)), math.prod(rounds.values())
@@ -268,7 +269,7 @@ def _tuple(values: tuple[int, ...]) -> str:
 
 
 def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Two tiles for which all terms of an order agree, by enumeration; None where there are none."""
+    """Two tiles with the same number, by enumeration; None if there are none."""
     from tilelang.core.distribution import Distribution  # late: imports NumPy
 
     parts = tuple((Var(a, INDEX), n) for a, n in rounds.items())
@@ -278,6 +279,6 @@ def _same_number(order: Layout, rounds: Mapping[str, int]) -> tuple[tuple[int, .
 
 
 def _stride_after(order: Layout, k: int, rounds: Mapping[str, int]) -> int:
-    """How far apart the numbers of two units are that differ by one in term k."""
+    """The difference between the numbers of two units whose term k differs by one."""
     ranges = {Var(a, INDEX): Var(a, INDEX, 0, n - 1) for a, n in rounds.items()}
     return math.prod((interval(substitute(term, ranges))[1] or 0) + 1 for term in order.terms[k + 1 :])

@@ -1,9 +1,9 @@
-"""What steps leave of the axes. Only here is a size read out of `tile` and `split`, and are axes renamed by `fuse` and `unfuse`.
+"""How steps change the axes. Only this module reads the sizes of `tile` and `split`, and renames axes by `fuse` and `unfuse`.
 
-`refine` applies a step to points: to a `Spec`, which also knows where a piece begins and which bounds it has, or to `Extents`, which
-are numbers alone. `walk_steps` goes over a chain of steps with the extents before and after each one. The checks, the implied steps,
-the lowering, the cost model and the notes of `explain` all read schedules with these, so they cannot disagree about what is left.
-`tilelang/testing/naive.py` interprets the steps by itself, to check all of this.
+`refine` applies a step to points: to a `Spec`, which also has the start and the bounds of a piece, or to `Extents`, which are only
+numbers. `walk_steps` traverses a chain of steps with the extents before and after each one. The checks, the implied steps, the
+lowering, the cost model and the notes of `explain` all read schedules in this way, so they cannot disagree about the remaining extents.
+`tilelang/testing/naive.py` interprets the steps independently, to check all of this.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ class Points(Protocol):
         """One piece of these sizes."""
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Self:
-        """The same points with one axis for several."""
+        """The same points with one axis instead of several."""
 
     def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Self:
-        """The same points with several axes for one."""
+        """The same points with several axes instead of one."""
 
 
 P = TypeVar("P", bound=Points)
 
 
 def refine(points: P, step: Step) -> P:
-    """The points that a step leaves to those below it; all of them, unless it cuts or renames axes.
+    """The points that remain after a step: all of them, unless it cuts or renames axes.
 
     >>> refine(Extents({"m": 8, "n": 6}), Split((("m", 2),))).sizes
     {'m': 2, 'n': 6}
@@ -50,7 +50,7 @@ def refine(points: P, step: Step) -> P:
 
 
 def piece_of(step: Step) -> dict[str, int]:
-    """The size of a piece along each axis that a step cuts, as far as it is known; a hole is not.
+    """The size of a piece along each axis that a step cuts; holes are left out.
 
     >>> piece_of(Split((("m", 2), ("n", 4))))
     {'m': 2, 'n': 4}
@@ -59,7 +59,7 @@ def piece_of(step: Step) -> dict[str, int]:
 
 
 def count_pieces(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str, int]:
-    """How many pieces there are along each axis, at least one. sizes: what is left of the axes; others are left out.
+    """The number of pieces along each axis, at least one. sizes: the remaining extents; axes that are not in it are left out.
 
     >>> count_pieces({"m": 4, "n": 8, "o": 1}, {"m": 10, "n": 0})
     {'m': 3, 'n': 1}
@@ -69,9 +69,9 @@ def count_pieces(piece: Mapping[str, int], sizes: Mapping[str, int]) -> dict[str
 
 @node
 class Extents:
-    """What is left of each axis, by name: the size of the piece. Axes that steps made stand last.
+    """The remaining extent of each axis, by name. Axes that steps made come last.
 
-    reduced: the axes of a reduction. within: how many points of the axes exist at most, if these are fewer of some axis; use `most`.
+    reduced: the reduction axes. within: the maximum number of existing points, if that is less than the size of some piece; see `most`.
     """
 
     sizes: Mapping[str, int]
@@ -80,7 +80,7 @@ class Extents:
 
     @property
     def most(self) -> Mapping[str, int]:
-        """At most so many points of each axis exist: a piece may be larger than what it was cut from.
+        """The maximum number of existing points along each axis: a piece may be larger than the axis that it is cut from.
 
         >>> Extents({"m": 10}).cut({"m": 16}).most
         {'m': 10}
@@ -88,8 +88,8 @@ class Extents:
         return self.sizes if self.within is None else self.within
 
     def cut(self, sizes: Mapping[str, int]) -> Extents:
-        """A piece; of axes that are not there, nothing is cut."""
-        left = dict(self.sizes)  # the model comes here often
+        """One piece. Axes that do not exist are ignored."""
+        left = dict(self.sizes)  # the cost model calls this often
         within = None if self.within is None else dict(self.within)
         for a, n in sizes.items():
             if a in left:
@@ -101,15 +101,15 @@ class Extents:
         return Extents(left, self.reduced, within)
 
     def fuse(self, name: str, parts: tuple[str, ...]) -> Extents:
-        """The extents with one axis for several."""
+        """The extents with one axis instead of several."""
         return self._renamed(parts, {name: math.prod(self.sizes[a] for a in parts)})
 
     def unfuse(self, axis: str, parts: tuple[tuple[str, int], ...]) -> Extents:
-        """The extents with several axes for one."""
+        """The extents with several axes instead of one."""
         return self._renamed((axis,), dict(parts))
 
     def _renamed(self, gone: tuple[str, ...], made: Mapping[str, int]) -> Extents:
-        """Axes that were not cut, so that all of their points exist, by other names."""
+        """Renames axes that were not cut, so that all of their points exist."""
         sizes, most = ({**{a: n for a, n in left.items() if a not in gone}, **made} for left in (self.sizes, self.most))
         reduced = self.reduced - set(gone) | made.keys() if gone[0] in self.reduced else self.reduced
         return Extents(sizes, reduced, None if self.within is None else most)
@@ -120,7 +120,7 @@ class Extents:
         return Extents(sizes, self.reduced, None if self.within is None else most)
 
     def after(self, steps: Iterable[Step]) -> Extents:
-        """What a chain of steps leaves.
+        """The extents after a chain of steps.
 
         >>> Extents({"m": 8, "n": 6}).after((Fuse("mn", ("m", "n")), Split((("mn", 4),)))).sizes
         {'mn': 4}
@@ -132,7 +132,7 @@ class Extents:
 
 
 class Walked(NamedTuple):
-    """A step of a chain by its number, and the extents before and after it."""
+    """A step of a chain with its number, and the extents before and after it."""
 
     number: int
     step: Step
@@ -141,17 +141,17 @@ class Walked(NamedTuple):
 
     @property
     def piece(self) -> dict[str, int]:
-        """The sizes of the pieces that the step makes; empty where it cuts nothing."""
+        """The sizes of the pieces that the step makes; empty if it does not cut."""
         return {a: n for a, n in piece_of(self.step).items() if a in self.before.sizes}
 
     @property
     def rounds(self) -> dict[str, int]:
-        """How many pieces it makes along each axis that it cuts, at least one."""
+        """The number of pieces along each axis that it cuts, at least one."""
         return count_pieces(piece_of(self.step), self.before.sizes)
 
     @property
     def loops(self) -> dict[str, int]:
-        """Those of the axes with more than one piece."""
+        """The axes with more than one piece."""
         return {a: n for a, n in self.rounds.items() if n > 1}
 
 
