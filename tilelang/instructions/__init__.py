@@ -1,1 +1,1 @@
-"""What a device does in one instruction: definitions, operands, and the match with a leaf of a schedule."""
+"""Instructions: definitions, operands, and matching with the innermost body of a schedule."""

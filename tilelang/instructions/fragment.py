@@ -40,11 +40,11 @@ class Fragment(Node):
 
     @property
     def distribution(self) -> Distribution:
-        """Every coordinate by the lane that holds it, and the slot."""
+        """The coordinates as a distribution over the lane that holds them and the slot."""
         return self.along(tuple(range(len(self.coordinates))), len(self.coordinates))
 
     def along(self, dims: tuple[int, ...], rank: int) -> Distribution:
-        """The same in a tensor of more dimensions. dims: the one in which each coordinate counts; those that none does stand still."""
+        """The same in a tensor with more dimensions. dims: the dimension of each coordinate; the other dimensions are constant."""
         from tilelang.core.distribution import Distribution  # late: imports NumPy
 
         counted = dict(zip(dims, self.coordinates, strict=True))
@@ -56,8 +56,8 @@ class Fragment(Node):
         return _table(self)
 
     def gather(self, values: Any, extents: tuple[int, ...], greatest: bool = False) -> Any:
-        """A dense array (..., *extents) from what each lane has in each slot, (..., lanes, slots); of copies the last counts, or the
-        greatest (of numbers above 0)."""
+        """A dense array (..., *extents) from the value of each lane and slot, (..., lanes, slots). Of several copies, the last one
+        counts, or the greatest (of numbers above 0)."""
         import numpy as np  # late: NumPy takes long to import
 
         dense = np.zeros((*values.shape[:-2], *(extents or (1,))), dtype=values.dtype)
@@ -68,7 +68,7 @@ class Fragment(Node):
         return dense.reshape((*values.shape[:-2], *extents))
 
     def scatter(self, dense: Any) -> Any:
-        """What each lane has in each slot, (..., lanes, slots), of a dense array (..., *extents)."""
+        """The value of each lane and slot, (..., lanes, slots), from a dense array (..., *extents)."""
         return (dense if self.coordinates else dense[..., None])[(..., *self._places)]
 
     @property
@@ -78,7 +78,7 @@ class Fragment(Node):
         return tuple(table[..., d] for d in range(table.shape[-1])) or (table.sum(axis=-1),)
 
     def check(self, name: str, extents: tuple[int, ...], written: bool) -> None:
-        """Refuses a map that leaves the operand, misses a coordinate, or writes one twice; the message names the operand."""
+        """Refuses a map that leaves the operand, misses a coordinate, or writes one twice; the error names the operand."""
         import numpy as np  # late: NumPy takes long to import
 
         table = self.table
@@ -142,7 +142,7 @@ def fragment(lanes: int, slots: int, map: Callable[[Expr, Expr], Any]) -> Fragme
 
 
 def row_major(extents: tuple[int, ...]) -> Fragment:
-    """The fragment of one lane that holds everything, last dimension fastest."""
+    """The fragment of a single lane that holds everything, with the last dimension varying fastest."""
     coordinates: list[Expr] = []
     rest: Expr = SLOT
     total = 1

@@ -1,4 +1,4 @@
-"""Instructions: what a device does in one go, defined outside the compiler by whoever knows the device.
+"""Hardware instructions, which are defined outside the compiler.
 
 The compiler knows no instruction by name; shipped ones (tilelang/instructions/shipped/) use this same door. To write your own:
 
@@ -44,64 +44,56 @@ AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES = "at once", "in-order group", "barrie
 COMPLETES = (AT_ONCE, IN_ORDER_GROUP, BARRIER_BY_BYTES)
 ALL_LANES, ONE_LANE = "all lanes", "one elected lane"
 ISSUE = (ALL_LANES, ONE_LANE)
-LANES = {"thread": 1, "warp": 32, "warpgroup": 128}  # of a unit of each level, where the definition does not say
+LANES = {"thread": 1, "warp": 32, "warpgroup": 128}  # the default for each level
 
 
 @node
 class Instruction(Node):
-    """One instruction; `tl.instruction` makes and checks it.
+    """An instruction; `tl.instruction` makes and checks it.
 
-    level: whose units issue it, of `lanes` threads each. completes, issue: see COMPLETES and ISSUE. outside: what it gives beyond the
-    tensor (None: it may not be asked). host: what must be prepared before the launch. error_ulps: of the accumulator's type, per
-    element, over exact arithmetic rounded at each step. template: text per dialect; definitions: the C texts, per dialect, of the
-    functions that it calls. needs: names that a profile must list. licences: which the definition that it computes must give.
-    limits: axes whose extent is free, up to a maximum; the record's own extent stands for it. source: where the facts come from.
-    queue: what it completes in, where that is an in-order group (None: with the copies of its thread). proxy: by which way of its own
-    the device reaches the addressed operands, so that it finds what threads wrote there only behind a fence; empty: the threads' way.
-    multicast: what it brings comes to the same place in every block of a cluster, and completes in each; its text has {blocks}.
-    registers: how many a thread must be able to have for the device's compiler to take it (0: no such number).
+    docs/instructions.md explains the fields.
     """
 
     name: str
     means: Means
     operands: tuple[Operand, ...]
-    level: str
-    lanes: int = 1
-    completes: str = AT_ONCE
-    issue: str = ALL_LANES
-    outside: float | None = None
-    host: str | None = None
-    error_ulps: float = 0
-    template: tuple[tuple[str, str], ...] = ()
-    definitions: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    needs: tuple[str, ...] = ()
-    licences: tuple[str, ...] = ()
-    limits: tuple[tuple[str, int], ...] = ()
-    source: str = ""
+    level: str  # of the units that issue it
+    lanes: int = 1  # threads of such a unit
+    completes: str = AT_ONCE  # one of COMPLETES
+    issue: str = ALL_LANES  # one of ISSUE
+    outside: float | None = None  # the value stored for elements outside the tensor; None: it cannot be used there
+    host: str | None = None  # an argument that the host prepares before the launch
+    error_ulps: float = 0  # per element, in ulps of the accumulator's type, beyond exact arithmetic rounded at each step
+    template: tuple[tuple[str, str], ...] = ()  # text per dialect
+    definitions: tuple[tuple[str, tuple[str, ...]], ...] = ()  # per dialect, the C texts of the functions that it calls
+    needs: tuple[str, ...] = ()  # names that a profile must list
+    licences: tuple[str, ...] = ()  # that the computed definition must have
+    limits: tuple[tuple[str, int], ...] = ()  # axes with a variable extent, and its maximum
+    source: str = ""  # the document that the definition is based on
     span: Span | None = None
-    queue: Queue | None = None
-    proxy: str = ""
-    multicast: bool = False
-    registers: int = 0
+    queue: Queue | None = None  # for in-order groups; None: the queue of the thread's copies
+    proxy: str = ""  # the separate path to addressed operands, which needs a fence after writes of threads; empty: none
+    multicast: bool = False  # it writes to the same place in every block of a cluster; its text has {blocks}
+    registers: int = 0  # that each thread must be able to have, for the device's compiler to accept it
 
     @property
     def family(self) -> str:
-        """The name of the queue in which it completes; empty: that of a thread's copies."""
+        """The name of the queue in which it completes; empty for that of a thread's copies."""
         return self.queue.name if self.queue is not None else ""
 
     @property
     def kind(self) -> str:
-        """move, update or pointwise."""
+        """ "move", "update" or "pointwise"."""
         return self.means.kind
 
     @property
     def shape(self) -> dict[str, int]:
-        """Extents by axis."""
+        """The extents by axis."""
         return {a.name: a.extent for a in self.means.axes}
 
     @property
     def width(self) -> int:
-        """How many consecutive threads issue it together."""
+        """The number of consecutive threads that issue it together."""
         return 1 if self.issue == ONE_LANE else self.lanes
 
     @property
@@ -109,12 +101,12 @@ class Instruction(Node):
         return tuple(name for name, _ in self.template)
 
     def definitions_in(self, dialect: str) -> tuple[str, ...]:
-        """The C texts that must stand before the instruction's text in a dialect, each once in a source."""
+        """The C texts that the instruction needs in a dialect. Each is emitted once per source."""
         return dict(self.definitions).get(dialect, ())
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Operands whose value before matters, the accumulator of an update included, in operand order."""
+        """The operands that it reads, in order; for an update, they include the accumulator."""
         names = {r.tensor.name for r in self.means.reads}
         names |= {self.writes} if self.kind == UPDATE else set()
         return tuple(o.name for o in self.operands if o.name in names)
@@ -133,7 +125,7 @@ class Instruction(Node):
         raise KeyError(name)
 
     def fragment(self, name: str) -> Fragment | None:
-        """Which lane holds what of an operand; None for one named by a descriptor. Unless given, a single thread holds its registers in
+        """The fragment of an operand; None for an operand passed by a descriptor. By default, a single thread holds its registers in
         row-major order, and a single element in memory."""
         found = self.operand(name)
         if found.fragment is None and (found.memory == "register" or not found.dims):
@@ -156,7 +148,7 @@ class Instruction(Node):
         return {self.writes: result}
 
     def undefined(self, operands: Mapping[str, Any], marks: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-        """Which elements of the written operand are undefined after the instruction, in the form that `simulate` gives.
+        """Which elements of the written operand are undefined after the instruction, in the form that `simulate` returns.
 
         operands: as for `simulate`. marks: in the same form; 0 where an element is defined, else a positive number. Each element of the
         result has the greatest mark of what it is computed from.
@@ -193,7 +185,7 @@ class Instruction(Node):
         return dense
 
     def resized(self, **extents: int) -> Instruction:
-        """The record with other extents for axes in `limits`.
+        """The instruction with other extents for axes in `limits`.
 
         Raises Refusal: an extent that the instruction does not have.
         """
@@ -215,8 +207,8 @@ class Instruction(Node):
         return self.replace(means=means, operands=tuple(new.values()))
 
     def unavailable(self, profile: Any, dialect: str | None = None) -> str | None:
-        """Why the instruction cannot run on a device of this profile in this dialect (None: by the simulator, which needs no text);
-        None where it can."""
+        """The reason why the instruction cannot run on a device of this profile in this dialect (None: in the simulator, which needs no
+        text); None if it can."""
         listed = {*profile.instructions, *profile.capabilities}
         missing = [need for need in self.needs if need not in listed]
         if missing:
@@ -231,8 +223,9 @@ class Instruction(Node):
     def render(
         self, dialect: str, operands: Mapping[str, OperandText], barrier: str = "", existing: str = "", blocks: int = 1
     ) -> str:
-        """The instruction's text in a dialect, with the operands as the emitter spells them; barrier: a pointer to the one at which
-        it completes, where it completes so; existing: how many bytes of a copy exist in its source; blocks: of a cluster."""
+        """The instruction's text in a dialect, for operands as the emitter writes them. barrier: a pointer to the barrier at which it
+        completes, if any; existing: the number of bytes of a copy that exist in its source; blocks: the blocks of a cluster that
+        receive it."""
         return dict(self.template)[dialect].format(**operands, barrier=barrier, existing=existing, blocks=blocks)
 
     def __str__(self) -> str:
@@ -265,7 +258,7 @@ def instruction(
     registers: int = 0,
     replace: bool = False,
 ) -> Instruction:
-    """Defines an instruction, checks it, and makes its name known to `do`.
+    """Defines an instruction, checks it, and registers its name for `do`.
 
     means: made by `moves`, `updates` or `computes`. shape: extents by axis; derived from `means`, compared where given. lanes: threads
     of a unit of `level` (1, 32 and 128 for thread, warp and warpgroup). definitions: a C text per dialect or several, each of which
@@ -425,7 +418,7 @@ def _register(made: Instruction, replace: bool) -> None:
 
 
 def use(name: str) -> Instruction:
-    """The instruction of that name: a user's, or a shipped one (whose definitions are loaded on the first miss).
+    """The instruction of that name: a user's, or a shipped one, which is loaded on demand.
 
     Raises Refusal with the nearest names.
     """
@@ -446,7 +439,7 @@ def use(name: str) -> Instruction:
 
 
 def known() -> tuple[Instruction, ...]:
-    """Every instruction defined so far and every shipped one, by name."""
+    """All instructions that are defined or shipped, by name."""
     _load_shipped()
     return tuple(_KNOWN[name] for name in sorted(_KNOWN))
 

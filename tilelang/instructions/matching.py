@@ -1,4 +1,4 @@
-"""Matches an instruction with the innermost statement of a schedule, and names the fields in which they differ.
+"""Matches an instruction with the innermost body of a schedule, and reports the fields in which they differ.
 
 The statement at a `do` has a meaning over tensors and axes, remaining extents, a level, and a place of each tensor. Meaning, shape,
 level, memory, type and layout are compared separately, so that a near miss is explained completely. Axes that the instruction does not
@@ -25,15 +25,16 @@ from tilelang.instructions.operand import Operand
 from tilelang.instructions.semantics import POINTWISE, Means
 
 FIELDS = ("means", "shape", "level", "memory", "dtype", "layout", "alignment")
-_WEIGHT = {"means": 100, "shape": 10}  # how far off a difference is, when the nearest are sought; every other field counts 1
+_WEIGHT = {"means": 100, "shape": 10}  # of a difference, when the nearest instructions are sought; other fields have 1
 _COMMUTES = ("+", "*", "min", "max", "and", "or", "&", "|", "^", "==", "!=")
 
 
 @node
 class Residence(Node):
-    """Where a tensor of a leaf is: memory, type there, layout, and the region's dimensions, one for each index of the read.
+    """The place of a tensor that the body reads: memory, type there, layout, and the region's dimensions, one for each index of the
+    read.
 
-    read: the one that finds it there, as it stands in the leaf: others may find the same tensor elsewhere. None: all do.
+    read: the read in the body that finds it there, if others find the same tensor elsewhere. None: all reads do.
     """
 
     tensor: str
@@ -46,7 +47,8 @@ class Residence(Node):
 
 @node
 class Leaf(Node):
-    """What `do` meets. means: over tensors (`.name`, `.dtype`) and axes; extents: what is left of each axis, by name."""
+    """The innermost body at a `do`. means: over tensors (`.name`, `.dtype`) and axes; extents: the remaining extent of each axis, by
+    name."""
 
     means: Means
     extents: tuple[tuple[str, int], ...]
@@ -56,7 +58,7 @@ class Leaf(Node):
 
 @node
 class Mismatch(Node):
-    """One field in which an instruction differs from a leaf: what it has, what the leaf asks, and where."""
+    """A field in which an instruction differs from the body: the values of both, and the operand."""
 
     field: str
     has: str
@@ -69,9 +71,9 @@ class Mismatch(Node):
 
 @node
 class Match(Node):
-    """An instruction beside a leaf. binding: its axes to the leaf's; operands: its operands to the leaf's reads.
+    """An instruction compared with a body. binding: its axes to those of the body; operands: its operands to the reads of the body.
 
-    It fits where `mismatches` is empty; then `instruction` has the extents that were matched (of axes with free extents).
+    It fits if `mismatches` is empty; `instruction` then has the matched extents (for axes with variable extents).
     """
 
     instruction: Instruction
@@ -85,7 +87,7 @@ class Match(Node):
 
     @property
     def distance(self) -> int:
-        """How far off: 0 where it fits."""
+        """A measure of the differences; 0 if it fits."""
         return sum(_WEIGHT.get(m.field, 1) for m in self.mismatches)
 
     def __str__(self) -> str:
@@ -94,9 +96,10 @@ class Match(Node):
 
 
 def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | None = None) -> Match:
-    """The instruction beside the leaf under the best pairing of axes and operands; binding fixes axes, instruction's to leaf's.
+    """The instruction compared with the body, under the best pairing of axes and operands. binding: given pairs of axes, the
+    instruction's first.
 
-    Raises Refusal where the binding names an axis that is not there.
+    Raises Refusal if the binding names an axis that does not exist.
     """
     binding = dict(binding or {})
     extents = dict(leaf.extents)
@@ -120,7 +123,7 @@ def match(instruction: Instruction, leaf: Leaf, binding: Mapping[str, str] | Non
 
 
 def nearest(instructions: Iterable[Instruction], leaf: Leaf, n: int = 3, binding: Mapping[str, str] | None = None) -> list[Match]:
-    """The n instructions that differ least from the leaf, those that fit first; ties by name."""
+    """The n instructions that differ least from the body, fitting ones first; ties by name."""
 
     def beside(one: Instruction) -> Match:
         known = {mine: theirs for mine, theirs in (binding or {}).items() if mine in one.shape}
@@ -130,7 +133,7 @@ def nearest(instructions: Iterable[Instruction], leaf: Leaf, n: int = 3, binding
 
 
 def refuse(step: str, matches: list[Match], **where: Any) -> Refusal:
-    """The refusal of a `do` that does not fit, with the nearest instructions and what differs in each."""
+    """The refusal of a `do` that does not fit, with the nearest instructions and their differences."""
     first = matches[0]
     return Refusal(
         "instruction-mismatch",
@@ -148,7 +151,7 @@ _Pairing = tuple[dict[str, str], dict[str, Read]]  # the instruction's axes to t
 
 
 def _pairings(mine: Means, theirs: Means, binding: Mapping[str, str]) -> Iterator[_Pairing]:
-    """Every way in which the leaf's meaning is the instruction's, over the axes that the instruction has."""
+    """All pairings under which the body has the instruction's meaning, over the instruction's axes."""
     if mine.kind != theirs.kind or mine.combiner != theirs.combiner:
         return
     for after_target in _unify(mine.target, theirs.target, (dict(binding), {})):
@@ -161,13 +164,13 @@ def _pairings(mine: Means, theirs: Means, binding: Mapping[str, str]) -> Iterato
 
 
 def _stored(means: Means) -> Expr:
-    """The value without a conversion that storing it in the target makes anyway."""
+    """The value without a conversion that storing it in the target performs anyway."""
     value = means.value
     return value.operand if isinstance(value, Cast) and value.type == means.target.dtype and means.kind == POINTWISE else value
 
 
 def _plain(e: Expr) -> Expr:
-    """Without conversions that the computing type makes anyway: 16-bit floats to float32."""
+    """The expression without conversions that the compute type implies, from 16-bit floats to float32."""
 
     def rule(found: Any) -> Any:
         if isinstance(found, Cast) and found.operand.dtype.is_float and dt.compute_type(found.operand.dtype) == found.type:
@@ -229,13 +232,13 @@ def _unify_read(mine: Read, theirs: Read, so_far: _Pairing) -> Iterator[_Pairing
 
 
 def _axes_of(index: Expr) -> list[str]:
-    """Axes that occur in an index with coefficient one: along them, neighbours are neighbours."""
+    """The axes with coefficient one in an index, along which neighbouring points are neighbouring elements."""
     terms, _ = linear(index)
     return [atom.name for atom, c in terms if isinstance(atom, Axis) and c == 1]
 
 
 def _bound_once(mine: Means, axes: Mapping[str, str], reads: Mapping[str, Read]) -> bool:
-    """Whether each read of the leaf moves along the axes of its operand, each in one dimension, and along no other bound axis."""
+    """Whether each read of the body uses the axes of its operand, each in one dimension, and no other bound axis."""
     bound = set(axes.values())
     for own in (mine.target, *mine.reads):
         wanted = sorted(axes[i.name] for i in own.indices if isinstance(i, Axis))
@@ -307,7 +310,7 @@ def _compare_shape(instruction: Instruction, axes: Mapping[str, str], extents: M
 def _compare_layout(
     operand: Operand, held: Fragment | None, residence: Residence, read: Read, axes: Mapping[str, str]
 ) -> list[Mismatch]:
-    """Whether the operand finds its elements where the region's layout has them."""
+    """Compares the operand's layout with that of the region."""
     if operand.memory == "register":
         return []  # who has which element is compared where both sides are known
     region = dict(residence.dims)
@@ -356,7 +359,7 @@ def _same_places(theirs: Placement, ours: Placement, along: list[str], region: M
 def _compare_runs(
     operand: Operand, held: Fragment, residence: Residence, placement: Placement, along: list[str]
 ) -> list[Mismatch]:
-    """Whether each lane's slots are consecutive elements, and its first one aligned, wherever in the region the tile begins."""
+    """Checks that each lane's slots are consecutive elements, and the first one aligned, wherever in the region the tile begins."""
     import numpy as np  # late: NumPy takes long to import
 
     steps = dict(zip(along, (dim.extent for dim in operand.dims), strict=True))

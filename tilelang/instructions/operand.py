@@ -17,13 +17,12 @@ from tilelang.instructions.fragment import Fragment
 
 @dataclasses.dataclass(frozen=True)
 class Operand:
-    """An operand: indexable in the meaning, `A[m, k]`. No node: whoever walks an expression stops at the tensors it reads.
+    """An operand. It can be indexed in the meaning, `A[m, k]`. It is not a Node, so traversals of an expression stop at its tensors.
 
-    dtypes: the element types it accepts, all of one size; a definition over several takes the same one for every such operand.
-    fragment: which lane holds what; in an addressed memory, the consecutive elements from the address that the lane supplies.
-    layouts: where `fragment` is None, the layouts of a whole region that the operand's descriptor can say; none: row-major.
-    alignment_bytes: of every address that a lane supplies. neighbours: how many threads in a row, by their number in the block,
-    must write one behind the other where they issue it together (0: each where it likes).
+    dtypes: the element types it accepts, all of one size; if there are several, all such operands have the same one. fragment: which
+    lane holds which elements; in an addressed memory, they are consecutive from the address that the lane supplies. layouts: if
+    `fragment` is None, the layouts of a region that the operand's descriptor can express; empty: row-major. alignment_bytes: of every
+    address that a lane supplies. neighbours: how many consecutive threads must write to consecutive addresses (0: any address).
     """
 
     name: str
@@ -58,7 +57,7 @@ def operand(
     alignment_bytes: int = 0,
     neighbours: int = 0,
 ) -> Operand:
-    """An operand of an instruction; dtype is one element type or several of one size, memory a name or a Memory.
+    """An operand of an instruction. dtype: one element type, or several of the same size; memory: a name or a Memory.
 
     Raises ComputationError: types of several sizes, no type.
     """
@@ -78,10 +77,10 @@ def operand(
 
 @node
 class Queue(Node):
-    """What a family of instructions completes in, group by group and in order. The texts are statements, per dialect.
+    """The queue in which a family of instructions completes, group by group and in order. The texts are statements, per dialect.
 
-    begin: before a group, for what this thread has in registers; publish: by who wrote to shared memory what the instructions read
-    there. commit: closes a group; wait: until at most {pending} of the latest groups are unfinished.
+    begin: before a group, for this thread's registers; publish: a fence by the threads that wrote the shared memory that the
+    instructions read. commit: closes a group; wait: until at most {pending} of the latest groups are unfinished.
     """
 
     name: str
@@ -98,13 +97,13 @@ def queue(
     commit: Mapping[str, str] | None = None,
     wait: Mapping[str, str] | None = None,
 ) -> Queue:
-    """A family of instructions that complete in order: see Queue."""
+    """A family of instructions that complete in order; see Queue."""
     texts = (tuple(sorted((text or {}).items())) for text in (begin, publish, commit, wait))
     return Queue(name, *texts)
 
 
 def name_of(value: Any) -> str:
-    """The name of a memory or of a level, which may be given by its name."""
+    """The name of a memory or a level; a name is returned as it is."""
     name = getattr(value, "name", value)
     if not isinstance(name, str):
         raise ComputationError(

@@ -90,7 +90,7 @@ def computes(target: Any, value: Any) -> Means:
 
 
 def updates(target: Any, value: Any, combiner: str = "sum") -> Means:
-    """The meaning of a chunk of a reduction into its accumulator: `updates(C[m, n], A[m, k] * B[k, n])` is C += A B.
+    """The meaning of an update: `updates(C[m, n], A[m, k] * B[k, n])` is C += A B for a chunk of a reduction.
 
     value: the terms; a reduction such as `tl.sum(..., over=k)` is accepted and names the combiner itself.
     combiner: sum, prod, max or min.
@@ -131,7 +131,7 @@ def _no_reduction(means: Means) -> None:
 
 
 def check_bounds(means: Means) -> None:
-    """Refuses a read outside its operand, unless it stands in a branch of a `where` or under `pad`."""
+    """Refuses an out-of-bounds read of an operand, unless it is in a branch of a `where` or under `pad`."""
     import numpy as np  # late: NumPy takes long to import
 
     guarded = {r for e in means.value.walk() if isinstance(e, (Select, Pad)) for r in e.walk() if isinstance(r, Read)}
@@ -193,7 +193,8 @@ def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
 
 
 def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any]) -> np.ndarray[Any, Any]:
-    """Which elements of the target are undefined after the instruction: the greatest mark of what each is computed from, 0 for none.
+    """Which elements of the target are undefined after the instruction: each gets the greatest mark of the elements that it depends on,
+    0 if all are defined.
 
     arrays: as for `evaluate`. marks: in the same form, integers, 0 where an element is defined. What a `where` or `pad` does not choose
     does not count; what stands at an undefined place is undefined.
@@ -227,12 +228,13 @@ def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any])
 
 @functools.lru_cache(maxsize=256)
 def _places(read: Read, axes: tuple[Axis, ...]) -> tuple[Any, list[Any]]:
-    """`_Grid.places` of a read whose indices depend on axes alone: the same each time that the instruction runs."""
+    """`_Grid.places` for indices that depend only on axes, cached because it is the same for every execution."""
     return _Grid(axes, {}, None).places(read)
 
 
 class _Grid:
-    """All points of some axes at once; reads become arrays over instances and points. wide: of floats; None: types as they are."""
+    """All points of some axes at once. Reads become arrays over instances and points. wide: the type to compute floats in; None:
+    unchanged."""
 
     def __init__(self, axes: tuple[Axis, ...], arrays: Mapping[str, Any], wide: Any) -> None:
         import numpy as np  # late: NumPy takes long to import
@@ -252,7 +254,7 @@ class _Grid:
         return numeric.evaluate(e, self.known, self.wide)
 
     def places(self, read: Read) -> tuple[Any, list[Any]]:
-        """Whether each element read lies inside, and where; what lies outside is brought in (a branch not taken is computed too)."""
+        """Whether each element that is read is in bounds, and its position; others are clamped (both branches are computed)."""
         if self.arrays and not any(isinstance(e, Read) for i in read.indices for e in i.walk()):
             return _places(read, self.axes)
         import numpy as np  # late: NumPy takes long to import
@@ -273,7 +275,7 @@ class _Grid:
         return array[(..., *places)] if places else array.reshape(*array.shape, *[1] * len(self.extents))
 
     def _read(self, read: Read) -> Any:
-        """The elements read; gives whether each lies inside."""
+        """Reads elements into `known`; returns whether each is in bounds."""
         import numpy as np  # late: NumPy takes long to import
 
         inside, places = self.places(read)
@@ -283,7 +285,7 @@ class _Grid:
         return inside
 
     def _gathered(self, array: Any, places: list[Any]) -> Any:
-        """The elements at places that differ between instances, as they do where another operand says them."""
+        """The elements at positions that differ between instances, because another operand determines them."""
         import numpy as np  # late: NumPy takes long to import
 
         rank = len(places)

@@ -1,4 +1,4 @@
-"""The text of an instruction in a dialect: a template with places for operands, and the C functions that it calls.
+"""The text of an instruction in a dialect: a template with placeholders for operands, and the C functions that it calls.
 
 A template calls named functions, its wrappers, which are defined beside it, with inline assembly if needed. So the text of a kernel
 stays the same if a wrapper is defined in another way, for example by an emulation.
@@ -29,8 +29,8 @@ _PLACEHOLDER = re.compile(r"(?P<name>\w+?)(\[(?P<slot>\d+)\]|\.(?P<part>address|
 
 
 class OperandText:
-    """How one operand is written in code: whole, slot by slot, and (in an addressed memory) its address. In registers also words: the
-    32-bit registers that its slots fill, by commas, where they are narrower than that and fill them.
+    """An operand in code: whole, slot by slot, and (in an addressed memory) its address. In registers also `words`, the 32-bit
+    registers that its slots fill, separated by commas, if the slots are narrower.
 
     Of an operand that is named by a descriptor, also: swizzle, the bytes of its rows whose chunks are exchanged (0: none); in shared
     memory base, where its buffer begins, and chunks, how many of 16 bytes lie before it there; in global memory map, a pointer to its
@@ -54,7 +54,7 @@ class OperandText:
 
 @functools.lru_cache(maxsize=1024)
 def functions_defined(text: str) -> tuple[str, ...]:
-    """The functions and function-like macros that a C text defines, in its order.
+    """The functions and function-like macros that a C text defines, in order.
 
     >>> functions_defined("static void both(float a) { one(a); }")
     ('both',)
@@ -79,7 +79,7 @@ def _called(text: str) -> list[str]:
 
 
 def in_arrays(made: Instruction) -> frozenset[str]:
-    """The operands in registers whose address some text of an instruction names: a thread keeps them in arrays."""
+    """The operands in registers whose address some text of the instruction takes, so that a thread keeps them in arrays."""
     held = (o.name for o in made.operands if o.memory == "register")
     return frozenset(name for name in held if any(f"{{{name}.address}}" in text for _, text in made.template))
 
@@ -92,8 +92,8 @@ def _fills_words(operand: Operand, held: Fragment | None) -> bool:
 def fault_of_template(
     made: Instruction, dialect: str, text: str, definitions: Iterable[str], others: Mapping[str, str]
 ) -> tuple[str, str] | None:
-    """What is wrong with an instruction's template, and the help; None where nothing is. others: the placeholders besides operands,
-    each with the field that the instruction lacks for it, or ""."""
+    """The error in an instruction's template, and its help; None if there is none. others: the placeholders besides operands, each with
+    the field that the instruction lacks for it, or ""."""
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(text) if field is not None]
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Shipped instruction definitions, one module per family, loaded when a name is not found among those defined so far.
+"""The shipped instruction definitions, one module per family, loaded when a name is not defined yet.
 
 Each module defines its instructions with `tl.instruction` exactly as a user does; nothing in the compiler names one. What a profile has
 to list for an instruction to be used stands in its `needs`.

@@ -1,4 +1,4 @@
-"""Products of 128-bit vectors by 64-bit Arm processors: tiles of bfloat16 (`bfmmla`), and dot products of four bytes (`sdot`, `udot`).
+"""Matrix and dot products on 64-bit Arm CPUs: tiles of bfloat16 (`bfmmla`), and dot products of four bytes (`sdot`, `udot`).
 
 Where the compiler's target lacks the instruction, the same function is plain C, so that the text runs on every processor.
 

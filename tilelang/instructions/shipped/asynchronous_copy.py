@@ -1,4 +1,4 @@
-"""Copies that a device makes by itself between global and shared memory: 4, 8 or 16 bytes a thread.
+"""Asynchronous copies from global to shared memory: 4, 8 or 16 bytes per thread.
 
 They complete later, group by group: the operands are held until the wait. Of what a thread copies only the first bytes may exist in
 the source; the others become zero.
@@ -28,7 +28,7 @@ BYTES = (4, 8, 16)
 
 
 def wrapper(size: int) -> str:
-    """The C function that copies up to `size` bytes; copies of 16 leave the first cache out."""
+    """The C function that copies up to `size` bytes; copies of 16 bytes bypass the L1 cache."""
     where = "cg" if size == 16 else "ca"
     return f"""
 {FUNCTION} void cp_async_{size}(void* target, const void* source, int existing) {{  // bytes beyond these become 0

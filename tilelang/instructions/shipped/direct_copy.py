@@ -1,4 +1,4 @@
-"""Copies from global memory straight into shared memory by AMD's waves (CDNA): four bytes a thread, past the registers.
+"""Copies from global memory directly to shared memory on AMD GPUs (CDNA): four bytes per thread, without registers.
 
 The wave names one place in shared memory, in the register M0, and its lanes' words go there one behind the other, whatever addresses
 they come from: so a layout in which rows are exchanged must show in which thread brings what. They complete later; the wait is for all

@@ -1,4 +1,4 @@
-"""Dot products of four bytes by one thread, added to 32 bits.
+"""Dot products of four bytes by one thread, accumulated in 32 bits.
 
 Source: Parallel Thread Execution ISA 8.5, "dp4a"; AMD Instinct MI200 Instruction Set Architecture, V_DOT4_I32_I8; RDNA3 Instruction Set
 Architecture, V_DOT4_I32_IU8.

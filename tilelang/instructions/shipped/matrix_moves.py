@@ -69,7 +69,7 @@ def _wrapper(matrices: int, bits: int, transposed: bool, store: bool) -> tuple[s
 def _move(
     name: str, shape: tuple[int, int], types: tuple[DType, ...], held: Fragment, rows: Fragment, store: bool = False
 ) -> Instruction:
-    """A move of r x c elements, in the order in which shared memory has them; held: the lanes' map in that order."""
+    """A copy of r x c elements, in the order of shared memory; held: the lanes' fragment in that order."""
     r, c = Axis("r", shape[0]), Axis("c", shape[1])
     near = operand("S" if store else "D", types, "register", r, c, fragment=held)
     far = operand("D" if store else "S", types, "shared", r, c, fragment=rows, alignment_bytes=16)
@@ -105,7 +105,7 @@ _TWO_ACROSS = fragment(32, 8, lambda lane, slot: (lane % 8, lane // 8 % 2 * 8 + 
 
 
 def _turned(held: Fragment) -> Fragment:
-    """The same map with rows and columns exchanged."""
+    """The fragment with rows and columns exchanged."""
     return Fragment(held.lanes, held.slots, held.coordinates[::-1])
 
 

@@ -1,4 +1,4 @@
-"""Multiply-accumulate and dot products on vectors of float32, in OpenCL and on processors: one thread, no requirement but the dialect.
+"""Multiply-accumulate and dot products of float32 vectors by one thread, in OpenCL and on CPUs, without special hardware.
 
 A plain expression, so that the compiler may contract it; `fma()` and `mad()` are calls per lane on some CPU devices.
 """

@@ -1,4 +1,4 @@
-"""CUDA C++ text that the definitions of NVIDIA's instructions are made of: registers of an operand, packed and unpacked.
+"""CUDA C++ text for NVIDIA's instructions: packing and unpacking the registers of operands.
 
 An operand reaches its wrapper slot by slot, or, where slots are narrower than a register of 32 bits, register by register: what is read
 by value, what is written by reference. Wrappers of other widths pack slots themselves.
@@ -83,7 +83,7 @@ _C_TYPES = {"float32": "float", "int32": "int", "uint32": "unsigned", "int8": "s
 
 @dataclasses.dataclass(frozen=True)
 class Slots:
-    """The slots of an operand as parameters of a wrapper, and the registers that they make."""
+    """The slots of an operand as parameters of a wrapper, and the registers that they are packed into."""
 
     name: str
     count: int
@@ -104,13 +104,13 @@ class Slots:
 
     @property
     def packed(self) -> list[str]:
-        """The expressions of the registers of 32 bits."""
+        """The expressions of the 32-bit registers."""
         per = 32 // self.bits
         groups = [self.names[i : i + per] for i in range(0, self.count, per)]
         return groups_of_one(groups) if per == 1 else [f"packed({', '.join(g)})" for g in groups]
 
     def unpacked(self, registers: str) -> list[str]:
-        """The statements that hand out an array of registers to the slots."""
+        """The statements that unpack an array of registers into the slots."""
         per = 32 // self.bits
         return [
             f"{n} = of_bits<{self.type}>({registers}[{i // per}]" + (f" >> {i % per * self.bits});" if i % per else ");")
@@ -119,22 +119,22 @@ class Slots:
 
 
 def groups_of_one(groups: Iterable[list[str]]) -> list[str]:
-    """The only members of groups of one."""
+    """The members of groups that have one member each."""
     return [name for (name,) in groups]
 
 
 def slots(name: str, count: int, dtype: DType) -> Slots:
-    """The slots of an operand whose element type is known: 16-bit floats are handed over as their bits."""
+    """The slots of an operand with a known element type; 16-bit floats are passed as their bits."""
     return Slots(name, count, _C_TYPES.get(dtype.name, "unsigned short" if dtype.bits == 16 else "unsigned char"), dtype.bits)
 
 
 def slots_of_any(name: str, count: int, bits: int) -> Slots:
-    """The slots of an operand of any type of a size, in a wrapper that is a template over it."""
+    """The slots of an operand of any type of a size, in a wrapper that is a template over the type."""
     return Slots(name, count, "T", bits)
 
 
 def registers(name: str, count: int, dtype: DType) -> Slots:
-    """The registers of 32 bits that `count` slots of a type fill; the slots themselves where they are that wide."""
+    """The 32-bit registers that `count` slots of a type fill; the slots themselves if they have 32 bits."""
     return slots(name, count, dtype) if dtype.bits == 32 else Slots(name, count * dtype.bits // 32, "unsigned", 32)
 
 
@@ -149,12 +149,12 @@ def handed(name: str, count: int, bits: int) -> str:
 
 
 def numbered(first: int, count: int) -> str:
-    """A list of an assembly's operands: {%2, %3}."""
+    """A list of operands in inline assembly: {%2, %3}."""
     return "{" + ", ".join(f"%{i}" for i in range(first, first + count)) + "}"
 
 
 def listed(constraint: str, expressions: Iterable[str]) -> str:
-    """Operands of an assembly that have one constraint."""
+    """Operands of inline assembly with the same constraint."""
     return ", ".join(f'"{constraint}"({e})' for e in expressions)
 
 

@@ -1,4 +1,4 @@
-"""Exchanges of registers within a warp or a wave: each lane gets what another has, one bit of its number away, or the one it names.
+"""Warp shuffles: each lane gets the value of the lane whose number differs in one bit, or of a lane that it names.
 
 A reduction over lanes is made of the former, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or
 their least or largest found, by all lanes of a warp at once.
@@ -161,7 +161,7 @@ GATHERS = tuple(_shuffle_from(lanes, types) for lanes in (32, 64) for types in _
 
 
 def _redux(combiner: str, type: DType) -> Instruction:
-    """Every lane's value combined with all that the lanes have."""
+    """Every lane gets the combination of the values of all lanes."""
     lane, other = Axis("lane", 32), Axis("other", 32)
     D = operand("D", type, "register", lane, fragment=fragment(32, 1, lambda lane, slot: lane))
     S = operand("S", type, "register", other, fragment=fragment(32, 1, lambda lane, slot: lane))

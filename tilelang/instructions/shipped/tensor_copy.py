@@ -1,4 +1,4 @@
-"""Copies of boxes between global and shared memory by one elected lane, which names them by descriptors.
+"""Copies of boxes between global and shared memory by one elected lane, with descriptors (TMA).
 
 In global memory a box is named by a tensor map, which is encoded before the launch, and the coordinates of its first element; in
 shared memory by an address and one of the known swizzles. A load completes when its bytes have arrived at a barrier in shared memory
@@ -70,7 +70,7 @@ STORES_IN_ORDER = queue(
 
 
 def _box(name: str, load: bool, multicast: bool = False) -> Instruction:
-    """16-bit elements, at most 256 rows of at most 128 bytes (what the widest swizzle takes)."""
+    """A box of 16-bit elements, with at most 256 rows of at most 128 bytes, the width of the widest swizzle."""
     types = (float16, bfloat16, int16, uint16)
     r, c = Axis("r", 64), Axis("c", 64)
     D, S = (_side(n, types, r, c, (n == "D") == load) for n in "DS")

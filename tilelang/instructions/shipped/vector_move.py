@@ -1,4 +1,4 @@
-"""Moves of 16 bytes by one thread between registers and global or shared memory, which devices make in one go.
+"""Moves of 16 bytes by one thread between registers and global or shared memory.
 
 The emitter writes the same access for a move that is vectorized that far; these say that it has to be one.
 Source: CUDA C++ Programming Guide, "Device Memory Accesses"; AMD Instinct MI200 Instruction Set Architecture, GLOBAL_LOAD_DWORDX4,
@@ -47,7 +47,7 @@ def _wrapper(name: str, count: int, load: bool) -> str:
 
 
 def bits_of(names: list[str]) -> list[str]:
-    """Elements of 32 bits as their bits."""
+    """32-bit elements as their bits."""
     return [f"bits_of({name})" for name in names]
 
 

@@ -50,7 +50,7 @@ right_32x8: Fragment = fragment(32, 8, lambda lane, slot: (4 * (lane % 4) + slot
 
 
 def _simulated() -> Instruction:
-    """float32 throughout, with the maps of the tf32 instruction of that shape: for the simulator, no device has it."""
+    """A float32 instruction with the fragments of the tf32 instruction of that shape, for the simulator only."""
     m, n, k = Axis("m", 16), Axis("n", 8), Axis("k", 8)
     A = operand("A", float32, "register", m, k, fragment=left_16x8)
     B = operand("B", float32, "register", k, n, fragment=right_8x8)
@@ -69,7 +69,7 @@ simulated_mma_m16n8k8 = _simulated()
 
 
 def _registers(given: Slots, tf32: bool = False) -> tuple[str, list[str]]:
-    """The constraint of an operand's registers in an assembly, and their expressions."""
+    """The constraint of an operand's registers in inline assembly, and their expressions."""
     if tf32:
         return "r", [f"rounded_to_tf32({name})" for name in given.names]
     if given.bits == 32:
@@ -106,7 +106,7 @@ def _product(
     needs: str,
     licences: tuple[str, ...] = (),
 ) -> Instruction:
-    """C += A B with the element types of A, B and C; sums of floats are truncated, not rounded, which counts as one ulp."""
+    """C += A B with the element types of A, B and C. Floating-point sums are truncated, not rounded, which counts as one ulp."""
     m, n, kk = Axis("m", 16), Axis("n", 8), Axis("k", k)
     A = operand("A", types[0], "register", m, kk, fragment=maps[0])
     B = operand("B", types[1], "register", kk, n, fragment=maps[1])
@@ -163,7 +163,7 @@ mma_m16n8k8_tf32 = _product(
 
 
 def _of_bytes(k: int, left: DType, right: DType, result: DType, needs: str) -> Instruction:
-    """Bytes, whole numbers or floats, k16 or k32."""
+    """Products of bytes, integers or floats, with k = 16 or 32."""
     short = {"int8": "s8", "uint8": "u8", "float8_e4m3": "e4m3", "float8_e5m2": "e5m2", "int32": "s32", "float32": "f32"}
     a, b, c = (short[t.name] for t in (left, right, result))
     name = f"mma_m16n8k{k}_{left.name}" + ("" if left == right else f"_{right.name}")

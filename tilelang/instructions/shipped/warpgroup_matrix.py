@@ -1,4 +1,4 @@
-"""Matrix products of a warpgroup of 128: both factors in shared memory, named by descriptors; the accumulator in registers.
+"""Matrix products of a warpgroup of 128: A and B in shared memory, passed by descriptors; the accumulator in registers.
 
 A descriptor says where a matrix begins, how its 16-byte chunks are exchanged, and how far apart groups of eight rows are: with rows as
 wide as the swizzle, eight times the swizzle. Both factors have k along their rows. The products run asynchronously, in groups.
@@ -42,7 +42,7 @@ template <int PENDING>
 
 
 def _wrapper(name: str, columns: int, short: str) -> str:
-    """The C function around one product: C slot by slot by reference, A and B by their buffers and how many chunks lie before them."""
+    """The C function for one product: C slot by slot by reference, A and B as their buffers and the offset in chunks."""
     c = slots("c", columns // 2, float32)
     mnemonic = f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{short}.{short}"
     return f"""

@@ -1,4 +1,4 @@
-"""Matrix products of AMD's waves: `mfma` of 64 lanes (CDNA), `wmma` of 32 lanes (RDNA 3); sums in float32.
+"""Matrix products on AMD GPUs: `mfma` of 64 lanes (CDNA), `wmma` of 32 lanes (RDNA 3); sums in float32.
 
 With `mfma`, a lane holds four neighbours along k of one row of A and one column of B, and of the sums groups of four rows of one
 column. With `wmma` it holds a whole row and a whole column, the upper half of the wave the same ones as the lower half, and of the sums
@@ -27,7 +27,7 @@ sums_every_other: Fragment = fragment(32, 8, lambda lane, slot: (2 * slot + lane
 
 
 def _wrapper(name: str, builtin: str, element: str, rest: str, a: Slots, b: Slots, c: Slots) -> str:
-    """The C function around one builtin of clang: C slot by slot by reference, A and B by value, as bits."""
+    """The C function for one of clang's builtins: C slot by slot by reference, A and B by value, as bits."""
     return f"""
 {FUNCTION} void {name}({c.by_reference},
     {a.by_value},

@@ -1,4 +1,4 @@
-"""Dot products along k of a vector's 32-bit lanes, by x86 processors: two bfloat16 (`vdpbf16ps`), or four bytes (`vpdpbusd`).
+"""Dot products along k in each 32-bit lane of a vector on x86 CPUs: of two bfloat16 (`vdpbf16ps`), or of four bytes (`vpdpbusd`).
 
 A is one row's part of k and goes to every lane; B has for each lane its part of k, neighbours along k side by side. A schedule brings
 B so by a layout, `(n // columns, k // 2, n % columns, k % 2)`, and then one load is a vector. Where the compiler's target lacks the

@@ -1,4 +1,4 @@
-"""Products of tiles by x86 processors with AMX: 16 rows of 64 bytes by as many, summed in 16 x 16 floats or 32-bit integers.
+"""Products of tiles on x86 CPUs with AMX: tiles of 16 rows of 64 bytes, accumulated in 16 x 16 floats or 32-bit integers.
 
 The tile registers are the compiler's own: it sets them up once in a function (`ldtilecfg`) and gives them out. So the operands are
 arrays in memory, each tile 1024 bytes in a row: A and B in shared memory, where a layout packs them, and C an array of the thread. One
@@ -71,7 +71,7 @@ _LETTERS = {"int8": "s", "uint8": "u"}
 
 
 def _maps(tiles: int, steps: int, together: int) -> tuple[Fragment, Fragment, Fragment]:
-    """Where the elements of A, B and C stand, tile behind tile; together: elements in 32 bits."""
+    """The positions of the elements of A, B and C, tile after tile; together: the elements in 32 bits."""
     width = 16 * together
     count = ROWS * width
     a = fragment(1, steps * tiles * count, lambda _, s: (
@@ -84,7 +84,7 @@ def _maps(tiles: int, steps: int, together: int) -> tuple[Fragment, Fragment, Fr
 
 
 def _tile_product(builtin: str, types: tuple[DType, DType, DType], need: str, tiles: int = 1, steps: int = 1) -> Instruction:
-    """C += A B of tiles x tiles tiles of C, over so many steps of 64 bytes along k."""
+    """C += A B for tiles x tiles tiles of C, over several steps of 64 bytes along k."""
     together = 32 // types[0].bits
     rows, depth = ROWS * tiles, steps * 16 * together
     name = f"x86_{builtin}" if tiles == steps == 1 else f"x86_{builtin}_m{rows}n{rows}k{depth}"
