@@ -13,7 +13,9 @@ the kernel IR, the source and the estimate are recorded, of a refused one the co
 chooses now is recorded apart, as `construction`: another choice leaves the programs with a schedule of their own as they are.
 
 benchmarks/replay/baseline.json keeps a digest of each record; it is written once, by --baseline, and never again. A difference that is
-meant is accepted by --explain, which adds the new digests with the reason to explained.json. For the diff of a program that differs,
+meant is accepted by --explain, which adds the new digests with the reason to explained.json. A comment of the emitted sources may be
+reworded without an explanation: reworded.json lists its words now and when the baseline was recorded, and records have the latter. For
+the diff of a program that differs,
 the commit that added the baseline is checked out and compiles that program again; so is any other revision of git, with all programs.
 
 Nothing runs, so no device is needed, and the machine's own profile is not used. Exit status 1: something differs.
@@ -46,6 +48,7 @@ TEXTS = HERE / "replay"
 KEPT = ROOT / "tests" / "corpus"
 BASELINE = TEXTS / "baseline.json"
 EXPLAINED = TEXTS / "explained.json"
+REWORDED = TEXTS / "reworded.json"
 SEPARATOR = "# ---- "  # begins the title of each program in a file of texts
 GENERATED = "generated"  # the name of the schedule that construction chooses
 DIGITS = 10  # of a digest
@@ -131,7 +134,7 @@ def _read(program: Program) -> Any:
 def recorded(program: Program) -> Found:
     """What the compiler makes of a program. Errors of ours are recorded; any other exception too, by its type.
 
-    Comments name files of the checkout: where it is, is left out.
+    Comments are as they would have been when the baseline was recorded: in the words of that time, and without the checkout's path.
     """
     import tilelang as tl
 
@@ -149,8 +152,20 @@ def recorded(program: Program) -> Found:
             made = _refusal(error)
         except Exception as error:
             made = {"traceback": f"{type(error).__name__}: {error}"}
-        found |= {f"{kind} {dialect}": text.replace(f"{ROOT}{os.sep}", "") for kind, text in made.items()}
+        found |= {f"{kind} {dialect}": in_words_then(text.replace(f"{ROOT}{os.sep}", "")) for kind, text in made.items()}
     return found
+
+
+@functools.cache
+def _reworded() -> list[tuple[str, str]]:
+    return [(now, then) for now, then in json.loads(REWORDED.read_text(encoding="utf-8"))]
+
+
+def in_words_then(text: str) -> str:
+    """A text with its comments in the words that they had when the baseline was recorded."""
+    for now, then in _reworded():
+        text = text.replace(now, then)
+    return text
 
 
 def _compiled(what: Any, dialect: str, program: Program) -> Found:

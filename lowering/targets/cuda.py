@@ -105,7 +105,7 @@ def _float8(name: str, beyond: str) -> tuple[str, str]:
 
 
 _EXTREMES = f"""
-{cpp.INLINE} float $1(float a, float b) {{  // NaN wins, as in NumPy
+{cpp.INLINE} float $1(float a, float b) {{  // NaN if either is NaN, as in NumPy
 #if __CUDA_ARCH__ >= 800
     float r;
     asm("$2.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
@@ -136,7 +136,7 @@ _ROUNDED_PRODUCT = f"""
 
 _STORE_STREAMING = f"""
 template <class T, int N, int A, class P>
-{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // past the caches, 16 bytes at a time
+{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // non-temporal, 16 bytes at a time
     const vec<uint, sizeof(T) * N / 4> words = reinterpret<vec<uint, sizeof(T) * N / 4>>(v);
     for (int i = 0; i < (int)sizeof(T) * N / 16; ++i)
         asm volatile("st.global.cs.v4.b32 [%0], {{%1, %2, %3, %4}};" ::"l"((char*)p + 16 * i), "r"(words.lane[4 * i]),

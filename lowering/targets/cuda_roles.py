@@ -9,7 +9,7 @@ from tilelang.instructions.shipped.ptx import BARRIERS, FUNCTION, SHARED_ADDRESS
 from tilelang.lowering.targets.c.dialect import RoleTexts
 
 MEETING = f"""
-{FUNCTION} void role_meet(int number, int threads) {{  // a barrier of so many threads
+{FUNCTION} void role_meet(int number, int threads) {{  // a barrier of `threads` threads
     asm volatile("bar.sync %0, %1;" :: "r"(number), "r"(threads) : "memory");
 }}
 """
@@ -28,7 +28,7 @@ template <int REGISTERS, int THREADS>
 """
 
 ELECTED = f"""
-{FUNCTION} bool role_elected(int thread) {{  // in one thread of the first warp, of which the compiler then knows that it is alone
+{FUNCTION} bool role_elected(int thread) {{  // true in one thread of the first warp; the compiler then knows that it is a single one
 #if __CUDA_ARCH__ >= 900
     int warp;
     asm volatile("shfl.sync.idx.b32 %0, %1, 0, 31, 0xffffffff;" : "=r"(warp) : "r"(thread / 32));
@@ -47,7 +47,7 @@ CLUSTERS = f"""
     __syncwarp();
     asm volatile("barrier.cluster.arrive.release;\\nbarrier.cluster.wait.acquire;" ::: "memory");
 }}
-{FUNCTION} void barrier_arrive_in(unsigned long long* barrier, int block) {{  // at the one in the same place of a block of the cluster
+{FUNCTION} void barrier_arrive_in(unsigned long long* barrier, int block) {{  // the same barrier in another block of the cluster
     asm volatile(
         "{{\\n"
         ".reg .b32 remote;\\n"

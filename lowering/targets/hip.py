@@ -51,7 +51,7 @@ _BFLOAT16 = f"""
 """
 
 _EXTREMES = f"""
-{cpp.INLINE} float $1(float a, float b) {{  // NaN wins, as in NumPy
+{cpp.INLINE} float $1(float a, float b) {{  // NaN if either is NaN, as in NumPy
     return a != a || b != b ? a + b : __builtin_f$2f(a, b);
 }}
 {cpp.INLINE} double $1(double a, double b) {{
@@ -67,7 +67,7 @@ _FAST_EXP = f"""
 
 _STORE_STREAMING = f"""
 template <class T, int N, int A, class P>
-{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // past the caches, 16 bytes at a time
+{cpp.INLINE} void store_streaming(P* p, const vec<T, N, A>& v) {{  // non-temporal, 16 bytes at a time
     typedef uint piece __attribute__((ext_vector_type(4)));
     const vec<uint, sizeof(T) * N / 4> w = reinterpret<vec<uint, sizeof(T) * N / 4>>(v);
     for (int i = 0; i < (int)sizeof(T) * N / 4; i += 4)

@@ -116,3 +116,15 @@ def test_there_are_as_many_programs_as_are_compared() -> None:
 def test_programs_come_out_as_the_baseline_or_an_explanation_says(capsys: pytest.CaptureFixture[str]) -> None:
     """A sample, in a process in which no other test has defined instructions; `make replay` compares all of them."""
     assert replay.main(["--every", "150", "--processes", "1"]) == 0, capsys.readouterr().out
+
+
+def test_reworded_comments_are_no_difference() -> None:
+    now = "barrier();  // read of S[i] at s.py:9, one iteration of `k` earlier, then write of S[i] at s.py:7"
+    assert replay.in_words_then(now) == now.replace("iteration", "round")
+
+
+def test_reworded_comments_occur_in_the_emitters() -> None:
+    emitters = "".join(p.read_text(encoding="utf-8") for p in (replay.ROOT / "lowering").rglob("*.py"))
+    pairs = json.loads(replay.REWORDED.read_text(encoding="utf-8"))
+    assert [now for now, _ in pairs if now not in emitters] == []
+    assert [then for _, then in pairs if then in emitters] == []

@@ -129,7 +129,7 @@ void C(
             B_staged_0 = k_next_1 * 8 + thread / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + thread / 8 * 37 + block_x * 32 + thread % 8 * 4, 37 - block_x * 32 - thread % 8 * 4, (float4)(0.0f)) : (float4)(0.0f);
             B_staged_1 = (float4)(0.0f);
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // write of A_shared[k, thread % 2 * 4 + lane_3, m_round_2 * 16 + thread // 2] at examples/01_matmul.py:66, one round of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 4 * 4 + lane_6] at examples/01_matmul.py:70
+        barrier(CLK_LOCAL_MEM_FENCE);  // write of A_shared[k, thread % 2 * 4 + lane_3, m_round_2 * 16 + thread // 2] at examples/01_matmul.py:66, one iteration of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 4 * 4 + lane_6] at examples/01_matmul.py:70
         for (int k_1 = 0; k_1 < 8; ++k_1) {
             float4 A_register_0 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4);
             float4 A_register_1 = *(__local const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 4 * 4 + 32);

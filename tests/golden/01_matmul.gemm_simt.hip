@@ -141,7 +141,7 @@ C(
             B_staged_0 = k_next_1 * 8 + thread / 16 < 11 ? load_first_global_float4_u(B + k_next_1 * 296 + thread / 16 * 37 + thread % 16 * 4, 37 - thread % 16 * 4, float4(0.0f)) : float4(0.0f);
             B_staged_1 = float4(0.0f);
         }
-        shared_barrier();  // write of A_shared[k, thread % 2 * 4 + lane_3, m_round_2 * 32 + thread // 2] at examples/01_matmul.py:66, one round of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 8 * 4 + lane_6] at examples/01_matmul.py:70
+        shared_barrier();  // write of A_shared[k, thread % 2 * 4 + lane_3, m_round_2 * 32 + thread // 2] at examples/01_matmul.py:66, one iteration of `k` earlier, then read of A_shared[k, k_1, A_r * 32 + thread // 8 * 4 + lane_6] at examples/01_matmul.py:70
         for (int k_1 = 0; k_1 < 8; ++k_1) {
             float4 A_register_0 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 8 * 4);
             float4 A_register_1 = *(const float4*)(A_shared + k * 544 + k_1 * 68 + thread / 8 * 4 + 32);

@@ -50,10 +50,10 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
 }
 typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
 
-static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
+static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator with extra precision
     float16 y = x > 25.0f ? (float16)(25.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
-#if defined(__AVX512DQ__)  // w of sixteenths: what is beyond whole numbers gives a root, and |r| <= log(2) / 32
+#if defined(__AVX512DQ__)  // w in sixteenths, whose fraction selects a root of 2, and |r| <= log(2) / 32
     const float16 shifted = y * 1.44269504f + 786432.0f;
     const float16 w = shifted - 786432.0f;
     const float16 near = w * 0.693147182f - y;  // exact
@@ -74,14 +74,14 @@ static inline float16 sigmoid_float16(float16 x) {  // 2^w / (2^w + e^r), where 
 #endif
 #if defined(__AVX512DQ__)
     const float16 one = (float16)(1.0f);
-    const float16 unit = as_float16(__builtin_ia32_scalefps512_mask(one, w, one, (ushort)0xffff, 4));  // by 2^w, w rounded down
+    const float16 unit = as_float16(__builtin_ia32_scalefps512_mask(one, w, one, (ushort)0xffff, 4));  // times 2^w, with w rounded down
     const float16 sum = (unit + power) + p;
     const float16 first = as_float16(__builtin_ia32_rcp14ps512_mask(sum, sum, (ushort)0xffff));
     const float16 off = ((1.0f - power * first) - unit * first) - p * first;
     const float16 inverse = off * first + first;
     return as_float16(__builtin_ia32_scalefps512_mask(inverse, w, inverse, (ushort)0xffff, 4));
 #else
-    const float16 scale = as_float16(as_int16(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const float16 scale = as_float16(as_int16(shifted) << 23);  // 2^(w + 24), which is never denormal
     const float16 unit = scale * 0x1p-24f;
     const float16 large = unit > power ? unit : power;
     const float16 small = (unit > power ? power : unit) + p;

@@ -42,7 +42,7 @@ static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r
 #if defined(__AVX512F__)
     return as_float16(__builtin_ia32_scalefps512_mask(as_float16(p + 1.0f), as_float16(n), as_float16(p), (ushort)0xffff, 4));
 #else
-    const int16 half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    const int16 half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     return (p + 1.0f) * as_float16((half_of_n + 127) << 23) * as_float16((whole - half_of_n + 127) << 23);
 #endif
 }

@@ -16,7 +16,7 @@ typedef __SIZE_TYPE__ size_t;
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
+static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator with extra precision
     float y = x > 25.0f ? (float)(25.0f) : x;
     y = y < -104.0f ? (float)(-104.0f) : y;
     const float power = 1.0f;
@@ -28,7 +28,7 @@ static inline float sigmoid_float(float x) {  // 2^w / (2^w + e^r), where x = w 
     p = p * r + 1.66665211e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-    const float scale = as_float(as_int(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const float scale = as_float(as_int(shifted) << 23);  // 2^(w + 24), which is never denormal
     const float unit = scale * 0x1p-24f;
     const float large = unit > power ? unit : power;
     const float small = (unit > power ? power : unit) + p;

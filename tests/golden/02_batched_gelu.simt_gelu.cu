@@ -17,7 +17,7 @@ Y(
     float Y_sum_state_1_0 = 0.0f;
     float Y_sum_state_1_1 = 0.0f;
     for (int k = 0; k < 2; ++k) {
-        __syncthreads();  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:59, one round of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:55
+        __syncthreads();  // read of X_shared[0, k_1, thread // 4 * 2 + X_r] at examples/02_batched_gelu.py:59, one iteration of `k` earlier, then write of X_shared[0, thread % 4, b_round * 4 + thread // 4] at examples/02_batched_gelu.py:55
         for (int b_round = 0; b_round < 2; ++b_round) {
             X_shared[thread % 4 * 9 + b_round * 4 + thread / 4] = block_y * 8 + b_round * 4 + thread / 4 < 11 && k * 4 + thread % 4 < 7 ? X[block_z * 77 + block_y * 56 + b_round * 28 + thread / 4 * 7 + k * 4 + thread % 4] : 0.0f;
         }

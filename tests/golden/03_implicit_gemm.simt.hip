@@ -19,7 +19,7 @@ Z(
         for (int s = 0; s < 3; ++s) {
             #pragma nounroll
             for (int c = 0; c < 2; ++c) {
-                shared_barrier();  // read of X_shared[thread // 4 * 2 + npq, c_1] at examples/03_implicit_gemm.py:58, one round of `c` earlier, then write of X_shared[thread // 2, thread % 2] at examples/03_implicit_gemm.py:55
+                shared_barrier();  // read of X_shared[thread // 4 * 2 + npq, c_1] at examples/03_implicit_gemm.py:58, one iteration of `c` earlier, then write of X_shared[thread // 2, thread % 2] at examples/03_implicit_gemm.py:55
                 X_shared[thread / 2 * 3 + thread % 2] = 1 <= block_x % 2 * 4 + thread / 8 * 2 + r && block_x % 2 * 4 + thread / 8 * 2 + r < 8 && 1 <= thread / 2 % 4 * 2 + s && thread / 2 % 4 * 2 + s < 8 && c * 2 + thread % 2 < 3 ? X[block_x / 2 * 147 + block_x % 2 * 84 + thread / 8 * 42 + r * 21 + thread / 2 % 4 * 6 + s * 3 + c * 2 + thread % 2 - 24] : 0.0f;
                 W_shared[thread] = c * 2 + thread / 8 < 3 && thread % 8 < 5 ? W[r * 45 + s * 15 + c * 10 + thread / 8 * 5 + thread % 8] : 0.0f;
                 shared_barrier();  // write of X_shared[thread // 2, thread % 2] at examples/03_implicit_gemm.py:55, then read of X_shared[thread // 4 * 2 + npq, c_1] at examples/03_implicit_gemm.py:58

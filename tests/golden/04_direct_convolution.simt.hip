@@ -15,7 +15,7 @@ Z(
     float Z_state_1_1 = 0.0f;
     #pragma nounroll
     for (int c = 0; c < 2; ++c) {
-        shared_barrier();  // read of X_shared[0, thread // 4 + r, thread // 2 % 2 * 2 + q + s, c_1] at examples/04_direct_convolution.py:53, one round of `c` earlier, then write of X_shared[0, (n_round * 8 + thread) // 12, (n_round * 4 + thread // 2) % 6, thread % 2] at examples/04_direct_convolution.py:50
+        shared_barrier();  // read of X_shared[0, thread // 4 + r, thread // 2 % 2 * 2 + q + s, c_1] at examples/04_direct_convolution.py:53, one iteration of `c` earlier, then write of X_shared[0, (n_round * 8 + thread) // 12, (n_round * 4 + thread // 2) % 6, thread % 2] at examples/04_direct_convolution.py:50
         for (int n_round = 0; n_round < 6; ++n_round) {
             X_shared[n_round * 8 + thread] = block_x / 4 % 3 * 2 + (n_round * 8 + thread) / 12 < 6 && 1 <= block_x / 4 % 3 * 2 + (n_round * 8 + thread) / 12 && block_x / 2 % 2 * 4 + (n_round * 4 + thread / 2) % 6 < 6 && 1 <= block_x / 2 % 2 * 4 + (n_round * 4 + thread / 2) % 6 && c * 2 + thread % 2 < 3 ? X[block_x / 12 * 75 + block_x / 4 % 3 * 30 + (n_round * 8 + thread) / 12 * 15 + block_x / 2 % 2 * 12 + (n_round * 4 + thread / 2) % 6 * 3 + c * 2 + thread % 2 - 18] : 0.0f;
         }

@@ -29,7 +29,7 @@ typedef int int8 __attribute__((ext_vector_type(8)));
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+static inline float16 maximum_float16(float16 a, float16 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float16 r = __builtin_ia32_maxps512(a, b, 4), s = __builtin_ia32_maxps512(b, a, 4);
     return as_float16(as_int16(r) | (as_int16(s) & 0x7fffffff));
@@ -66,7 +66,7 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
 #endif
 }
 
-static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+static inline float8 maximum_float8(float8 a, float8 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float8 r = __builtin_ia32_maxps256(a, b), s = __builtin_ia32_maxps256(b, a);
     return as_float8(as_int8(r) | (as_int8(s) & 0x7fffffff));
@@ -76,7 +76,7 @@ static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in Nu
 #endif
 }
 
-static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+static inline float4 maximum_float4(float4 a, float4 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float4 r = __builtin_ia32_maxps(a, b), s = __builtin_ia32_maxps(b, a);
     return as_float4(as_int4(r) | (as_int4(s) & 0x7fffffff));
@@ -86,18 +86,18 @@ static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in Nu
 #endif
 }
 
-static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
+static inline float2 maximum_float2(float2 a, float2 b) {  // NaN if either is NaN, as in NumPy
     const float2 r = a > b ? a : b;
     return a == a ? r : a;
 }
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }
 
 static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
-#if defined(__AVX512DQ__)  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
+#if defined(__AVX512DQ__)  // n in sixteenths, whose fraction selects a root of 2, and |r| <= log(2) / 32
     const float16 shifted = x * 1.44269504f + 786432.0f;
     const float16 n = shifted - 786432.0f;
     const float16 rest = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -108,7 +108,7 @@ static inline float16 exp_float16(float16 x) {  // 2^n e^r with n whole and |r| 
     q = q * r + 1.15345465e-02f;
     const float16 root = __builtin_ia32_permvarsf512((float16){9.88596976e-01f, 1.03236592e+00f, 1.07807267e+00f, 1.12580299e+00f, 1.17564654e+00f, 1.22769690e+00f, 1.28205168e+00f, 1.33881295e+00f, 1.39808726e+00f, 1.45998585e+00f, 1.52462494e+00f, 1.59212589e+00f, 1.66261530e+00f, 1.73622561e+00f, 1.81309485e+00f, 1.89336741e+00f}, as_int16(shifted));
     const float16 p = root * q + root;
-    return as_float16(__builtin_ia32_scalefps512_mask(p, n, p, (ushort)0xffff, 4));  // by 2^n, n rounded down
+    return as_float16(__builtin_ia32_scalefps512_mask(p, n, p, (ushort)0xffff, 4));  // times 2^n, with n rounded down
 #else
     float16 y = x > 89.0f ? (float16)(89.0f) : x;
     y = y < -104.0f ? (float16)(-104.0f) : y;
@@ -202,7 +202,7 @@ static inline float16 quotients_float16(float16 x, float d) {
     return x / d;
 }
 
-static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned
+static inline void store_streaming_float16(float* p, float16 v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & 63) == 0) {
         __builtin_nontemporal_store(v, (float16*)p);

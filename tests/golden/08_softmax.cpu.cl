@@ -7,7 +7,7 @@
 #define PREFETCH(pointer) prefetch(pointer, 1)
 #endif
 
-static inline float16 maximum_float16(float16 a, float16 b) {  // NaN wins, as in NumPy
+static inline float16 maximum_float16(float16 a, float16 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float16 r = __builtin_ia32_maxps512(a, b, 4), s = __builtin_ia32_maxps512(b, a, 4);
     return as_float16(as_int16(r) | (as_int16(s) & 0x7fffffff));
@@ -44,7 +44,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in NumPy
+static inline float8 maximum_float8(float8 a, float8 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float8 r = __builtin_ia32_maxps256(a, b), s = __builtin_ia32_maxps256(b, a);
     return as_float8(as_int8(r) | (as_int8(s) & 0x7fffffff));
@@ -54,7 +54,7 @@ static inline float8 maximum_float8(float8 a, float8 b) {  // NaN wins, as in Nu
 #endif
 }
 
-static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in NumPy
+static inline float4 maximum_float4(float4 a, float4 b) {  // NaN if either is NaN, as in NumPy
 #if defined(__AVX512F__) && defined(__AVX512VL__)
     const float4 r = __builtin_ia32_maxps(a, b), s = __builtin_ia32_maxps(b, a);
     return as_float4(as_int4(r) | (as_int4(s) & 0x7fffffff));
@@ -64,12 +64,12 @@ static inline float4 maximum_float4(float4 a, float4 b) {  // NaN wins, as in Nu
 #endif
 }
 
-static inline float2 maximum_float2(float2 a, float2 b) {  // NaN wins, as in NumPy
+static inline float2 maximum_float2(float2 a, float2 b) {  // NaN if either is NaN, as in NumPy
     const float2 r = a > b ? a : b;
     return a == a ? r : a;
 }
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }
@@ -89,7 +89,7 @@ static inline float16 exp_float16(float16 x) {  // 2^n * e^r with n whole and |r
 #if defined(__AVX512F__)
     return as_float16(__builtin_ia32_scalefps512_mask(as_float16(p + 1.0f), as_float16(n), as_float16(p), (ushort)0xffff, 4));
 #else
-    const int16 half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    const int16 half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     return (p + 1.0f) * as_float16((half_of_n + 127) << 23) * as_float16((whole - half_of_n + 127) << 23);
 #endif
 }
@@ -148,7 +148,7 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #endif
 }
 
-static inline void store_streaming_float16(__global float* p, float16 v) {  // past the caches where the place is aligned
+static inline void store_streaming_float16(__global float* p, float16 v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & 63) == 0) {
         __builtin_nontemporal_store(v, (__global float16*)p);

@@ -14,7 +14,7 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #endif
 }
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }
@@ -31,7 +31,7 @@ static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= l
     p = p * r + 1.66665196e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    const int half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 

@@ -32,7 +32,7 @@ static inline float4 load_first_global_float4(const float* p, long count, float4
 #endif
 }
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }

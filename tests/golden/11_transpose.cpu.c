@@ -45,7 +45,7 @@ static inline float16 load_first_global_float16(const float* p, long count, floa
 #endif
 }
 
-static inline void store_streaming_float16(float* p, float16 v) {  // past the caches where the place is aligned
+static inline void store_streaming_float16(float* p, float16 v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & 63) == 0) {
         __builtin_nontemporal_store(v, (float16*)p);

@@ -29,7 +29,7 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #endif
 }
 
-static inline void store_streaming_float16(__global float* p, float16 v) {  // past the caches where the place is aligned
+static inline void store_streaming_float16(__global float* p, float16 v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & 63) == 0) {
         __builtin_nontemporal_store(v, (__global float16*)p);

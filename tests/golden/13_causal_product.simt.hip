@@ -16,7 +16,7 @@ O(
     float O_state_1_1 = 0.0f;
     #pragma nounroll
     for (int j = 0; j < block_y * 2 + 2; ++j) {
-        shared_barrier();  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54, one round of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51
+        shared_barrier();  // read of P_shared[thread // 4 * 2 + i, j_1] at examples/13_causal_product.py:54, one iteration of `j` earlier, then write of P_shared[i_round * 4 + thread // 4, thread % 4] at examples/13_causal_product.py:51
         for (int i_round = 0; i_round < 2; ++i_round) {
             P_shared[i_round * 16 + thread] = block_y * 8 + i_round * 4 + thread / 4 < 13 && j * 4 + thread % 4 < 13 ? P[block_y * 104 + i_round * 52 + thread / 4 * 13 + j * 4 + thread % 4] : 0.0f;
         }

@@ -18,7 +18,7 @@ typedef __SIZE_TYPE__ size_t;
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }

@@ -1,5 +1,5 @@
 
-static inline float maximum_float(float a, float b) {  // NaN wins, as in NumPy
+static inline float maximum_float(float a, float b) {  // NaN if either is NaN, as in NumPy
     const float r = a > b ? a : b;
     return a == a ? r : a;
 }
@@ -16,7 +16,7 @@ static inline float exp_float(float x) {  // 2^n * e^r with n whole and |r| <= l
     p = p * r + 1.66665196e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-    const int half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    const int half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     return (p + 1.0f) * as_float((half_of_n + 127) << 23) * as_float((whole - half_of_n + 127) << 23);
 }
 
@@ -64,7 +64,7 @@ void O(
                 K_shared[j_round * 128 + thread] = j * 32 + (j_round * 128 + thread) / 11 < 37 ? K[j * 352 + j_round * 128 + thread] : 0.0f;
             }
         }
-        barrier(CLK_LOCAL_MEM_FENCE);  // read of V_shared[j_5, thread % 2 * 8 + e_1] at examples/18_online_softmax.py:66, one round of `j` earlier, then write of V_shared[(j_round_1 * 128 + thread) // 11, (j_round_1 * 128 + thread) % 11] at examples/18_online_softmax.py:61
+        barrier(CLK_LOCAL_MEM_FENCE);  // read of V_shared[j_5, thread % 2 * 8 + e_1] at examples/18_online_softmax.py:66, one iteration of `j` earlier, then write of V_shared[(j_round_1 * 128 + thread) // 11, (j_round_1 * 128 + thread) % 11] at examples/18_online_softmax.py:61
         for (int j_round_1 = 0; j_round_1 < 3; ++j_round_1) {
             if ((j_round_1 * 128 + thread) / 11 < 32) {
                 V_shared[j_round_1 * 128 + thread] = j * 32 + (j_round_1 * 128 + thread) / 11 < 37 ? V[j * 352 + j_round_1 * 128 + thread] : 0.0f;

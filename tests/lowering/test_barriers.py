@@ -381,7 +381,7 @@ def test_reasons_name_both_accesses() -> None:
     done = insert_barriers(kernel(ir.For(var("k", 4), index(4), ir.Seq((put(S, T, line=7), get(S, 63 - T, line=9))))))
     reasons = [b.reasons for b in barriers(done.body)]
     assert reasons == [
-        ("read of S[63 - thread] at s.py:9, one round of `k` earlier, then write of S[thread] at s.py:7",),
+        ("read of S[63 - thread] at s.py:9, one iteration of `k` earlier, then write of S[thread] at s.py:7",),
         ("write of S[thread] at s.py:7, then read of S[63 - thread] at s.py:9",),
     ]
 

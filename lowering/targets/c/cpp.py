@@ -51,7 +51,7 @@ $lanes    vec() = default;
     __device__ __forceinline__ vec(T a, T b, Rest... rest) : lane{a, b, static_cast<T>(rest)...} {
         static_assert(2 + sizeof...(rest) == N, "as many items as lanes");
     }
-    template <int B, int FULL = sizeof(T) * N>  // what is aligned less becomes what is aligned in full, not the other way round
+    template <int B, int FULL = sizeof(T) * N>  // less alignment than the size converts to full alignment, not the other way round
     __device__ __forceinline__ vec(vec<T, N, B> other, typename aligned<A == FULL>::yes = 0) {
         for (int i = 0; i < N; ++i) lane[i] = other.lane[i];
     }
@@ -93,13 +93,13 @@ CAST_OF_BYTES = "return __builtin_bit_cast(To, from);"
 CAST_OF_CLANG = "To r;\n    r.all = __builtin_bit_cast(typename To::native, from.all);\n    return r;"
 
 _OPERATORS = f"""
-template <int BYTES> struct mask_of_bytes;  // what a comparison of lanes of so many bytes gives: 0 or -1
+template <int BYTES> struct mask_of_bytes;  // the type of a comparison of lanes of this size: 0 or -1
 template <> struct mask_of_bytes<1> {{ typedef char type; }};
 template <> struct mask_of_bytes<2> {{ typedef short type; }};
 template <> struct mask_of_bytes<4> {{ typedef int type; }};
 template <> struct mask_of_bytes<8> {{ typedef long type; }};
 template <class T> struct itself {{ typedef T type; }};
-template <class T> struct wrapping {{ typedef T type; }};  // what lanes are added and multiplied in: signed overflow wraps
+template <class T> struct wrapping {{ typedef T type; }};  // the type of arithmetic: signed overflow wraps
 template <> struct wrapping<int> {{ typedef uint type; }};
 template <> struct wrapping<long> {{ typedef ulong type; }};
 template <> struct wrapping<ushort> {{ typedef uint type; }};

@@ -36,7 +36,7 @@ ${inline} $T exp_$T($T x) {  // 2^n * e^r with n whole and |r| <= log(2) / 2
     p = p * r + 1.66665196e-1f;
     p = p * r + 4.99999940e-1f;
     p = p * (r * r) + r;
-$scaled    const $I half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+$scaled    const $I half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     return (p + 1.0f) * as_$T((half_of_n + 127) << 23) * as_$T((whole - half_of_n + 127) << 23);
 $end}
 """

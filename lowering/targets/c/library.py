@@ -35,7 +35,7 @@ BITS = {
 }
 
 _MAXIMUM = """
-${inline} $T ${name}($T a, $T b) {  // NaN wins, as in NumPy
+${inline} $T ${name}($T a, $T b) {  // NaN if either is NaN, as in NumPy
 $both    const $T r = a $op b ? a : b;
     return a == a ? r : a;
 $end}
@@ -108,14 +108,14 @@ ${inline} $T ${name}($T base, $T exponent) {  // wraps; a negative exponent give
 """
 
 _ENDING_FLOAT = """
-${inline} $T ${name}($F x) {  // ends at the least and the greatest; NaN gives 0
+${inline} $T ${name}($F x) {  // saturates; NaN gives 0
     const $F above = x > ($F)($low) ? x : ($F)($low);
     const $F whole = above < ($F)($high) ? above : ($F)($high);
     return $convert(x == x ? whole : ($F)(0));
 }
 """
 _ENDING_INTEGER = """
-${inline} $T ${name}($F x) {  // ends at the least and the greatest; NaN gives 0
+${inline} $T ${name}($F x) {  // saturates; NaN gives 0
     const $F above = x > ($F)($low) ? x : ($F)($low);
     const $T whole = $convert(above < ($F)($beyond) ? above : ($F)(0));
     const $T ended = above < ($F)($beyond) ? whole : ($T)($highest);
@@ -174,7 +174,7 @@ $masked    if (count >= $N) {
 $lanes$end}
 """
 _STORE_STREAMING = """
-${inline} void ${name}($space$C* p, $T v) {  // past the caches where the place is aligned
+${inline} void ${name}($space$C* p, $T v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
     if (((size_t)p & $mask) == 0) {
         __builtin_nontemporal_store(v, ($space$T*)p);

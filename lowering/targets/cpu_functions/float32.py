@@ -63,7 +63,7 @@ def _root(roots: Sequence[float]) -> str:
 _EXP = (
     """
 ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
-#if $sixteen  // n of sixteenths, whose fraction gives a root of 2, and |r| <= log(2) / 32
+#if $sixteen  // n in sixteenths, whose fraction selects a root of 2, and |r| <= log(2) / 32
     const $T shifted = x * 1.44269504f + 786432.0f;
     const $T n = shifted - 786432.0f;
     const $T rest = (x - n * 0.693359375f) + n * 2.12194440e-4f;
@@ -75,7 +75,7 @@ ${inline} $T exp_$T($T x) {  // 2^n e^r with n whole and |r| <= log(2) / 2
 """
     + f"    const $T root = {_root(_ROOTS)};\n    const $T p = root * q + root;\n"
     + """\
-    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // by 2^n, n rounded down
+    return as_$T(__builtin_ia32_scalefps${bits}_mask(p, n, p, $all$rounding));  // times 2^n, with n rounded down
 #else
     $T y = x > 89.0f ? ($T)(89.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
@@ -287,10 +287,10 @@ ${inline} $T rsqrt_$T($T x) {
 
 _SIGMOID = (
     """
-${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator beyond its rounding
+${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; the denominator with extra precision
     $T y = x > 25.0f ? ($T)(25.0f) : x;
     y = y < -104.0f ? ($T)(-104.0f) : y;
-#if $sixteen  // w of sixteenths: what is beyond whole numbers gives a root, and |r| <= log(2) / 32
+#if $sixteen  // w in sixteenths, whose fraction selects a root of 2, and |r| <= log(2) / 32
     const $T shifted = y * 1.44269504f + 786432.0f;
     const $T w = shifted - 786432.0f;
     const $T near = w * 0.693147182f - y;  // exact
@@ -312,14 +312,14 @@ ${inline} $T sigmoid_$T($T x) {  // 2^w / (2^w + e^r), where x = w log(2) - r; t
 #endif
 #if $wide
     const $T one = ($T)(1.0f);
-    const $T unit = as_$T(__builtin_ia32_scalefps${bits}_mask(one, w, one, $all$rounding));  // by 2^w, w rounded down
+    const $T unit = as_$T(__builtin_ia32_scalefps${bits}_mask(one, w, one, $all$rounding));  // times 2^w, with w rounded down
     const $T sum = (unit + power) + p;
     const $T first = as_$T(__builtin_ia32_rcp14ps${bits}_mask(sum, sum, $all));
     const $T off = ((1.0f - power * first) - unit * first) - p * first;
     const $T inverse = off * first + first;
     return as_$T(__builtin_ia32_scalefps${bits}_mask(inverse, w, inverse, $all$rounding));
 #else
-    const $T scale = as_$T(as_$I(shifted) << 23);  // 2^(w + 24), which is no denormal
+    const $T scale = as_$T(as_$I(shifted) << 23);  // 2^(w + 24), which is never denormal
     const $T unit = scale * 0x1p-24f;
     const $T large = unit > power ? unit : power;
     const $T small = (unit > power ? power : unit) + p;

@@ -37,7 +37,7 @@ _SPLIT = """\
 
 _IN_TWO_FACTORS = """\
         const $I whole = as_$I(shifted) - 0x4338000000000000;
-        const $I half_of_n = whole >> 1;  // in two factors, so that results may be denormal
+        const $I half_of_n = whole >> 1;  // as two factors, so that results can be denormal
         const $T scaled = power * as_$T((half_of_n + 1023) << 52) * as_$T((whole - half_of_n + 1023) << 52);"""
 
 _EXP = f"""

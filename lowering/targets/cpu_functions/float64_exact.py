@@ -251,7 +251,7 @@ ${{inline}} $T pow_$T($T x, $T y) {{
     const $T power = q * r + 1.0;
     if (!odd) return as_$T(as_$U(power) + (as_$U(shifted) << 52));
     const $I whole = as_$I(shifted) - 0x4338000000000000;
-    const $I half_of_n = whole >> 1;  // in two factors, so that results may be infinite or denormal
+    const $I half_of_n = whole >> 1;  // as two factors, so that results can be infinite or denormal
     $T result = power * as_$T((half_of_n + 1023) << 52) * as_$T((whole - half_of_n + 1023) << 52);
 #endif
     const $T y_size = as_$T(as_$U(y) & 0x7fffffffffffffff);
