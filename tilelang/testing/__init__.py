@@ -1,4 +1,4 @@
-"""Strategies and checks for property tests of kernels: for this package's own tests and for users' alike.
+"""Strategies and checks for property tests of kernels, for users and for this package's own tests.
 
     from hypothesis import given
     from tilelang import testing
@@ -59,5 +59,5 @@ __all__ = [
 
 
 def check_case(case: Case, *, opencl: bool = False) -> list[str]:
-    """All that is wrong with a case (see `check_schedule`). Raises Refusal where its schedule is not accepted."""
+    """All faults of a case (see `check_schedule`). Raises Refusal if its schedule is refused."""
     return check_schedule(case.schedule, case.arrays(), opencl=opencl, exactly=case.exact)

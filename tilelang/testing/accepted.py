@@ -1,4 +1,4 @@
-"""Random schedules that are all accepted: steps are drawn verb by verb, and refused ones are dropped.
+"""Random schedules that are accepted: one verb is drawn at a time, and refused steps are dropped.
 
 `draw_step` looks at the remaining spec (its axes, extents and level) and draws any verb for it. It knows no rules of the compiler but
 the obvious ones, so, unlike `planner`, it does not share the compiler's idea of a good schedule. `keep_accepted` drops what the checks
@@ -31,12 +31,12 @@ FACTORS = (2, 4, 3, 8, 5, 1)
 
 
 def draw_schedule(source: Source, computation: Computation, target: Target, most: int = MOST_STEPS) -> Schedule:
-    """A random schedule that compiles for the target, of at most so many steps."""
+    """A random schedule that compiles for the target, with a limited number of steps."""
     return keep_accepted(computation, draw_steps(source, computation, target, most).steps, target)
 
 
 def draw_steps(source: Source, computation: Computation, target: Target, most: int = MOST_STEPS) -> Schedule:
-    """A random schedule of steps that are accepted as they are written; the target may still refuse them together."""
+    """A random schedule whose steps are accepted one by one; the target may still refuse them together."""
     made = Schedule(computation)
     for _ in range(source.integer(0, most)):
         made = with_step(source, made, target)
@@ -44,7 +44,7 @@ def draw_steps(source: Source, computation: Computation, target: Target, most: i
 
 
 def with_step(source: Source, made: Schedule, target: Target) -> Schedule:
-    """The schedule and one more step, or as it is where that step is refused as it is written."""
+    """The schedule with one more step; unchanged if that step is refused as it is written."""
     try:
         return _Verbs(source, made, target).draw()
     except Refusal:
@@ -52,7 +52,7 @@ def with_step(source: Source, made: Schedule, target: Target) -> Schedule:
 
 
 def keep_accepted(computation: Computation, steps: Iterable[Step], target: Target) -> Schedule:
-    """The schedule of these steps, without those that make it refused for the target.
+    """The schedule with these steps, without those that make the target refuse it.
 
     All of them where they are accepted together; else each is tried after the accepted ones before it.
     """
@@ -68,7 +68,7 @@ def keep_accepted(computation: Computation, steps: Iterable[Step], target: Targe
 
 
 def is_accepted(schedule: Schedule, target: Target) -> bool:
-    """Whether a schedule can be lowered for a target: `tl.compile` does not refuse it."""
+    """Whether a schedule can be lowered for a target, so that `tl.compile` does not refuse it."""
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))
     try:
         lower(schedule.computation, schedule.steps, here, Options(), target.needs)
@@ -88,7 +88,7 @@ def _built(computation: Computation, steps: tuple[Step, ...]) -> Schedule | None
 
 
 class _Verbs:
-    """One more step for a schedule, of any verb."""
+    """Draws one more step for a schedule, of any verb."""
 
     def __init__(self, source: Source, made: Schedule, target: Target) -> None:
         self.source, self.made, self.profile = source, made, target.profile
@@ -97,7 +97,7 @@ class _Verbs:
         self.task = main_task(made.computation, made.steps)
 
     def draw(self) -> Schedule:
-        """The schedule with the step; as it is where no verb has anything to say. Raises Refusal."""
+        """The schedule with the step; unchanged if no verb applies. Raises Refusal."""
         verbs: list[tuple[int, Callable[[Schedule], Schedule], bool]] = [
             (5, self.tile, bool(self.axes) and self.spec.level != "thread"),
             (3, self.split, bool(self.axes)),
@@ -119,7 +119,7 @@ class _Verbs:
 
     @property
     def read(self) -> dict[Tensor, list[Read]]:
-        """The tensors that the task reads, and how; its own states are none of them."""
+        """The tensors that the task reads, and the reads; without its own accumulators."""
         found: dict[Tensor, list[Read]] = {}
         for read in self.task.reads():
             if self.task.state_member(read.tensor) is None and read not in found.setdefault(read.tensor, []):
@@ -138,12 +138,12 @@ class _Verbs:
         return self.spec.axis(axis).extent
 
     def size(self, axis: str) -> int:
-        """Of a piece: a small number, all there is, or more."""
+        """The size of a piece: a small number, the whole extent, or more."""
         n = self.extent(axis)
         return self.source.pick([*(s for s in SIZES if s < n), max(1, n), n + 1])
 
     def some_axes(self) -> list[str]:
-        """One axis most of the time, else some, in any order."""
+        """Usually one axis, otherwise several, in any order."""
         if self.source.chance(45):
             chosen = subset(self.source, self.axes, 60) or self.axes[:1]
             return chosen[::-1] if self.source.chance(15) else chosen
@@ -185,7 +185,7 @@ class _Verbs:
         return made.via(self.source.pick(("register", "shared")), **self.stored())
 
     def stored(self) -> dict[str, Any]:
-        """How results go back."""
+        """The steps of a store."""
         how: dict[str, Any] = {"behind": int(self.source.chance(15)), "stream": self.source.chance(5)}
         dims = [d.name for d in self.task.outputs[0].dims]
         if dims and self.source.chance(25):
@@ -225,7 +225,7 @@ class _Verbs:
         return made.units(block=warps(self.source.pick((1, 2))) if self.source.chance(30) else threads(count))
 
     def when(self, made: Builder) -> Any:
-        """A step under a condition on an extent, which holds or not."""
+        """A step under a condition on an extent, which may hold or not."""
         axes = [a.name for a in self.made.specs[0].axes if a.name in self.axes]
         if not axes:
             return made

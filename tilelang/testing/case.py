@@ -1,4 +1,4 @@
-"""A test case: a computation, a schedule for it, and data; drawn at random, and printed as a script that reproduces it."""
+"""Test cases: a computation, a schedule for it, and data, drawn at random and printed as a script that reproduces them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Arrays = dict[str, Any]
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A computation, a schedule, and what the inputs hold: `data` is one of DATA, drawn by the number `seed`."""
+    """A computation, a schedule, and the contents of the inputs: `data` is one of DATA, drawn with `seed`."""
 
     recipe: Recipe
     schedule: Schedule
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def exact(self) -> bool:
-        """Whether results must agree to the bit: the data are small integers, on which every node is exact."""
+        """Whether results must be bitwise equal: the data are small integers, on which every node is exact."""
         return self.data == "integers" and reference.exact(self.computation)
 
     def arrays(self) -> Arrays:
@@ -47,7 +47,7 @@ class Case:
         return arrays(self.computation, self.data, self.seed)
 
     def script(self) -> str:
-        """Python that makes the computation and the schedule and checks it, to paste into a report of a fault."""
+        """Python code that builds and checks the computation and the schedule, for a bug report."""
         return "\n".join(
             [
                 "from tilelang import testing",
@@ -64,7 +64,7 @@ class Case:
 
 
 def draw_case(source: Source, names: tuple[str, ...] = (), profile: Profile | None = None) -> Case:
-    """A random case; names: the families of computations to choose from, none for all."""
+    """A random case. names: the families of computations to choose from, none for all."""
     recipe = draw_recipe(source, names)
     made = draw_schedule(source, recipe.build(), profile)
     data = source.pick(DATA)
@@ -101,7 +101,7 @@ def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arr
 
 
 def _scatter(array: Any, values: Sequence[Any], generator: np.random.Generator) -> None:
-    """Writes one of the values in about every ninth place."""
+    """Writes one of the values in about one of nine places."""
     flat = array.reshape(-1)
     for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):
         flat[position] = generator.choice(values)

@@ -1,4 +1,4 @@
-"""Checks schedules against everything that knows the answer: the reference, the simulator, a device, the compiler itself.
+"""Checks schedules in every available way: by the reference, the simulator, a device, and the compiler itself.
 
 A check returns the faults that it found, as text; none means that it passed. Programs are compiled for the device in batches, since
 starting the compiler is most of the cost of a small kernel.
@@ -43,14 +43,14 @@ def lowered(schedule: Schedule, profile: Profile | None = None, needs: Sequence[
 
 
 def lowered_here(schedule: Schedule, profile: Profile | None = None) -> ir.Program:
-    """The same for the best device here, with the passes that it needs. Raises DeviceError where there is none, too."""
+    """The same for the best device here, with the passes that it needs. Raises DeviceError, too, if there is none."""
     return lowered(schedule, profile, local_target().needs)
 
 
 def check_schedule(
     schedule: Schedule, arrays: Mapping[str, Any], *, profile: Profile | None = None, opencl: bool = False, exactly: bool = False
 ) -> list[str]:
-    """All that is wrong with a schedule on given inputs. Raises Refusal where it is not accepted.
+    """All faults of a schedule on given inputs. Raises Refusal if it is refused.
 
     It is run by the simulator, which must report nothing in any order of asynchronous copies, and on an OpenCL device if asked; both
     must give what the reference gives, within its bound, or to the bit where `exactly`. What the simulated threads write and read must
@@ -68,7 +68,7 @@ def check_schedule(
 
 @dataclasses.dataclass
 class Expected:
-    """Inputs, and what the reference says of them; worked out once, on first use. error_ulps, loops: of the schedule."""
+    """Inputs and their reference results, which are computed once, on first use. error_ulps, loops: of the schedule."""
 
     computation: Computation
     arrays: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Expected:
     _known: tuple[Arrays, Arrays] | None = None
 
     def faults(self, results: Mapping[str, Any], where: str) -> list[str]:
-        """What is wrong with results, by output name."""
+        """The faults of results, by output name."""
         named = {t.name: _logical(results[t.name], t.dtype.numpy, t.shape) for t in self.computation.outputs}
         if self._known is None:
             self._known = reference.evaluate_and_bound(self.computation, self.arrays, self.error_ulps, loops=self.loops)
@@ -87,18 +87,18 @@ class Expected:
 
 
 def _logical(array: Any, type: Any, shape: tuple[int, ...]) -> Any:
-    """A result as its tensor's type and shape: conditions are stored as bytes, a tensor without dimensions as one element."""
+    """A result in the type and shape of its tensor: conditions are stored as bytes, a scalar as one element."""
     found = np.asarray(array).reshape(shape)
     return found.astype(bool) if np.dtype(type).kind == "b" else found
 
 
 def stored(array: Any, buffer: ir.Buffer) -> Any:
-    """An input as its buffer holds it."""
+    """An input as it is stored in its buffer."""
     return np.ascontiguousarray(array, buffer.dtype.numpy).reshape(buffer.shape)
 
 
 def check_simulated(program: ir.Program, expected: Expected, read: Reading | None = None) -> list[str]:
-    """What the simulator reports, where its results are wrong, and where others write or read than `read` says."""
+    """The simulator's findings, wrong results, and accesses by other threads than `read` predicts."""
     faults = []
     inputs = {b.name: stored(expected.arrays[b.name], b) for b in program.buffers if b.role == "input"}
     asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
@@ -120,7 +120,7 @@ def check_determinism(schedule: Schedule, profile: Profile | None = None) -> lis
 
 
 def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profile | None = None) -> list[str]:
-    """What is wrong with any prefix of an accepted schedule, each of which must run.
+    """The faults of all prefixes of an accepted schedule. Each of them must run.
 
     A refused prefix is a fault too, but where it would go over a limit of the device.
     """
@@ -141,7 +141,7 @@ def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profi
 
 
 def check_device(items: Sequence[tuple[ir.Program, Expected]]) -> list[list[str]]:
-    """The faults of each program's results on the best device here; all of them are compiled together."""
+    """The faults of each program's results on the best device here. All programs are compiled together."""
     results = run_on_device([(program, expected.arrays) for program, expected in items])
     where = str(local_target().dialect)
     found = []
@@ -152,13 +152,13 @@ def check_device(items: Sequence[tuple[ir.Program, Expected]]) -> list[list[str]
 
 
 def joined(programs: Sequence[ir.Program]) -> ir.Program:
-    """Several programs as one source: kernels renamed, so that no two share a name."""
+    """Several programs as one source, with kernels renamed so that all names differ."""
     kernels = tuple(k.replace(name=f"p{i}_{j}_{k.name}") for i, p in enumerate(programs) for j, k in enumerate(p.kernels))
     return ir.Program(kernels, ())
 
 
 def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list[DeviceRun]:
-    """The outputs of each program for its inputs, on the best device here. Raises DeviceError where there is none."""
+    """The outputs of each program for its inputs, on the best device here. Raises DeviceError if there is none."""
     connection, dialect = connect()
     whole = joined([program for program, _ in items])
     names = kernel_names(whole, dialect)
@@ -183,7 +183,7 @@ def run_on_device(items: Sequence[tuple[ir.Program, Mapping[str, Any]]]) -> list
 
 
 def connect() -> tuple[Connection, Dialect]:
-    """The best device here, TILELANG_TARGET's if that is set, and the dialect that it runs. Raises DeviceError where there is none."""
+    """The best device here, or TILELANG_TARGET's if that is set, and its dialect. Raises DeviceError if there is none."""
     target = local_target()
     assert target.device is not None
     return drivers.load(target.dialect).connect(target.device), DIALECTS[target.dialect]
@@ -191,14 +191,14 @@ def connect() -> tuple[Connection, Dialect]:
 
 @dataclasses.dataclass(frozen=True)
 class DeviceRun:
-    """What a program gave on a device; overrun: the buffers outside of which it wrote."""
+    """The results of a program on a device. overrun: the buffers beyond which it wrote."""
 
     outputs: Arrays
     overrun: list[str]
 
 
 class Guarded:
-    """An array for a buffer between two strips of memory that nobody may touch.
+    """An array for a buffer, between two guard zones.
 
     What is not an input holds what a kernel may find: bytes that are a NaN, or a number nobody expects.
     """
@@ -216,5 +216,5 @@ class Guarded:
             self.array[...] = stored(value, buffer)
 
     def intact(self) -> bool:
-        """Whether nobody wrote into the strips."""
+        """Whether the guard zones are unchanged."""
         return all(bool((strip == 0xA5).all()) for strip in self._strips)

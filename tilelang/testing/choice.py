@@ -1,4 +1,4 @@
-"""The source of random choices: Hypothesis, which shrinks failures, or a seed, which needs nothing but a number.
+"""Sources of random choices: Hypothesis, which shrinks failures, or a seed.
 
 Generators are written once, against `Source`; `Drawn` and `Seeded` are the two sources.
 """
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 class Source(Protocol):
-    """What a generator asks: a number, or one of several; the first choices are the simplest."""
+    """The choices that a generator makes. The first choices are the simplest."""
 
     def integer(self, low: int, high: int) -> int:
-        """A whole number, both ends included."""
+        """An integer in a closed range."""
         ...
 
     def pick(self, items: Sequence[T]) -> T:
@@ -28,12 +28,12 @@ class Source(Protocol):
         ...
 
     def chance(self, percent: int) -> bool:
-        """True in about so many of a hundred cases; False is the simpler answer."""
+        """True in about this percentage of cases; False is the simpler choice."""
         ...
 
 
 class Drawn:
-    """Choices by Hypothesis: `draw` is what `hypothesis.strategies.composite` hands to its function."""
+    """Choices by Hypothesis. `draw` is the argument of functions decorated with `hypothesis.strategies.composite`."""
 
     def __init__(self, draw: Callable[[SearchStrategy[Any]], Any]) -> None:
         self._draw = draw
@@ -56,7 +56,7 @@ def _integers(low: int, high: int) -> SearchStrategy[int]:
 
 
 class Seeded:
-    """Choices by a number."""
+    """Choices by a seed."""
 
     def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
@@ -72,5 +72,5 @@ class Seeded:
 
 
 def subset(source: Source, items: Sequence[T], percent: int = 50) -> list[T]:
-    """Some of the items, in their order."""
+    """Some of the items, in order."""
     return [x for x in items if source.chance(percent)]

@@ -1,4 +1,4 @@
-"""Confirms the counterexamples of refusals by the naive interpretation of the refused schedule.
+"""Confirms the counterexamples of refusals by a naive interpretation of the refused schedule.
 
 A refusal shows a point, a unit or an element for which the schedule is wrong. `confirmed` asks the naive interpretation about it: which
 unit has the tile, who holds the element, where the points of an instruction's tile lie. Like naive.py it knows steps, expressions and
@@ -28,7 +28,7 @@ Array = Any
 
 
 class Refused:
-    """A refused schedule, and the words of its counterexample. levels: how many threads a unit of each level has."""
+    """A refused schedule and the words of its counterexample. levels: the number of threads of a unit of each level."""
 
     def __init__(
         self, computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
@@ -40,11 +40,11 @@ class Refused:
         return naive.read(self.computation, self.steps, self.levels, self.values)
 
     def chains(self) -> list[tuple[Table, tuple[Step, ...]]]:
-        """The points of the last kernel, and of each kernel before it that has steps of its own, before any step is taken."""
+        """The points of the last kernel, and of each earlier kernel that has its own steps, before the first step."""
         return naive.chains(self.computation, self.steps, self.levels)
 
     def before(self, kind: type[Step]) -> list[tuple[Table, Step]]:
-        """The points at each step of a kind, with what the steps before it cut."""
+        """The points before each step of a kind, divided by the steps before it."""
         found = []
         for k in range(len(self.steps)):
             if isinstance(self.steps[k], kind):
@@ -55,7 +55,7 @@ class Refused:
         return found
 
     def orders(self) -> list[tuple[Tile, dict[str, int]]]:
-        """Every tile with an order, and how many tiles each of its axes has."""
+        """Every tile with an order, and its number of tiles along each axis."""
         found = []
         for table, steps in self.chains():
             for s in steps:
@@ -66,7 +66,7 @@ class Refused:
 
 
 def confirmed(refused: Refused, code: str, example: str) -> bool | None:
-    """Whether the naive interpretation sees what a counterexample says; None where it cannot be asked."""
+    """Whether the naive interpretation agrees with a counterexample; None if it cannot be checked."""
     for pattern, ask in READ.get(code, ()):
         found = re.match(pattern, example)
         if found is not None:
@@ -85,7 +85,7 @@ def _numbers(words: str) -> tuple[int, ...]:
 
 
 def _number_of(step: Tile, rounds: Mapping[str, int], tile: Mapping[str, Any]) -> Array:
-    """The number that an order gives tiles, row-major over its terms."""
+    """The number of a tile by its order, row-major over the terms."""
     assert step.order is not None
     number: Array = np.int64(0)
     for term, n in zip(step.order.terms, order_extents(step.order, rounds), strict=True):
@@ -94,7 +94,7 @@ def _number_of(step: Tile, rounds: Mapping[str, int], tile: Mapping[str, Any]) -
 
 
 def _same_number(refused: Refused, names: str, first: str, second: str) -> bool:
-    """Two different tiles have one number, so that one unit would have to take both."""
+    """Two different tiles have the same number, so one unit would have to take both."""
     axes = names.split(", ")
     one, other = (dict(zip(axes, map(np.int64, _numbers(t)), strict=True)) for t in (first, second))
     return one != other and any(
@@ -106,7 +106,7 @@ def _same_number(refused: Refused, names: str, first: str, second: str) -> bool:
 
 
 def _two_units(refused: Refused, names: str, tile: str, first: str, second: str) -> bool:
-    """Of two units that get a tile, at most one has its number: the other has the number of no tile."""
+    """Of two units that take the same tile, at most one has its number."""
     axes, units = names.split(", "), (int(first), int(second))
     at = dict(zip(axes, map(np.int64, _numbers(tile)), strict=True))
     for step, rounds in refused.orders():
@@ -129,7 +129,7 @@ def _of_roles(refused: Refused, first: str, one: str, second: str, other: str) -
 
 
 def _without_tile(refused: Refused, thread: str, lanes: str) -> bool:
-    """No point is a thread's whose warp has points."""
+    """A thread has no points although its warp has some."""
     table, steps = refused.chains()[-1]
     for s in steps:
         table.take(s)
@@ -141,7 +141,7 @@ def _without_tile(refused: Refused, thread: str, lanes: str) -> bool:
 
 
 def _past_the_end(refused: Refused, axis: str, point: str, size: str, begin: str) -> bool:
-    """An instruction's tile, in the steps of the kernel or of a move, includes a point that does not exist."""
+    """A tile of an instruction, in the steps of the kernel or of a move, includes a point that does not exist."""
     inside = int(begin) <= int(point) < int(begin) + int(size)
     for k, step in enumerate(refused.steps):
         inner = step.steps or () if isinstance(step, Place) else (step,)
@@ -163,7 +163,7 @@ def _past_the_end(refused: Refused, axis: str, point: str, size: str, begin: str
 
 
 def _in_rounds(refused: Refused, axis: str, first: str, last: str, after: str, end: str) -> bool:
-    """A walk around an accumulator cuts its reduction: one round is over the points that are told, and the next one over others."""
+    """A loop around an accumulator divides its reduction: one iteration covers the given points, and the next one covers others."""
     for table, step in refused.before(Place):
         if isinstance(step, Place) and step.verb == "accumulate" and axis in table.reduced:
             begins = np.unique(table.base[axis])
@@ -174,7 +174,7 @@ def _in_rounds(refused: Refused, axis: str, first: str, last: str, after: str, e
 
 
 def _one_place(refused: Refused, names: str, first: str, second: str) -> bool:
-    """A layout puts two elements in one place."""
+    """A layout stores two elements in the same place."""
     axes = names.split(", ")
     one, other = (dict(zip(axes, map(np.int64, _numbers(t)), strict=True)) for t in (first, second))
     layouts = [s.layout for s in refused.steps if isinstance(s, Place) and s.layout is not None]
@@ -187,7 +187,7 @@ def _one_place(refused: Refused, names: str, first: str, second: str) -> bool:
 
 
 def _threads(claims: Sequence[Claim], element: int) -> set[int]:
-    """The threads of the first block that claims name for an element."""
+    """The threads of the first block that are claimed for an element."""
     found = set[int]()
     for c in claims:
         for first in np.unique(c.first[(c.element == element) & (c.block == 0)]):
@@ -196,7 +196,7 @@ def _threads(claims: Sequence[Claim], element: int) -> set[int]:
 
 
 def _reader_is_not_owner(refused: Refused, name: str, place: str, reader: str, owners: str) -> bool | None:
-    """A thread reads an element from registers that others hold, by the steps that made or loaded it."""
+    """A thread reads an element from registers of other threads, by the steps that computed or loaded it."""
     tensor = refused.computation.tensor(name)
     for kernel in refused.kernels():
         readers = kernel.reads.get(("register", name), [])
@@ -217,7 +217,7 @@ def _reader_is_not_owner(refused: Refused, name: str, place: str, reader: str, o
 
 
 def _stored_by_another(refused: Refused, name: str, place: str, thread: str, owners: str) -> bool:
-    """The braces of an accumulator give an element to another thread than the steps below it do."""
+    """The steps of an accumulator's store map an element to another thread than the steps below it."""
     table, steps = refused.chains()[-1]
     k = next(k for k, s in enumerate(steps) if isinstance(s, Place) and s.verb == "accumulate")
     for s in steps[:k]:
@@ -242,7 +242,7 @@ def _stored_by_another(refused: Refused, name: str, place: str, thread: str, own
 
 
 def _owns_fewer(refused: Refused, count: str, axis: str, begin: str, own: str) -> bool:
-    """Of the elements of a vector that begins at one, the thread that has it has so many."""
+    """A thread that owns the first element of a vector owns only some of its elements."""
     table, steps = refused.chains()[-1]
     for s in steps:
         table.take(s)

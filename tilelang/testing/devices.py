@@ -17,7 +17,7 @@ from tilelang.testing.choice import Source, subset
 
 @dataclasses.dataclass(frozen=True)
 class DeviceRecipe:
-    """A shipped profile's name, and the arguments of `changed` for it."""
+    """The name of a shipped profile, and the arguments of `changed` for it."""
 
     base: str
     arguments: tuple[tuple[str, Any], ...] = ()
@@ -63,7 +63,7 @@ def changed(
 
 
 def draw_device(source: Source, names: tuple[str, ...] = ()) -> DeviceRecipe:
-    """A random device; names: the shipped profiles that it may be made from, none for all."""
+    """A random device. names: the shipped profiles to start from, none for all."""
     base = source.pick(names or shipped_profiles())
     found = load_profile(base)
     arguments: dict[str, Any] = {}
@@ -81,7 +81,7 @@ def _levels(source: Source, found: Profile) -> tuple[str, ...]:
 
 
 def _memories(source: Source, found: Profile) -> dict[str, dict[str, Any]]:
-    """Other sizes, or unknown ones."""
+    """Other memory sizes, or unknown ones."""
     made: dict[str, dict[str, Any]] = {}
     for facts in found.memories:
         changes: dict[str, Any] = {}
@@ -100,7 +100,7 @@ def _memories(source: Source, found: Profile) -> dict[str, dict[str, Any]]:
 
 
 def _unknown(source: Source, found: Profile) -> tuple[str, ...]:
-    """All measured numbers, one, or some."""
+    """All measured numbers, one of them, or some."""
     names = (*(name for name, _ in found.rates), *(curve.name for curve in found.curves))
     match source.pick(("one", "all", "some")):
         case "all":

@@ -1,4 +1,4 @@
-"""Sizes to test a computation or a schedule at: zero, one, less than a tile, a tile and one more, odd and prime."""
+"""Sizes for tests of a computation or schedule: zero, one, one less or more than a tile, odd, prime."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def resized(what: Any, sizes: Mapping[str, int]) -> Any:
 def draw_sizes(
     source: Source, what: Computation | Schedule, target: Target | None = None, points: int = MOST_POINTS
 ) -> dict[str, int]:
-    """Extents by axis, at which the computation exists and, with a target, the schedule is accepted for it.
+    """Extents by axis for which the computation exists and, with a target, the schedule is accepted.
 
     An axis keeps its own extent where no other one that was drawn can be. points: how many a definition may have, as far as its axes
     can be shorter.
@@ -71,7 +71,7 @@ def draw_sizes(
 
 
 def largest_part(wanted: Mapping[str, int], holds: Callable[[dict[str, int]], bool]) -> dict[str, int]:
-    """What is wanted where that holds; else each of it that holds together with what is kept before it."""
+    """The wanted items if they hold together; otherwise each one that holds together with those kept before it."""
     if holds(dict(wanted)):
         return dict(wanted)
     found: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _extents(what: Computation | Schedule) -> dict[str, int]:
 
 
 def _pieces(what: Computation | Schedule) -> dict[str, list[int]]:
-    """By axis, extents that end a piece of a schedule's steps, or one element before or behind that."""
+    """By axis, the extents at which a piece of the schedule ends, and one more or one less."""
     if not isinstance(what, Schedule):
         return {}
     found: dict[str, set[int]] = {}
@@ -112,6 +112,6 @@ def _pieces(what: Computation | Schedule) -> dict[str, list[int]]:
 
 
 def points(computation: Computation) -> int:
-    """How many points the largest definition has, those of its reduction included."""
+    """The number of points of the largest definition, including those of its reduction."""
     axes = ((*d.axes, *(d.reduction.axes if d.reduction is not None else ())) for d in computation.definitions)
     return max((math.prod(a.extent for a in every) for every in axes), default=0)

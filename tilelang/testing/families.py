@@ -1,4 +1,4 @@
-"""Random computations: small ones of every kind that the language has.
+"""Random computations: small ones of every kind in the language.
 
 A computation is drawn as a `Recipe`, the name of a family below and plain arguments, which prints as the Python line that reproduces
 it. The families cover every reduction, conditions, padded, strided, dilated, divided and gathered indices, several stages and outputs,
@@ -96,7 +96,7 @@ def product(
 
 @family(lambda s: {"m": extent(s, 8), "n": extent(s, 8), "k": extent(s, 8), "p": extent(s, 8), "dtype": type_name(s)})
 def two_products(m: int, n: int, k: int, p: int, dtype: str) -> Tensor:
-    """(A B) C, the second product reading the whole of the first."""
+    """(A B) C, where the second product reads the whole first one."""
     mm, nn, kk, pp = axes(m=m, n=n, k=k, p=p)
     first = define("T", F.sum(input("A", dtype, mm, kk)[mm, kk] * input("B", dtype, kk, pp)[kk, pp], over=kk), mm, pp)
     return defined("C", F.sum(first[mm, pp] * input("D", first.dtype, pp, nn)[pp, nn], over=pp), mm, nn)
@@ -207,7 +207,7 @@ def _draw_read_twice(source: Source) -> dict[str, Any]:
 
 @family(_draw_read_twice)
 def read_twice(rows: int, columns: int, depth: int, dtype: str, form: str) -> Tensor:
-    """One tensor read in two ways: X X', c c' with a computed c, or X + X'."""
+    """A tensor that is read in two ways: X X', c c' with a computed c, or X + X'."""
     i, j, k, r = axes(i=rows, j=columns, k=depth, r=max(rows, columns))
     if form == "pointwise":
         S = input("S", dtype, r=max(rows, columns), q=max(rows, columns))
@@ -236,7 +236,7 @@ def _draw_convolution(source: Source) -> dict[str, Any]:
 def convolution(
     n: int, channels: int, size: int, filters: int, window: int, stride: int, dilation: int, pad: int, dtype: str, depthwise: bool
 ) -> Tensor:
-    """A convolution of a square image, padded, strided, dilated; per channel where `depthwise`."""
+    """A convolution of a square image: padded, strided, dilated; depthwise if `depthwise`."""
     out = max(0, (size + 2 * pad - dilation * (window - 1) - 1) // stride + 1)
     nn, f, p, q, c, r, s = axes(n=n, f=filters, p=out, q=out, c=channels, r=window, s=window)
     x = input("X", dtype, n=n, h=size, w=size, c=channels)
@@ -272,7 +272,7 @@ def pooling(length: int, kind: str, window: int, stride: int, dtype: str, fill: 
     lambda s: {"rows": extent(s), "columns": extent(s), "dtype": type_name(s), "steps": draw_chain(s, 1), "fill": s.pick((0, 2))}
 )
 def stencil(rows: int, columns: int, dtype: str, steps: tuple[str, ...], fill: int) -> Tensor:
-    """Each element with its neighbours, padded."""
+    """A padded stencil of each element and its neighbours."""
     i, j = axes(i=rows, j=columns)
     x = input("X", dtype, i, j)
     here = x[i, j]
@@ -292,7 +292,7 @@ def _draw_divided(source: Source) -> dict[str, Any]:
 
 @family(_draw_divided)
 def divided(outer: int, inner: int, dtype: str, form: str, summed: bool) -> Tensor:
-    """Indices with quotients and remainders: a row seen as a matrix, a matrix as a row, elements repeated."""
+    """Indices with quotients and remainders: a row seen as a matrix, a matrix seen as a row, repeated elements."""
     a, b, t, j = axes(a=outer, b=inner, t=outer * inner, j=5)
     if form == "split":
         x = input("X", dtype, t, j)
@@ -316,7 +316,7 @@ def _draw_gather(source: Source) -> dict[str, Any]:
 
 @family(_draw_gather)
 def gather(rows: int, bag: int, width: int, table: int, dtype: str, kind: str) -> Tensor:
-    """Rows of a table by number: an embedding, or a bag of them reduced."""
+    """Rows of a table by number: an embedding, or a reduction of several rows."""
     b, t, e = axes(b=rows, t=bag, e=width)
     rows_of = input("table", dtype, v=table, e=width)
     ids = input("ids", "int32", b, t, range=(0, table))
@@ -331,7 +331,7 @@ def gather(rows: int, bag: int, width: int, table: int, dtype: str, kind: str) -
 
 @family(lambda s: {"rows": s.pick((3, 2, 1, 5)), "columns": extent(s), "dtype": type_name(s, FLOATS)})
 def softmax(rows: int, columns: int, dtype: str) -> Tensor:
-    """exp(x - max) over its sum, row by row, in four definitions."""
+    """exp(x - max) divided by its sum for each row, in four definitions."""
     i, j = axes(i=rows, j=columns)
     x = input("X", dtype, i, j)
     peak = define("peak", F.max(x[i, j], over=j), i)
@@ -344,7 +344,7 @@ def softmax(rows: int, columns: int, dtype: str) -> Tensor:
     lambda s: {"rows": s.pick((3, 2, 1, 5)), "columns": s.pick((8, 7, 13, 16, 1)), "dtype": type_name(s, ("float32", "float64"))}
 )
 def normalised(rows: int, columns: int, dtype: str) -> Tensor:
-    """Rows less their mean, over their spread: by the Welford tuple."""
+    """Rows normalized by their mean and standard deviation, with the Welford tuple."""
     i, j = axes(i=rows, j=columns)
     x = input("X", dtype, i, j)
     count, mean, squares = define(("count", "mean", "squares"), reduce_by("welford", x[i, j], (j,), None), i)
@@ -364,7 +364,7 @@ def _draw_staged(source: Source) -> dict[str, Any]:
 
 @family(_draw_staged)
 def staged(rows: int, columns: int, dtype: str, first: tuple[str, ...], second: tuple[str, ...], kind: str) -> Tensor:
-    """A pointwise stage read by a second one, at its neighbour too, or by a reduction."""
+    """A pointwise stage that a second one reads, also at a neighbour, or that a reduction reads."""
     i, j = axes(i=rows, j=columns)
     x = input("X", dtype, i, j)
     middle = define("P", chain(x[i, j], first), i, j)

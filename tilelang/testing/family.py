@@ -20,13 +20,13 @@ EXTENTS = (4, 8, 16, 5, 7, 13, 3, 2, 1, 11, 17, 0)
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A family and its arguments: a computation that prints as the line that makes it."""
+    """A family and its arguments: a computation that prints as the line that builds it."""
 
     family: str
     arguments: tuple[tuple[str, Any], ...]
 
     def build(self) -> Computation:
-        """The computation; every call makes it anew."""
+        """Builds a new computation."""
         return as_computation(FAMILIES[self.family].make(**dict(self.arguments)))
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Recipe:
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """How a kind of computation is made from arguments, and how its arguments are drawn."""
+    """How a kind of computation is built from arguments, and how the arguments are drawn."""
 
     make: Callable[..., Any]
     draw: Callable[[Source], dict[str, Any]]
@@ -47,7 +47,7 @@ WEIGHTS = {"product": 3, "reduction": 10, "convolution": 2, "softmax": 2, "stage
 
 
 def family(draw: Callable[[Source], dict[str, Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Registers a family by its name; `draw` gives its arguments."""
+    """Registers a family by its name. `draw` draws its arguments."""
 
     def register(make: Callable[..., Any]) -> Callable[..., Any]:
         FAMILIES[make.__name__] = Family(make, draw)
@@ -63,12 +63,12 @@ def draw_recipe(source: Source, names: tuple[str, ...] = ()) -> Recipe:
 
 
 def extent(source: Source, most: int = 24) -> int:
-    """An axis' extent."""
+    """The extent of an axis."""
     return source.pick([n for n in EXTENTS if n <= most])
 
 
 def type_name(source: Source, names: tuple[str, ...] = TYPES) -> str:
-    """An element type's name."""
+    """The name of an element type."""
     return source.pick(names)
 
 
@@ -86,7 +86,7 @@ _ANY_STEPS: dict[str, Callable[[Expr], Expr]] = {
 
 
 def chain(x: Expr, steps: tuple[str, ...]) -> Expr:
-    """Pointwise steps one after another; those for floats are left out for integers."""
+    """Several pointwise functions, one after the other; for integers without the floating-point ones."""
     for name in steps:
         if name in _ANY_STEPS:
             x = _ANY_STEPS[name](x)
@@ -101,7 +101,7 @@ def draw_chain(source: Source, most: int = 3) -> tuple[str, ...]:
 
 
 def small(value: Expr, to: str) -> Expr:
-    """A value that a conversion to an integer type can hold: what others give is up to the device."""
+    """A value that fits an integer type, because conversions of others depend on the device."""
     target = dt.dtype(to)
     if target.is_integer and value.dtype.is_float:
         low = 0 if target.kind == "uint" else -50
@@ -115,7 +115,7 @@ REDUCTIONS = ("sum", "max", "min", "prod", "argmax", "argmin", "any", "all", "we
 
 
 def reduce_by(kind: str, value: Expr, over: tuple[Axis, ...], where: Expr | None) -> Any:
-    """A reduction by the name of its kind; a tuple of expressions for `welford`."""
+    """A reduction of the given kind; a tuple of expressions for `welford`."""
     match kind:
         case "any" | "all":
             return getattr(F, kind)(0 < value, over=over, where=where)
@@ -129,7 +129,7 @@ def reduce_by(kind: str, value: Expr, over: tuple[Axis, ...], where: Expr | None
 
 
 def welford(left: tuple[Expr, ...], right: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """(count, mean, sum of squared differences) of two sets together."""
+    """Combines (count, mean, sum of squared differences) of two sets."""
     (n, mean, squares), (m, other, more) = left, right
     total = n + m
     share = m / F.where(F.equal(total, 0), 1, total)

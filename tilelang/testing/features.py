@@ -1,4 +1,4 @@
-"""What a case exercises: verbs and their options, reductions and their mapping, tails, memories, types, index forms.
+"""The features that a case exercises: verbs and options, reductions and their mapping, tails, memories, types, index forms.
 
 Long runs count these, so that a generator that no longer draws something is noticed.
 """
@@ -17,7 +17,7 @@ Feature = tuple[str, str]  # (group, name)
 
 
 def features(schedule: Schedule) -> set[Feature]:
-    """Everything that a schedule and its computation exercise, each once."""
+    """All features that a schedule and its computation exercise, each once."""
     found = set(_of_computation(schedule.computation))
     held: set[str] = set()
     for spec, step in zip(schedule.specs, schedule.steps, strict=False):

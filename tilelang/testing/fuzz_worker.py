@@ -1,4 +1,4 @@
-"""The process in which fuzzing runs its cases: reads a text and input data, writes the outcome.
+"""The process that runs the cases of fuzzing: reads a text and input data, writes the outcome.
 
 A case is the text of a computation and a schedule, so what runs is what is printed. `fuzzing.py` starts this process, and restarts it
 when a kernel crashes it. Requests are pickled on standard input, from the parent alone; answers are lines of JSON.
@@ -41,7 +41,7 @@ RUNNING = "running"
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """A text with one computation and one schedule, what kind of data its inputs hold (see `testing.arrays`), and their seed."""
+    """A text with one computation and one schedule, the kind of data in its inputs (see `testing.arrays`), and a seed."""
 
     text: str
     data: str
@@ -50,7 +50,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of a trial. kind: one of the words above. code: of a refusal or another error. said: the faults, as text."""
+    """The outcome of a trial. kind: one of the words above. code: of a refusal or another error. said: the faults, as text."""
 
     kind: str
     code: str = ""
@@ -62,12 +62,12 @@ class Outcome:
 
     @property
     def sort(self) -> tuple[str, str]:
-        """What two outcomes of the same fault have in common."""
+        """A key that is equal for outcomes of the same fault."""
         return self.kind, self.code or (self.said[0].partition(":")[0] if self.said else "")
 
 
 def tried(trial: Trial, target: Target, tell: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Compiles, simulates and runs a trial, and compares with the reference. tell: is told when the kernel itself runs."""
+    """Compiles, simulates and runs a trial, and compares it with the reference. tell: called before the kernel itself runs."""
     try:
         plan = parse(trial.text, "case.tile").schedule()
         options = dataclasses.replace(Options.from_environment(), cache_dir="", check=None)  # no case is compiled twice
@@ -105,7 +105,7 @@ def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outco
 
 
 def main() -> None:
-    """Answers requests until there are no more: first the target, then trials."""
+    """Answers requests: first the target, then trials."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what libraries print is no answer
 

@@ -1,4 +1,4 @@
-"""Fuzzes a file: its schedules, and random ones, at random sizes and on random data, until a fault is found or time is up.
+"""Fuzzes the schedules of a file, and random ones, at random sizes and on random data, until a fault is found or time is up.
 
 A failing case is shrunk: fewer steps, smaller sizes, plainer data, as long as it fails in the same way. Each case runs as the text that
 is printed, in a separate process, so a kernel that crashes the process is a fault like any other.
@@ -48,7 +48,7 @@ R = TypeVar("R")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A schedule at some sizes, and what its inputs hold."""
+    """A schedule at some sizes, and the contents of the inputs."""
 
     schedule: Schedule
     data: str
@@ -66,7 +66,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Subject:
-    """What is fuzzed: a schedule, whole or with holes, or a computation without one. draw: gives it for other values of parameters."""
+    """A schedule, whole or with holes, or a computation without one. draw: returns it for other values of its parameters."""
 
     name: str
     own: Schedule | Computation
@@ -75,7 +75,8 @@ class Subject:
 
 @dataclasses.dataclass
 class Found:
-    """What fuzzing gave: how many cases there were, right ones, those refused or set aside by code; the fault, if there is one."""
+    """The result of fuzzing: the numbers of cases, correct ones, and those refused or skipped, by code; and the fault, if there is
+    one."""
 
     cases: int = 0
     right: int = 0
@@ -88,7 +89,7 @@ class Found:
     shrunk: bool = True
 
     def count(self, outcome: Outcome) -> None:
-        """Counts a case in."""
+        """Counts a case."""
         self.cases += 1
         if outcome.kind == RIGHT:
             self.right += 1
@@ -107,7 +108,7 @@ def fuzz(
     tell: Callable[[str], None] = lambda _: None,
     shrink_seconds: float = SHRINK_SECONDS,
 ) -> Found:
-    """Tries cases of the subjects in turns until one is faulty, which is made small, or the time is over.
+    """Tries cases of the subjects in turn until one is faulty, which is then shrunk, or time is up.
 
     seed: of all that is drawn; the first cases are the subjects as they are, on each kind of data drawn by this very seed. kinds: of
     data, see `testing.arrays`. tell: is told how far it is. An interrupt (Ctrl-C) ends it like the end of its time.
@@ -137,7 +138,7 @@ def fuzz(
 
 
 def cases(subjects: Sequence[Subject], target: Target, seed: int, kinds: Sequence[str]) -> Iterator[Case | Outcome]:
-    """The subjects as they are on each kind of data; then random cases without end. What is refused while it is made is an outcome."""
+    """The unchanged subjects with each kind of data; then an endless sequence of random cases. A refusal is an outcome."""
     for subject in subjects:
         plan = _made(lambda subject=subject: _whole(subject.own, target))  # type: ignore[misc]
         if isinstance(plan, Outcome):
@@ -160,7 +161,7 @@ def _made(make: Callable[[], R]) -> R | Outcome:
 
 
 def _drawn(source: Source, subject: Subject, target: Target, kinds: Sequence[str]) -> Case:
-    """One random case: other sizes, by parameters or by axes; the given schedule, a constructed one, or one of random steps."""
+    """A random case: other sizes, by parameters or axes; the given schedule, a generated one, or one with random steps."""
     start = subject.draw(source) if subject.draw is not None and source.chance(50) else subject.own
     if start is subject.own or source.chance(50) or _points(start) > MOST_OWN_POINTS:
         start = resized(
@@ -179,7 +180,7 @@ def _points(what: Schedule | Computation) -> int:
 
 
 def _whole(what: Schedule | Computation, target: Target) -> Schedule:
-    """A schedule with its holes filled; for a computation the one that is constructed. Raises Refusal where there is none."""
+    """A schedule with its holes filled; for a computation, the generated schedule. Raises Refusal if there is none."""
     if isinstance(what, Schedule) and not has_holes(what.steps):
         return what
     here = dataclasses.replace(target.profile, dialects=(target.dialect,))
@@ -188,7 +189,7 @@ def _whole(what: Schedule | Computation, target: Target) -> Schedule:
 
 
 def _fitting(kinds: Sequence[str], whole: Computation) -> list[str]:
-    """The kinds of data that show a fault: a combiner of the user's own need only be one on finite states."""
+    """The kinds of data that are valid: user-defined combiners need only be valid on finite accumulators."""
     own = any(d.reduction is not None and d.reduction.combiner.name not in SHIPPED for d in whole.definitions)
     return [k for k in kinds if k in FINITE or not own] or list(kinds)
 
@@ -197,7 +198,7 @@ def _fitting(kinds: Sequence[str], whole: Computation) -> list[str]:
 
 
 def _shrink(found: Found, trials: Trials, seconds: float, tell: Callable[[str], None]) -> None:
-    """Replaces the case found by the smallest that fails in the same way, as far as the time goes."""
+    """Replaces the case by the smallest one found in the given time that fails in the same way."""
     assert found.case is not None and found.outcome is not None
     end, sort = time.monotonic() + seconds, found.outcome.sort
     seen = {found.case.trial}
@@ -221,7 +222,7 @@ def _shrink(found: Found, trials: Trials, seconds: float, tell: Callable[[str], 
 
 
 def simpler(case: Case) -> Iterator[Case]:
-    """Every case that is one change simpler: plainer data, fewer outputs, fewer steps, smaller sizes, smaller pieces."""
+    """All cases that are one change simpler: plainer data, fewer outputs, fewer steps, smaller sizes, smaller pieces."""
     plainer = ("integers", "random") if case.data not in PLAIN else ("integers",) if case.data == "random" else ()
     for kind in plainer:
         yield dataclasses.replace(case, data=kind, seed=0)
@@ -267,7 +268,7 @@ def _smaller_pieces(step: Step) -> Iterator[Step]:
 
 
 def _built(make: Callable[[], Schedule]) -> Iterator[Schedule]:
-    """The schedule, where it can be written."""
+    """The schedule, if it can be written; else None."""
     with contextlib.suppress(TileLangError, KeyError, IndexError):
         yield make()
 
@@ -276,7 +277,7 @@ def _built(make: Callable[[], Schedule]) -> Iterator[Schedule]:
 
 
 class Trials:
-    """Runs cases in a process of its own, started anew when a case takes it down. Raises DeviceError where it cannot begin."""
+    """Runs cases in a separate process, restarted after a crash. Raises DeviceError if it cannot start."""
 
     def __init__(self, target: Target, seconds: float = CASE_SECONDS) -> None:
         self.target, self.seconds = target, seconds
@@ -285,7 +286,7 @@ class Trials:
         self._said: Any = None
 
     def outcome(self, case: Case) -> Outcome:
-        """What became of a case."""
+        """The outcome of a case."""
         if self._child is None:
             self._start()
         stage = ""
@@ -332,7 +333,7 @@ class Trials:
         return True
 
     def _next(self, seconds: float) -> bytes | None:
-        """The next line, without its end where the process has ended; None where the time is over."""
+        """The next line; without a line end if the process has ended; None after the time limit."""
         try:
             return self._lines.get(timeout=seconds)
         except queue.Empty:
@@ -366,7 +367,7 @@ class Trials:
 
 
 def _read(lines: Any, into: queue.Queue[bytes]) -> None:
-    """Passes lines on, and an empty one when there are no more."""
+    """Passes lines on; an empty one at the end."""
     with contextlib.suppress(ValueError, OSError):
         for line in lines:
             into.put(line)

@@ -1,4 +1,4 @@
-"""Random schedules around one instruction: a computation that it is made for, with the instruction innermost.
+"""Random schedules for one instruction: a computation derived from it, with the instruction as the innermost body.
 
 A schedule needs operands in the memories, layouts and vectors that the instruction takes. `FORMS` lists the ways to copy them there;
 the compiler's own matching decides which of them fits.
@@ -34,8 +34,8 @@ ROUNDS, ROWS = ("r", "round"), ("i", "row")  # names of axes that the instructio
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """A way to bring operands. staged: through shared memory, too. vectors: in whole vectors. units: pieces are given to units of the
-    instruction's level inside a block. one_row: all axes but the last are walked one by one."""
+    """A way to stage operands. staged: also through shared memory. vectors: in whole vectors. units: pieces are mapped to units of the
+    instruction's level inside a block. one_row: loops over all axes but the last."""
 
     staged: bool = False
     vectors: bool = True
@@ -50,7 +50,7 @@ FORMS = tuple(
 
 
 class Schedules:
-    """The schedules with one instruction for one target, in up to `MOST_FORMS` of the forms that are accepted for one piece.
+    """The schedules with one instruction for one target, in up to `MOST_FORMS` forms that are accepted for one piece.
 
     Raises Refusal where none is: the one of the form that comes nearest.
     """
@@ -71,7 +71,7 @@ class Schedules:
             raise _no_schedule(made, target, min(refused, key=lambda r: len(r.notes)))
 
     def draw(self, source: Source) -> Schedule:
-        """A schedule that is accepted, at one or several pieces along each axis, sometimes with a rest that is not a whole piece."""
+        """An accepted schedule with one or several pieces along each axis, sometimes with a tail."""
         shape = self.made.shape
         counts = {name: source.pick(PIECES) for name in shape}
         block = {name: source.integer(1, counts[name]) for name in shape}
@@ -86,13 +86,13 @@ class Schedules:
         return self.simplest()
 
     def simplest(self) -> Schedule:
-        """The schedule of one piece."""
+        """The schedule with one piece."""
         found = self._plan(self.forms[0], self.made.shape, dict.fromkeys(self.made.shape, 1), 1)
         assert isinstance(found, Schedule)
         return found
 
     def _plan(self, form: Form, extents: Mapping[str, int], block: Mapping[str, int], rounds: int) -> Schedule | Refusal:
-        """The schedule of a form, or the refusal of it."""
+        """The schedule of a form, or its refusal."""
         try:
             whole = _computation(self.made, extents, rounds)
             plan = (_move if self.made.kind == MOVE else _product)(self.made, whole, block, form)
@@ -123,7 +123,7 @@ def _refusal(plan: Schedule, target: Target) -> Refusal | None:
 
 
 def _computation(made: Instruction, extents: Mapping[str, int], rounds: int) -> Computation:
-    """What the instruction does, at other extents, and along its own axes of `_further_axes`."""
+    """The instruction's computation at other extents, and along the axes of `_further_axes`."""
     means = made.means
     axes = {a: Axis(a.name, extents[a.name]) for a in means.axes}
     over, rows = (tuple(Axis(name, rounds) for name in names) for names in _further_axes(made))
@@ -148,7 +148,7 @@ def _computation(made: Instruction, extents: Mapping[str, int], rounds: int) -> 
 
 
 def _further_axes(made: Instruction) -> tuple[list[str], list[str]]:
-    """The name of an axis to reduce, where an update takes one point of a reduction; and of one of the output, where it has none."""
+    """The name of an axis to reduce, if an update takes one point of a reduction; and of an output axis, if it has none."""
     over = made.kind == UPDATE and not made.means.reduced
     names = ((ROUNDS, over), (ROWS, not made.means.target_axes))
     reduced, kept = ([next(n for n in some if n not in made.shape)] if wanted else [] for some, wanted in names)
@@ -156,7 +156,7 @@ def _further_axes(made: Instruction) -> tuple[list[str], list[str]]:
 
 
 def _product(made: Instruction, whole: Computation, block: Mapping[str, int], form: Form) -> Schedule:
-    """An update or a pointwise instruction as the innermost piece."""
+    """A schedule with an update or a pointwise instruction as the innermost body."""
     kept = {a.name: made.shape[a.name] for a in made.means.target_axes}
     reduced = {a.name: made.shape[a.name] for a in made.means.reduced}
     for known, names in zip((reduced, kept), _further_axes(made), strict=True):
@@ -181,7 +181,7 @@ def _product(made: Instruction, whole: Computation, block: Mapping[str, int], fo
 
 
 def _registers(made: Instruction, plan: Schedule, form: Form) -> Schedule:
-    """The loads of the operands that the instruction takes in registers."""
+    """The loads of the operands that the instruction has in registers."""
     for o in _read(made):
         if o.memory != "register":
             continue
@@ -198,7 +198,7 @@ def _read(made: Instruction) -> list[Operand]:
 
 
 def _move(made: Instruction, whole: Computation, block: Mapping[str, int], form: Form) -> Schedule:
-    """A move from one memory to another, on the way of what is copied."""
+    """A copy from one memory to another, as part of a longer copy."""
     source, target = _read(made)[0], made.operand(made.writes)
     outer = {a: n * block.get(a, 1) for a, n in made.shape.items()}
     plan = Schedule(whole).tile(**outer).to("block")

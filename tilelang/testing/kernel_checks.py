@@ -1,4 +1,4 @@
-"""Checks a compiled kernel by everything that can run it here: the simulator, the device, or its text on this CPU."""
+"""Checks a compiled kernel in every way that is possible here: the simulator, the device, or emulated text."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def check_kernel(
     exactly: bool = False,
     statements: int = MOST_SIMULATED,
 ) -> list[str]:
-    """All that is wrong with a kernel on given inputs, as text; empty where everything is right.
+    """The faults of a kernel on given inputs, as text; empty if everything is right.
 
     A schedule or a computation is compiled for the target first. The kernel is simulated with its threads as threads, where that takes
     no more than this number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor,
@@ -53,7 +53,7 @@ def check_kernel(
 def faults_of(
     kernel: Kernel, expected: Expected, statements: int = MOST_SIMULATED, before_run: Callable[[], None] = lambda: None
 ) -> list[str]:
-    """All that is wrong with a kernel, as `check_kernel` gives it. before_run: is called when the kernel itself is about to run."""
+    """The faults of a kernel, as for `check_kernel`. before_run: called before the kernel itself runs."""
     runs = runner(kernel)
     faults = []
     program = as_threads(kernel)
@@ -71,8 +71,7 @@ def faults_of(
 
 
 def against_steps(kernel: Kernel, arrays: Mapping[str, Any]) -> list[str]:
-    """Where a simulated kernel's threads write or read what its steps do not say. Empty as well if the second reading does not
-    cover these steps.
+    """Accesses of a simulated kernel's threads that contradict its steps. Also empty if the naive reading does not cover these steps.
 
     arrays: the inputs by name. It takes as long as `tl.simulate`, and is for kernels that this may simulate.
     """
@@ -81,25 +80,25 @@ def against_steps(kernel: Kernel, arrays: Mapping[str, Any]) -> list[str]:
 
 
 def by_name(computation: Computation, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The inputs by name, as the reference takes them. Raises ComputationError where one is missing, unknown, or does not fit."""
+    """The inputs by name, as for the reference. Raises ComputationError if one is missing, unknown, or does not fit."""
     return {t.name: array for t, array in inputs(computation, (), arrays).items()}
 
 
 def runner(kernel: Kernel) -> Callable[[Kernel, Expected], list[str]] | None:
-    """What runs a kernel here and gives its faults: on its device, else as text on this processor; None where neither can."""
+    """A function that runs a kernel here and returns its faults: on its device, else as emulated text; None if neither is possible."""
     if kernel.target.device is not None:
         return run_guarded
     return _emulated if kernel.target.dialect in ("cuda", "hip") and emulation.absent() is None else None
 
 
 def load(kernel: Kernel) -> None:
-    """Compiles a kernel for its device, if that is here, as its first call would."""
+    """Compiles a kernel for its device, if that is here, as the first call would."""
     if kernel.target.device is not None:
         _ = kernel._launches
 
 
 def as_threads(kernel: Kernel) -> ir.Program:
-    """The kernel IR of a kernel's schedule with the threads of a block as threads, where its target makes loops of them."""
+    """The kernel IR of a kernel's schedule with threads, if its target turns the threads of a block into loops."""
     if not kernel.target.needs:
         return kernel.program
     profile = kernel.target.profile
@@ -111,7 +110,7 @@ def as_threads(kernel: Kernel) -> ir.Program:
 
 
 def run_guarded(kernel: Kernel, expected: Expected) -> list[str]:
-    """What is wrong with a kernel's results on its device, and which outputs it wrote outside of."""
+    """The faults of a kernel's results on its device, and the outputs beyond which it wrote."""
     where = str(kernel.target.dialect)
     buffers = {b.name: b for b in kernel.program.buffers}
     held = {t.name: Guarded(buffers[t.name], None) for t in kernel.computation.outputs}
@@ -122,7 +121,7 @@ def run_guarded(kernel: Kernel, expected: Expected) -> list[str]:
 
 
 def _emulated(kernel: Kernel, expected: Expected) -> list[str]:
-    """What is wrong with a kernel's text on this processor, when what is asynchronous lands late."""
+    """The faults of a kernel's emulated text, with asynchronous copies completing late."""
     where = f"{kernel.target.dialect} text on this processor"
     try:
         return expected.faults(emulation.run_kernel(kernel, expected.arrays), where)

@@ -1,4 +1,4 @@
-"""What the naive interpretation says about a kernel: the kernels that a schedule has steps for, and the reductions of each."""
+"""The kernels of a schedule in the naive interpretation: those that it has steps for, and the reductions of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = Any
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Any of the `width` threads of a block from `first` on may touch an element (its number, row-major), or each of them does."""
+    """Any of the `width` threads of a block from `first` on may touch an element (its row-major number); or each of them does."""
 
     element: Array
     block: Array
@@ -29,7 +29,7 @@ class Claim:
 
 @dataclasses.dataclass
 class Kernel:
-    """What a kernel does, by memory ("global" or "shared") and tensor.
+    """What a kernel accesses, by memory ("global" or "shared") and tensor.
 
     makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
     that, where the owner stores the same, or nothing: lanes of vectors that were moved. needs: what each unit must read, unless it has
@@ -50,7 +50,7 @@ class Kernel:
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """What all kernels of a schedule have in common. made: the names of what kernels make for others."""
+    """The data that all kernels of a schedule share. made: the names of the tensors that kernels compute for others."""
 
     computation: Computation
     values: Mapping[Tensor, Array]
@@ -63,7 +63,7 @@ Places = dict[tuple[str, str], Indices]
 
 
 def made(computation: Computation, names: set[str], stages: Collection[str] = (), places: Places | None = None) -> frozenset[str]:
-    """What kernels make for others: these tensors, and the reductions that they need whole. stages: what is not looked into.
+    """The tensors that kernels compute for others: these, and the reductions that they read as a whole. stages: not looked into.
 
     places: at which axes of a kernel each reduction is held, by any of its tensors.
     """
@@ -94,7 +94,7 @@ def made(computation: Computation, names: set[str], stages: Collection[str] = ()
 
 
 def reads_of(reader: Tensor, at: Indices | None) -> Iterator[tuple[Read, Indices | None]]:
-    """What a definition reads of others, and where that is if its axes are `at`; None in a reduction."""
+    """The reads of a definition with its axes at `at`; None in a reduction."""
     definition = definition_of(reader)
     for e in (e for v in definition.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None):
         if at is None or definition.reduction is not None:
@@ -104,19 +104,19 @@ def reads_of(reader: Tensor, at: Indices | None) -> Iterator[tuple[Read, Indices
 
 
 def joins(reader: Tensor, read: Read, at: Indices, axes: tuple[Axis, ...]) -> bool:
-    """Whether a read is at the axes of a kernel, element for element, and nowhere beyond the end of its tensor."""
+    """Whether a read is at the axes of a kernel, element by element, and within its tensor."""
     padded = any(isinstance(e, Pad) and e.read == read for v in definition_of(reader).values for e in v.walk())
     inside = all(isinstance(i, Axis) and i.extent <= n for i, n in zip(at, read.tensor.shape, strict=True))
     return len(at) == len(axes) and set(at) == set(axes) and inside and not padded
 
 
 def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
-    """A tensor, and the others of its reduction."""
+    """A tensor and the others of its reduction."""
     return definition_of(tensor).tensors if definition_of(tensor).reduction is not None else (tensor,)
 
 
 def stages(steps: Sequence[Step]) -> Iterator[str]:
-    """What is computed inside of a kernel with these steps; not inside of the kernels before it, which `compute in global` makes."""
+    """The tensors that are computed inside a kernel with these steps, not inside the kernels before it (`compute in global`)."""
     for s in steps:
         if isinstance(s, Place) and (s.verb, s.memory) != ("compute", "global"):
             yield from [s.tensor_name] if s.verb == "compute" else []
@@ -129,7 +129,7 @@ def staged_tensors(computation: Computation, steps: Sequence[Step]) -> set[str]:
 
 
 def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
-    """Whether the steps give parts of a reduction to blocks."""
+    """Whether the steps divide a reduction among blocks."""
     reduction = definition_of(states[0]).reduction if states else None
     reduced = {a.name for a in reduction.axes} if reduction is not None else set()
     for s in steps:
@@ -143,7 +143,7 @@ def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
 
 
 def together(computation: Computation) -> tuple[Tensor, ...]:
-    """The outputs that the steps are about: the first, and those over the same axes, if reductions are over the same axes, too."""
+    """The outputs that the steps refine: the first one, and others over the same axes, if their reductions also have the same axes."""
     first, reductions, found = computation.outputs[0], set(), []
     for t in computation.outputs:
         if _axes(t) == _axes(first):
@@ -163,7 +163,7 @@ def _axes(tensor: Tensor) -> frozenset[Axis]:
 
 
 def resolved(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps with the chosen ones in place of each `when`. Raises NotRead where a device is asked."""
+    """The steps with every `when` resolved. Raises NotRead for a condition on a device."""
     extents = {a.name: np.int64(a.extent) for a in computation.axes}
     found: list[Step] = []
     for s in steps:
@@ -177,8 +177,8 @@ def resolved(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...
 
 
 def with_stages(computation: Computation, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The steps with what a loop that several reductions share computes without being told: in registers, those of its reductions that
-    others of them read, or that a result does not hold element for element."""
+    """The steps with the stages that a shared loop implies: in registers, those of its reductions that others of them read, or that a
+    result does not hold element by element."""
     at = next((k for k, s in enumerate(steps) if isinstance(s, Split) and s.of), None)
     if at is None:
         return tuple(steps)
@@ -200,7 +200,7 @@ def with_stages(computation: Computation, steps: Sequence[Step]) -> tuple[Step, 
 
 
 def sources(computation: Computation, definition: Definition, placed: Collection[str]) -> set[str]:
-    """What a definition reads, by itself or through what is written into it."""
+    """The tensors that a definition reads, directly or through inlined definitions."""
     found, waiting = set[str](), [*definition.reads]
     while waiting:
         t = waiting.pop()
@@ -218,13 +218,13 @@ def _computes_from(computation: Computation, step: Step, names: set[str], placed
 
 
 def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tensor, ...]:
-    """The reductions over the same axes that tensors are, or that they read element for element without a place of their own."""
+    """The reductions over the same axes that these tensors are, or that they read element by element and that have no place."""
     found = _all_states(tensors, placed)
     return tuple(t for t in found if _over(t) == _over(found[0]))
 
 
 def unlike(tensors: Sequence[Tensor], placed: Collection[str]) -> Tensor | None:
-    """The first of such reductions that is over other axes than those before it, so that it has a kernel of its own."""
+    """The first such reduction with other axes than those before it, which gets a separate kernel."""
     found = _all_states(tensors, placed)
     return next((t for t in found if _over(t) != _over(found[0])), None)
 

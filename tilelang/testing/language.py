@@ -1,4 +1,4 @@
-"""Random programs that are parsed and printed but never lowered: every statement of the language, with all of its parts.
+"""Random programs that are parsed and printed but not lowered: every statement of the language, with all its parts.
 
 `draw_program` makes nodes, as the Python interface does; `draw_text` makes text from the rules of the grammar.
 """
@@ -43,18 +43,18 @@ DEEPEST = 3  # braces inside each other
 
 
 def draw_program(source: Source) -> tuple[Computation, tuple[Step, ...]]:
-    """A computation, and steps that nobody has checked against it."""
+    """A computation, and steps that were not checked against it."""
     made = draw_computation(source)
     return made, _Steps(source, made).some(DEEPEST)
 
 
 def program_text(made: Computation, steps: tuple[Step, ...]) -> str:
-    """A computation and a schedule for it, as they print."""
+    """The printed text of a computation and a schedule for it."""
     return made.text + f"schedule for {spelled(made.name)} {{\n" + "".join(f"  {s}\n" for s in steps) + "}\n"
 
 
 def draw_computation(source: Source) -> Computation:
-    """Reductions of every kind, several values at once, licences, outputs in any order and only some of a group."""
+    """Reductions of every kind, several values, licences, outputs in any order, and only some members of a group."""
     made = axes(**{n: source.integer(1, 9) for n in AXES[:3]})
     m, k, order = made
     dtype = source.pick((dt.float32, dt.float16, dt.float64))
@@ -80,7 +80,7 @@ class _Steps:
         self.reads = [r for r in (self.tensors["X"][made.axes[0], made.axes[1]],) if isinstance(r, Read)]
 
     def some(self, deep: int) -> tuple[Step, ...]:
-        """Up to six steps, one at the least."""
+        """One to six steps."""
         return tuple(self.one(deep) for _ in range(self.source.integer(1, 6)))
 
     def one(self, deep: int) -> Step:
@@ -171,7 +171,7 @@ _WORDS = {
 
 @functools.cache
 def _rules() -> tuple[dict[str, list[list[Any]]], dict[str, int]]:
-    """The expansions of each rule, and how deep the least of it is."""
+    """The expansions of each rule, and the depth of its smallest derivation."""
     from tilelang.grammar.parser import lark  # late: slow to import, seldom needed
 
     rules: dict[str, list[list[Any]]] = {}
@@ -190,7 +190,7 @@ def _depth(expansion: list[Any], least: dict[str, int]) -> int:
 
 
 def draw_text(source: Source, deepest: int = 24) -> str:
-    """A text that the grammar derives: it can be parsed, and means nothing."""
+    """A text that the grammar derives. It can be parsed, but has no meaning."""
     from tilelang.grammar.parser import lark  # late: slow to import, seldom needed
 
     rules, least = _rules()

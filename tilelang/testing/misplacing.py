@@ -1,4 +1,4 @@
-"""Counts how many faults in who writes or reads what the naive interpretation finds, on mutants of random schedules by seed."""
+"""Counts the faults that the naive interpretation finds, in mutants of random schedules that write or read wrong elements."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERDICTS = ("found", "reported", "equivalent", "workspace", "missed")
 
 @dataclasses.dataclass
 class Table:
-    """Mutants by kind and by what became of them. missed: what nobody noticed though the trace differs."""
+    """The numbers of mutants by kind and outcome. missed: undetected although the trace differs."""
 
     counts: Counter[tuple[str, str]] = dataclasses.field(default_factory=Counter)
     missed: list[str] = dataclasses.field(default_factory=list)
@@ -41,7 +41,7 @@ class Table:
 
 
 def misplacements(count: int, seed: int) -> Table:
-    """The verdicts on `count` mutants, each of another random schedule, of the kind that there are fewest of so far.
+    """The verdicts on `count` mutants of different random schedules, always of the kind with the fewest so far.
 
     found: the second reading finds it. reported: it does not, but the simulator does, or the results are wrong. equivalent: the same
     threads find and leave the same values at the same elements. workspace: at all but those where the compiler lets threads combine
@@ -77,7 +77,7 @@ def misplacements(count: int, seed: int) -> Table:
 
 
 def judged(read: Reading, program: ir.Program, mutant: Mutant) -> str:
-    """What becomes of a mutant of a program that agrees with its reading."""
+    """The outcome of a mutant of a program that agrees with its reading."""
     right, wrong = traced(program, read.given), traced(mutant.program, read.given)
     if read.faults(wrong):
         return "found"

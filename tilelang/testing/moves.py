@@ -24,7 +24,7 @@ def draw_layout(source: Source, dims: list[str]) -> Layout:
 
 
 def draw_move(source: Source, dims: list[str], in_thread: bool) -> Move | None:
-    """How a load moves: silently, by vectors, by threads or warps, in chunks."""
+    """The steps of a load: none, vectors, threads or warps, chunks."""
     form = source.pick(("none", "vector", "chunks") if in_thread else ("none", "vector", "threads", "both", "chunks"))
     lanes = source.pick((4, 2, 8))
     axis = dims[-1] if source.chance(80) else source.pick(dims)
@@ -46,7 +46,7 @@ def draw_move(source: Source, dims: list[str], in_thread: bool) -> Move | None:
 
 
 def draw_order(source: Source, names: list[str]) -> Layout:
-    """How units are numbered: by the axes the other way round, in panels, or each line from another place on."""
+    """A numbering of units: with the axes reversed, in panels, or rotated line by line."""
     form = source.pick(("reversed", "panels", "xor"))
     if form == "panels":
         return packed(names, source.pick((2, 4, 3)), False)
@@ -54,14 +54,14 @@ def draw_order(source: Source, names: list[str]) -> Layout:
 
 
 def packed(dims: list[str], piece: int, padded: bool) -> Layout:
-    """The last dimension in pieces, outermost its quotient and innermost its remainder: a panel."""
+    """The last dimension in panels: its quotient outermost and its remainder innermost."""
     last = Var(dims[-1], INDEX)
     made = Layout((last // piece, *[Var(d, INDEX) for d in dims[:-1]], last % piece))
     return made.pad(1) if padded else made
 
 
 def crossed(dims: list[str]) -> Layout:
-    """The last dimension's pairs permuted by the number of the line: a swizzle of one's own."""
+    """The pairs of the last dimension permuted by the row number: a user-defined swizzle."""
     line, last = Var(dims[-2], INDEX), Var(dims[-1], INDEX)
     rest = tuple(Var(d, INDEX) for d in dims[:-1])
     return Layout((*rest, Binary("^", last // 2, line % index(4)), last % 2))

@@ -1,4 +1,4 @@
-"""What can be removed from a kernel: one barrier, guard, fill, wait or fence at a time.
+"""Mutants of a kernel: one barrier, guard, fill, wait or fence is removed at a time.
 
 A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a select by position combines, one
 of the bounds that shorten a loop, the count of an access. A fill: the identity in an accumulator, the value of a point that does not
@@ -46,7 +46,7 @@ class Mutant:
 
 @dataclasses.dataclass(frozen=True)
 class _Change:
-    """One statement with a fault, or the body around it."""
+    """One statement with a fault, or the enclosing body."""
 
     kind: str
     text: str
@@ -55,13 +55,13 @@ class _Change:
     place: tuple[int | str, ...] = ()
 
     def within(self, number: int, around: Callable[[ir.Stmt], ir.Stmt]) -> _Change:
-        """The change inside the part of this number of a statement that `around` makes."""
+        """The change inside this part of a statement that `around` makes."""
         garbage = None if self.garbage is None else around(self.garbage)
         return dataclasses.replace(self, stmt=around(self.stmt), garbage=garbage, place=(number, *self.place))
 
 
 def mutants(program: ir.Program) -> Iterator[Mutant]:
-    """Every program with one barrier, guard, fill, wait or fence less."""
+    """Every program with one barrier, guard, fill, wait or fence removed."""
     for number, kernel in enumerate(program.kernels):
 
         def whole(body: ir.Stmt, number: int = number, kernel: ir.Kernel = kernel) -> ir.Program:
@@ -75,7 +75,7 @@ def mutants(program: ir.Program) -> Iterator[Mutant]:
 
 
 def _changes(stmt: ir.Stmt) -> Iterator[_Change]:
-    """Every change of a statement and of those inside it."""
+    """All changes of a statement and the statements inside it."""
     headline = printer.headline(stmt)
     yield from (dataclasses.replace(c, place=(c.kind, c.text.removesuffix(headline))) for c in _here(stmt))
     for number, part in enumerate(ir.parts(stmt)):
@@ -96,7 +96,7 @@ def _with_part(stmt: ir.Stmt, number: int, new: ir.Stmt) -> ir.Stmt:
 
 
 def _here(stmt: ir.Stmt) -> Iterator[_Change]:
-    """The changes of one statement itself."""
+    """The changes of a statement itself."""
     text = printer.headline(stmt)
     match stmt:
         case ir.Barrier(memory):
@@ -133,7 +133,7 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
 
 
 def _put(stmt: Any, node: Expr, other: Expr) -> ir.Stmt:
-    """A statement with something else in place of an expression; the statements inside it stay."""
+    """A statement with one expression replaced. The statements inside it are unchanged."""
     changed: ir.Stmt = stmt.map_children(lambda c: substitute(c, {node: other}) if isinstance(c, Expr) else c)
     return changed
 
@@ -149,7 +149,7 @@ def _conditions(stmt: ir.If, text: str) -> Iterator[_Change]:
 
 
 def _rounds(stmt: ir.For, text: str) -> Iterator[_Change]:
-    """A loop that runs on where it was cut short, or not at all where it had to run once."""
+    """A loop that is not trimmed, or one that does not run at least once."""
     garbage = _ruined(stmt.body)
     for how, extent in _longer(stmt.extent, stmt.var.upper):
         inside = garbage and ir.If(Binary("<", stmt.var, stmt.extent), stmt.body, garbage)
@@ -197,7 +197,7 @@ def _more(count: Expr) -> Iterator[tuple[str, Expr | None]]:
 
 
 def _beyond_count(stmt: ir.Store | ir.Copy, other: Expr | None) -> ir.Stmt | None:
-    """A store that gives garbage to the lanes that its count held back."""
+    """A store that writes garbage to a lane that its count excluded."""
     if isinstance(stmt, ir.Copy):
         return None
     assert stmt.count is not None
@@ -206,7 +206,7 @@ def _beyond_count(stmt: ir.Store | ir.Copy, other: Expr | None) -> ir.Stmt | Non
 
 
 def _other(node: Any, fills: bool) -> Iterator[tuple[str, str, Expr, Expr]]:
-    """(kind, how, the change, it with garbage) of an expression: choices by position, and loads that end before their last lane.
+    """(kind, how, the change, the change with garbage) of an expression: choices by position, and loads of partial vectors.
 
     fills: whether to replace what stands for a point that does not exist.
     """
@@ -235,7 +235,7 @@ def _other(node: Any, fills: bool) -> Iterator[tuple[str, str, Expr, Expr]]:
 
 
 def _joined(condition: Expr) -> Iterator[tuple[str, Expr, Expr | None]]:
-    """(how, the part left out, the others) for each part of a conjunction."""
+    """(how, the omitted part, the others) for each part of a conjunction."""
     parts = conjuncts(condition)
     for k, part in enumerate(parts):
         rest = parts[:k] + parts[k + 1 :]
@@ -254,7 +254,7 @@ def _chain(op: str, operands: list[Expr]) -> Expr:
 
 
 def _is_position(condition: Expr) -> bool:
-    """Whether a condition asks where a point lies, not what the data are."""
+    """Whether a condition depends on a point's position, not on data."""
     nodes = list(condition.walk())
     return any(isinstance(n, Binary) for n in nodes) and not any(isinstance(n, (ir.Load, Read)) for n in nodes)
 
@@ -264,12 +264,12 @@ def _is_constant(value: Expr) -> bool:
 
 
 def _fills(value: Expr) -> bool:
-    """Whether a value is a choice by position between something and a constant."""
+    """Whether a value chooses by position between a value and a constant."""
     return isinstance(value, Select) and _is_position(value.condition) and _is_constant(value.otherwise)
 
 
 def _garbage_like(value: Expr) -> Expr:
-    """What nobody expects in place of a value, lane by lane."""
+    """Garbage in place of a value, lane by lane."""
     if isinstance(value, Const):
         return garbage(value)
     if isinstance(value, ir.Pack) and _is_constant(value):
@@ -278,7 +278,7 @@ def _garbage_like(value: Expr) -> Expr:
 
 
 def garbage(value: Const) -> Const:
-    """A constant that nobody expects, of the same type: NaN, or a number that is not the one given."""
+    """An unexpected constant of the same type: NaN, or a different number."""
     if value.type.is_float:
         return const(float("nan"), value.type)
     if value.type.kind == "bool":
@@ -292,7 +292,7 @@ def _all_garbage(type: DType, lanes: int) -> Expr:
 
 
 def _scrawl(buffer: ir.Buffer, first: tuple[Expr, ...], slot: int) -> ir.Stmt:
-    """Garbage into the element that lies `slot` places behind the first in row-major order."""
+    """Garbage in the element `slot` positions after the first, in row-major order."""
     rest, at = from_linear(weighted_sum(first, buffer.strides)) + slot, list[Expr]()
     for stride in buffer.strides:
         at.append(simplify(rest // stride))
@@ -301,7 +301,7 @@ def _scrawl(buffer: ir.Buffer, first: tuple[Expr, ...], slot: int) -> ir.Stmt:
 
 
 def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
-    """A statement that stores garbage wherever it stores; None where an instruction writes a region that all its lanes share."""
+    """The statement with garbage in all its stores; None if an instruction writes a region that all its lanes share."""
     match stmt:
         case ir.Instruction(semantics, operands):
             held = semantics.fragment(semantics.writes)
@@ -325,7 +325,7 @@ def _ruined(stmt: ir.Stmt) -> ir.Stmt | None:
 
 
 def misplaced(program: ir.Program) -> Iterator[Mutant]:
-    """Every program in which one thing is done by others, or elsewhere: of the kinds PLACES."""
+    """Every program with one access by the wrong thread, or at the wrong place: of the kinds PLACES."""
     for number, kernel in enumerate(program.kernels):
         for kind, text, body in _misplaced(kernel):
             kernels = (*program.kernels[:number], kernel.replace(body=body), *program.kernels[number + 1 :])
@@ -392,7 +392,8 @@ def _elsewhere(stmt: ir.Stmt) -> Iterator[tuple[str, str, ir.Stmt]]:
 
 
 def _moved(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Iterator[tuple[str, str, tuple[Expr, ...]]]:
-    """Other indices: the last two swapped, as far as they fit, one more or one less along one of them, the next slot of a ring."""
+    """Other indices: the last two swapped, as far as they fit, one more or one less along one of them, the next slot of a multistage
+    buffer."""
     ring = buffer.ring or 1
     if not all(buffer.shape):
         return
@@ -407,7 +408,7 @@ def _moved(buffer: ir.Buffer, indices: tuple[Expr, ...]) -> Iterator[tuple[str, 
 
 
 def _with(body: ir.Stmt, old: ir.Stmt, new: ir.Stmt) -> ir.Stmt:
-    """A body with one statement in place of another."""
+    """A body with one statement replaced."""
     if body is old:
         return new
     for number, part in enumerate(ir.parts(body)):
@@ -418,7 +419,7 @@ def _with(body: ir.Stmt, old: ir.Stmt, new: ir.Stmt) -> ir.Stmt:
 
 
 def _renumbered(stmt: ir.Stmt, v: Var, other: Expr) -> ir.Stmt:
-    """A statement with another number in place of a variable's."""
+    """A statement with another number in place of a variable."""
     changed: ir.Stmt = stmt.map_children(
         lambda c: _renumbered(c, v, other) if isinstance(c, ir.Stmt) else substitute(c, {v: other}) if isinstance(c, Expr) else c
     )

@@ -1,4 +1,4 @@
-"""The mutation run: what notices that a kernel lacks one of the barriers, guards, fills or waits that the compiler inserted.
+"""The mutation run: which checks detect that a kernel lacks a barrier, guard, fill or wait that the compiler inserted.
 
 A mutant that no check finds is either a gap in the checks or something that the compiler need not have inserted. Every kernel is
 mutated twice: after `barriers` (`decided`), when everything occurs once, and as it is emitted, after `vectorize` has turned conditions
@@ -52,8 +52,8 @@ STAGES = {"decided": decided, "emitted": lowered}
 
 
 def data(computation: Computation, kind: str, seed: int) -> dict[str, Any]:
-    """Inputs by name: those of `testing.arrays`; or random ones far below or above 0, so that a 0 wins a max or a min; or all at the
-    lowest, where what a max begins with is no less than the data."""
+    """Inputs by name: those of `testing.arrays`; or random ones far below or above 0, so that a 0 would win a max or a min; or all at
+    the lowest value, at which a max starts."""
     shift = {"low": -200, "high": 200, "lowest": -np.inf}.get(kind)
     if shift is None:
         return arrays(computation, kind, seed)
@@ -64,7 +64,7 @@ def data(computation: Computation, kind: str, seed: int) -> dict[str, Any]:
 
 
 class Judge:
-    """What notices mutants of one program, on inputs of all kinds of DATA."""
+    """Detects mutants of one program, on inputs of all kinds of DATA."""
 
     def __init__(self, program: ir.Program, computation: Computation) -> None:
         self.program = program
@@ -72,11 +72,12 @@ class Judge:
         self._known: dict[str, list[dict[str, bytes]]] = {}
 
     def found(self, program: ir.Program) -> str | None:
-        """The first kind of finding, or "result"; None where nothing notices."""
+        """The first kind of finding, or "result"; None if nothing is detected."""
         return self._judged(program, DATA)[0]
 
     def _judged(self, program: ir.Program, kinds: Sequence[str]) -> tuple[str | None, bool]:
-        """What notices a program on these kinds of data, and whether, where nothing does, it gave the very bits of the one judged."""
+        """What detects a program on these kinds of data; and, if nothing does, whether its results are bitwise equal to the
+        original's."""
         same = True
         for kind in kinds:
             expected = self.expected[kind]
@@ -90,7 +91,7 @@ class Judge:
         return None, same
 
     def _bits(self, kind: str) -> list[dict[str, bytes]]:
-        """The outputs of the program itself, by order of copies; worked out once. What it gives is checked."""
+        """The outputs of the original program by copy order, computed once and checked."""
         if kind not in self._known:
             expected = self.expected[kind]
             reports = [report for _, report in _runs(self.program, expected.arrays)]
@@ -101,7 +102,7 @@ class Judge:
         return self._known[kind]
 
     def verdicts(self) -> Iterator[Verdict]:
-        """Every mutant, and what became of it."""
+        """Every mutant and its outcome."""
         left, survivors = list[tuple[Mutant, bool]](), list[Mutant]()
         for mutant in mutants(self.program):
             how, same = self._judged(mutant.program, DATA)
@@ -117,7 +118,7 @@ class Judge:
             yield Verdict(mutant, DOUBLED if self._doubled(mutant, survivors) else IDLE if same else MISSED)
 
     def _doubled(self, mutant: Mutant, survivors: list[Mutant]) -> bool:
-        """Whether a mutant is noticed once it lacks another thing that was not missed by itself either."""
+        """Whether a mutant is detected after a second removal that was not detected by itself either."""
         texts, places = {m.text for m in survivors}, {m.place for m in survivors}
         both = (m for m in mutants(mutant.program) if m.text in texts or m.place[:-2] == mutant.place[:-2] and m.place in places)
         return any(self.found(second.program) is not None for second in both)
@@ -125,7 +126,7 @@ class Judge:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A mutant, and what noticed it, or else one of WHY."""
+    """A mutant, and what detected it, or else one of WHY."""
 
     mutant: Mutant
     how: str
@@ -141,7 +142,7 @@ def bits(report: simulate.Report) -> dict[str, bytes]:
 
 
 def _runs(program: ir.Program, inputs: Mapping[str, Any]) -> Iterator[tuple[str, simulate.Report]]:
-    """The program simulated with copies landing early and, where it has any, late."""
+    """The simulations of a program with copies that complete early and, if it has any, late."""
     given = {b.name: stored(inputs[b.name], b) for b in program.buffers if b.role == "input"}
     waits = any(isinstance(s, (ir.Copy, ir.Instruction)) for k in program.kernels for s in ir.statements(k.body))
     for order in ("early", "late") if waits else ("early",):
@@ -150,14 +151,14 @@ def _runs(program: ir.Program, inputs: Mapping[str, Any]) -> Iterator[tuple[str,
 
 @dataclasses.dataclass
 class Tally:
-    """How many mutants of each kind there were and were found, and the survivors."""
+    """The numbers of mutants of each kind, and of those detected; and the survivors."""
 
     total: Counter[str] = dataclasses.field(default_factory=Counter)
     noticed: Counter[str] = dataclasses.field(default_factory=Counter)
     survivors: list[Verdict] = dataclasses.field(default_factory=list)
 
     def add(self, verdicts: Sequence[Verdict]) -> None:
-        """Counts verdicts in."""
+        """Counts verdicts."""
         for v in verdicts:
             self.total[v.mutant.kind] += 1
             if v.found:
@@ -175,12 +176,12 @@ class Tally:
 
     @property
     def missed(self) -> list[Verdict]:
-        """The survivors that are a fault: of the checks, or of the compiler, which protects twice."""
+        """The survivors that indicate a fault: of the checks, or redundant protection by the compiler."""
         return self.of(MISSED) + self.of(DOUBLED)
 
     @property
     def share(self) -> float:
-        """How many of all mutants were noticed."""
+        """The share of the mutants that were detected."""
         number = self.total.total()
         return self.noticed.total() / number if number else 1.0
 

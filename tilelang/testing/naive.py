@@ -43,7 +43,7 @@ Array = Any
 def read(
     computation: Computation, steps: Sequence[Step], levels: Mapping[str, int], values: Mapping[Tensor, Array]
 ) -> list[Kernel]:
-    """The kernels that a schedule gives steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
+    """The kernels that a schedule has steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
     steps = with_stages(computation, resolved(computation, steps))
     blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
     repacked = tuple(s for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global"))
@@ -91,7 +91,8 @@ def read(
 
 
 def _needed(computation: Computation, names: set[str], steps: Sequence[Step], others: Collection[str] = ()) -> frozenset[str]:
-    """These tensors, and what kernels before need to make for their kernel and its stages. others: tensors that have kernels anyway."""
+    """These tensors, and those that earlier kernels must compute for their kernel and its stages. others: tensors with separate
+    kernels."""
     inside = staged_tensors(computation, steps)
     needed = set(made(computation, names, {*others, *inside}))
     for stage in stages(steps):
@@ -101,7 +102,7 @@ def _needed(computation: Computation, names: set[str], steps: Sequence[Step], ot
 
 
 def chains(computation: Computation, steps: Sequence[Step], levels: Mapping[str, int]) -> list[tuple[Table, tuple[Step, ...]]]:
-    """The points of each kernel that steps are given for, before any is taken, and these steps. The last one has the outputs."""
+    """The points of each kernel with steps, before the first step, and these steps. The last one has the outputs."""
     main = together(computation)
     own = [s for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global") and s.steps]
     every = [(together_with(computation.tensor(s.tensor_name)), s.steps or ()) for s in own]
@@ -111,7 +112,7 @@ def chains(computation: Computation, steps: Sequence[Step], levels: Mapping[str,
 def points(
     tensors: tuple[Tensor, ...], steps: Sequence[Step], levels: Mapping[str, int], made: Collection[str]
 ) -> tuple[Table, tuple[Tensor, ...], Sequence[Axis]]:
-    """The points of a kernel before any step is taken, its reductions, and the axes of these. made: what other kernels make."""
+    """The points of a kernel before the first step, its reductions, and their axes. made: the results of other kernels."""
     definition = definition_of(tensors[0])
     states = states_of(tensors, set(stages(steps)) | (set(made) - {t.name for t in tensors}))
     reduction = definition_of(states[0]).reduction if states else None

@@ -1,4 +1,4 @@
-"""Random computations of several stages that read each other in any order, which no family of single operators draws.
+"""Random computations of several stages that read each other in any order, unlike the single operators of the families.
 
 A stage is plain text and numbers, so that it prints and shrinks: its axes, what it reduces, what it reads and how.
 """
@@ -21,7 +21,7 @@ Stage = tuple[str, str, str, tuple[Term, ...], str, tuple[str, ...]]
 
 
 def draw_network(source: Source, stages_of: tuple[int, int] = (1, 4)) -> dict[str, Any]:
-    """Arguments of `network`. stages_of: the least and the greatest number of stages."""
+    """Arguments of `network`. stages_of: the minimum and maximum number of stages."""
     tensors = [_some(source) for _ in range(source.integer(1, 3))]
     inputs, stages = tuple(tensors), []
     for _ in range(source.integer(*stages_of)):
@@ -44,8 +44,8 @@ def draw_network(source: Source, stages_of: tuple[int, int] = (1, 4)) -> dict[st
 def network(
     extents: tuple[int, ...], dtype: str, inputs: tuple[str, ...], stages: tuple[Stage, ...], outputs: str
 ) -> Tensor | Computation:
-    """Stages of pointwise work and reductions over some of three axes, each of what stands before it; the last is an output, and
-    perhaps every second one before."""
+    """Pointwise stages and reductions over some of three axes, each of which reads earlier ones. The last one is an output, and perhaps
+    every second one before it."""
     every = dict(zip(NAMES, axes(**dict(zip(NAMES, extents, strict=True))), strict=True))
     tensors = [input(f"X{n}", dtype, *(every[a] for a in names)) for n, names in enumerate(inputs)]
     for n, (kind, kept, over, terms, joined, steps) in enumerate(stages):
@@ -68,7 +68,7 @@ def _some(source: Source) -> str:
 
 
 def _read(tensor: Tensor, form: str, have: dict[str, Axis]) -> Expr:
-    """A tensor at the axes that there are, its last dimension as the form says; at 0 where the axis is not there."""
+    """A tensor at the available axes, with its last dimension in the given form; at 0 if an axis is missing."""
     at: list[Any] = [have.get(dim.name, index(0)) for dim in tensor.dims]
     if not at or tensor.dims[-1].name not in have:
         form = "plain"

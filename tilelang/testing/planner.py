@@ -1,4 +1,4 @@
-"""Random schedules for any computation: most of them valid, the rest refused with a reason.
+"""Random schedules for any computation. Most are valid; the rest are refused with a reason.
 
 `draw_schedule` refines the root spec from the kernel down, as a person does: blocks, accumulators, loops, loads, warps, threads,
 vectors. It knows the rules (which axes there are, what fills a warp, which loop needs an accumulator) well enough that most results are
@@ -31,7 +31,7 @@ CUTS = (2, 4, 1, 3, 8, 5, 16)
 
 
 def tiny_profile() -> Profile:
-    """The profile `sapphire_rapids` with warps of 8 threads, which are a numbering only: small blocks then have several."""
+    """The profile `sapphire_rapids` with warps of 8 threads, so that small blocks have several. The warps are only a numbering."""
     found = load_profile("sapphire_rapids")
     levels = tuple(dataclasses.replace(x, threads=WARP) if x.name == "warp" else x for x in found.levels)
     return dataclasses.replace(found, levels=levels)
@@ -43,7 +43,7 @@ def draw_schedule(source: Source, computation: Computation, profile: Profile | N
 
 
 class _Planner:
-    """Adds steps to a schedule, from the widest level to the leaf."""
+    """Adds steps to a schedule, from the widest level to the innermost body."""
 
     def __init__(self, source: Source, computation: Computation, profile: Profile) -> None:
         self.source, self.computation, self.profile = source, computation, profile
@@ -67,11 +67,11 @@ class _Planner:
         return self.spec.axis(axis).extent
 
     def tiles(self, sizes: dict[str, int]) -> int:
-        """How many tiles of these sizes there are."""
+        """The number of tiles of these sizes."""
         return math.prod(max(1, -(-self.extent(a) // t)) for a, t in sizes.items())
 
     def cut(self, axis: str, least_size: int = 1) -> int:
-        """A tile's size along an axis: a small number, the extent itself, or more than there is."""
+        """A tile size along an axis: a small number, the extent itself, or more."""
         n = self.extent(axis)
         sizes = [c for c in CUTS if least_size <= c < max(2, n)] or [max(1, n)]
         if self.source.chance(18):
@@ -79,7 +79,7 @@ class _Planner:
         return self.source.pick(sizes)
 
     def plain_state(self) -> bool:
-        """Whether the output can hold partial states: the state itself, in its own type, and nothing after it."""
+        """Whether the output can hold partial sums: it has the accumulator's type, and there is no epilogue."""
         task = main_task(self.computation, self.made.steps)
         if not task.states or sum(len(s.tensors) for s in task.states) != len(task.outputs):
             return False
@@ -88,7 +88,7 @@ class _Planner:
 
     @property
     def in_thread(self) -> bool:
-        """Whether one thread executes what is left, so that its moves are spread over nothing."""
+        """Whether a single thread executes the rest, so that its moves are not divided."""
         return self.spec.level == "thread"
 
     @property
@@ -110,7 +110,7 @@ class _Planner:
         return self.with_units()
 
     def heads(self) -> None:
-        """Stages that become kernels of their own, or that are substituted; the others may be placed below."""
+        """Stages that become separate kernels, or are inlined; the others may be placed below."""
         outputs = self.computation.outputs
         found = [
             (d, t)
@@ -137,7 +137,7 @@ class _Planner:
         return steps.vectorize(**{axis.name: 4}) if self.source.chance(40) else steps
 
     def relabel(self) -> None:
-        """fuse and unfuse, before any cut."""
+        """Draws fuse and unfuse, before any cut."""
         for reduction in (False, True):
             names = self.axes(reduction)
             if len(names) >= 2 and self.source.chance(15):
@@ -153,7 +153,7 @@ class _Planner:
                     self.made = self.made.unfuse(**{axis: {f"{axis}1": n // f, f"{axis}2": f}})
 
     def blocks(self) -> bool:
-        """Tiles to blocks; False where the schedule stays above them."""
+        """Tiles for blocks; False if the schedule stays above them."""
         spatial = self.axes(False)
         if self.source.chance(8):
             return False
@@ -185,7 +185,7 @@ class _Planner:
         return True
 
     def order(self, names: list[str], percent: int) -> Layout | None:
-        """How units are numbered, perhaps, where there are axes to number by."""
+        """Perhaps an order of units, if there are axes to number."""
         return draw_order(self.source, names) if len(names) > 1 and self.source.chance(percent) else None
 
     # ------------------------------------------------------------ inside a block
@@ -221,7 +221,7 @@ class _Planner:
         return any(isinstance(s, Tile) and s.level == "block" and reduced & {a for a, _ in s.sizes} for s in self.made.steps)
 
     def way_back(self) -> None:
-        """How pointwise results are stored; behind the next round of a walk, most of the time."""
+        """The store of pointwise results; usually delayed if it is in a loop."""
         if self.source.chance(75):
             self.walk(False)
         self.made = self.made.via(self.source.pick(("register", "register", "shared")), **self.stored())
@@ -245,7 +245,7 @@ class _Planner:
         self.accumulators.append(memory)
 
     def store_move(self, steps: Move, dims: list[str]) -> Move:
-        """The way back of an accumulator: by threads, in vectors."""
+        """The store of an accumulator: by threads, in vectors."""
         if self.spec.level != "thread" and self.source.chance(60):
             axis = dims[-1]
             lanes = self.source.pick((2, 4))
@@ -270,7 +270,7 @@ class _Planner:
             self.walked_reduction = True
 
     def inputs_read(self) -> dict[Tensor, dict[Read, None]]:
-        """The tensors in global memory that the task reads, and their reads, each once."""
+        """The tensors in global memory that the task reads, with their reads, each once."""
         task = main_task(self.computation, self.made.steps)
         found: dict[Tensor, dict[Read, None]] = {}
         for e in task.expressions():
@@ -281,7 +281,7 @@ class _Planner:
         return found
 
     def loads(self, memories: tuple[str, ...], percent: int) -> None:
-        """Some tensors become resident, or some reads of them."""
+        """Loads of some tensors, or of some of their reads."""
         chosen: list[tuple[Tensor, str | Read]] = []
         for tensor, own in self.inputs_read().items():
             by_name = len(own) > 1 and self.source.chance(70)
@@ -298,7 +298,7 @@ class _Planner:
                 self.redistribute(tensor, what, tiles)
 
     def shared_load(self, tensor: Tensor) -> dict[str, Any]:
-        """The layout of a load in shared, how far it runs ahead, and its move."""
+        """The layout, the prefetch distance and the move of a load in shared memory."""
         dims = [d.name for d in tensor.dims]
         how: dict[str, Any] = {}
         if self.source.chance(50) and not self.by_access(tensor):
@@ -312,7 +312,7 @@ class _Planner:
         return how
 
     def register_load(self, tensor: Tensor) -> dict[str, Any]:
-        """How far a load in registers runs ahead, and its move: vectors, owners of its elements, or a stop on the way."""
+        """The prefetch distance and the move of a load in registers: vectors, owners of elements, or a stop."""
         dims = [d.name for d in tensor.dims]
         how: dict[str, Any] = {"ahead": self.source.pick((1, 1, 2)) if self.source.chance(30) else 0}
         if self.source.chance(50):
@@ -326,13 +326,13 @@ class _Planner:
         return how
 
     def redistribute(self, tensor: Tensor, what: str | Read, tiles: dict[str, int]) -> None:
-        """What stands in registers again in registers: for whoever reads it below, or for other owners. tiles: without the first's."""
+        """A second load in registers, for the readers below or for other owners. tiles: without the first one's."""
         self.owner_tiles = tiles
         steps = self.owners([d.name for d in tensor.dims]) if self.source.chance(30) and not self.by_access(tensor) else None
         self.made = self.made.load(what, "register", steps=steps)
 
     def owners(self, dims: list[str]) -> Move:
-        """A spread that says who owns what; threads below then have the same tiles, where it is not of a reduction."""
+        """Parallel tiles that define owners. The threads below then have the same tiles, unless they are of a reduction."""
         axis = self.source.pick(dims)
         size = self.owner_tiles.get(axis, self.source.pick((2, 4, 1, 3)))
         level = "warp" if self.source.chance(25) else "thread"
@@ -342,7 +342,7 @@ class _Planner:
         return steps.vectorize(**{dims[-1]: self.source.pick((2, 4))}) if self.source.chance(25) else steps
 
     def by_access(self, tensor: Tensor) -> bool:
-        """Whether a load may hold one element per point, whose move has other dimensions: then it moves as it likes."""
+        """Whether a load may hold one element per point. Its move then has other dimensions, so the default is used."""
         fused = len(self.spec.coordinates) != len(self.spec.axes) or any(
             n not in self.spec.names for n, _ in self.spec.coordinates
         )
@@ -351,7 +351,7 @@ class _Planner:
     # ------------------------------------------------------------ stages
 
     def place_stages(self) -> None:
-        """compute ... in shared or register, for stages that nobody placed above."""
+        """compute ... in shared or register, for stages without a place."""
         for name in self.stages:
             definition = self.computation.tensor(name).definition
             assert definition is not None
@@ -386,7 +386,7 @@ class _Planner:
     # ------------------------------------------------------------ warps and threads
 
     def warps(self) -> bool:
-        """Tiles to warps; True where the threads must then fill one."""
+        """Tiles for warps; True if the threads must then fill a warp."""
         names = [a for a in self.axes(False) if self.extent(a) > 2]
         if not names or self.owner_tiles or not self.source.chance(30):
             return False
@@ -408,7 +408,7 @@ class _Planner:
         return True
 
     def threads(self, in_warp: bool) -> None:
-        """Tiles to threads: of outputs, of a reduction, or of both."""
+        """Tiles for threads: of outputs, of a reduction, or of both."""
         if in_warp:
             self.fill_warp()
             return
@@ -442,7 +442,7 @@ class _Planner:
         self.made = self.made.tile(**sizes).to("thread", count=count, order=order)
 
     def fill_warp(self) -> None:
-        """Thread tiles of which there are exactly as many as a warp has threads, or rounds of them."""
+        """Thread tiles that are exactly as many as a warp has threads, or a multiple."""
         names = [a for a in self.axes(False) if self.extent(a) > 1]
         shapes = [{a: t} for a in names for t in range(1, self.extent(a) + 1) if -(-self.extent(a) // t) == WARP]
         shapes += [
@@ -485,7 +485,7 @@ class _Planner:
             self.made = self.made.vectorize(**{names[0]: lanes})
 
     def with_units(self) -> Schedule:
-        """Perhaps what a block is made of, written out: just what is needed, more, or fewer threads than a warp or whole warps."""
+        """Perhaps an explicit size of the block: exact, larger, or less than a warp or than whole warps."""
         inside = any(isinstance(s, Tile) and s.level == "block" for s in self.made.steps)
         if not inside or not self.source.chance(12) or self.units > BLOCK_THREADS:
             return self.made

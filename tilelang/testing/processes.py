@@ -10,7 +10,7 @@ from typing import Any
 
 
 def kill(child: subprocess.Popen[Any]) -> None:
-    """Kills a process and, if it was started with `start_new_session=True`, all that it has started; waits until it has ended."""
+    """Kills a process and, if it was started with `start_new_session=True`, its children; waits until it has ended."""
     if hasattr(os, "killpg"):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(child.pid, signal.SIGKILL)

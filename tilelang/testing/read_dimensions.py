@@ -1,4 +1,4 @@
-"""Dimensions of a tensor by the way in which they are read: at quotients, at remainders, at what another tensor says."""
+"""Dimensions of a tensor by the form of the indices that read them: quotients, remainders, values of another tensor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = Any
 
 @dataclasses.dataclass(frozen=True)
 class Dimensions:
-    """How the tensors of a computation are read in a kernel.
+    """The reads of a computation's tensors in a kernel.
 
     tensors: those that it makes. relabels: the `fuse` and `unfuse` steps of its spec.
     """
@@ -29,7 +29,7 @@ class Dimensions:
     relabels: Sequence[Any]
 
     def quotients(self, tensor: Tensor, op: str) -> Array:
-        """The dimensions of a tensor that are read at quotients, or at remainders: how many, or which of them, one piece reads differs.
+        """The dimensions of a tensor that are read at quotients, or at remainders, so that the elements that one piece reads vary.
 
         The axes of a fused one are such: the first a quotient, the others remainders.
         """
@@ -43,14 +43,14 @@ class Dimensions:
         return found
 
     def fetched(self, tensor: Tensor) -> Array:
-        """The dimensions of a tensor that are read at what another tensor says."""
+        """The dimensions of a tensor that are read at values of another tensor."""
         found: Array = np.zeros(len(tensor.shape), bool)
         for e in self.reads(tensor):
             found |= np.array([any(isinstance(n, Read) for n in i.walk()) for i in e.indices], bool)
         return found
 
     def ways(self, tensor: Tensor) -> int:
-        """How many reads of a tensor differ."""
+        """The number of different reads of a tensor."""
         return len({e.indices for e in self.reads(tensor)})
 
     def through(self, tensor: Tensor, stops: Collection[str], own: Callable[[Tensor], Array]) -> Array:

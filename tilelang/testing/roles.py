@@ -24,12 +24,12 @@ from tilelang.testing.planner import WARP, tiny_profile
 
 
 def roles_profile() -> Profile:
-    """The tiny profile, of a device whose barriers have phases."""
+    """The tiny profile with barriers that have phases."""
     return dataclasses.replace(tiny_profile(), capabilities=("phased_barriers",))
 
 
 def draw_roles(source: Source, made: Schedule) -> Schedule:
-    """The schedule with some of its loads on a role; as it is where none can be, or it is refused anyway.
+    """The schedule with some of its loads on a role; unchanged if that is impossible, or if it is refused anyway.
 
     Raises Refusal.
     """
@@ -48,7 +48,7 @@ def draw_roles(source: Source, made: Schedule) -> Schedule:
 
 
 def draw_boxes(source: Source) -> Schedule:
-    """A product of 16-bit floats, C = A B^T, for a device with tensor copies and products of warpgroups.
+    """A product of 16-bit floats, C = A B^T, for a device with TMA copies and warpgroup products.
 
     Raises Refusal.
     """
@@ -77,7 +77,7 @@ def _team(count: int) -> Any:
 
 
 def _is_movable(steps: tuple[Step, ...], k: int, step: Step) -> bool:
-    """Whether a load in shared memory stands between the blocks and what is given to their units, without a stop on its way."""
+    """Whether a load in shared memory is between the blocks and their units, without a stop."""
     if not isinstance(step, Place) or (step.verb, step.memory) != ("load", "shared") or step.stream:
         return False
     above = [s.level for s in steps[:k] if isinstance(s, Tile)]

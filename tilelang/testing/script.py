@@ -1,4 +1,4 @@
-"""Prints schedules as the Python that builds them, so that a failing case can be pasted and run."""
+"""Prints schedules as the Python code that builds them, so that a failing case can be pasted and run."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile,
 
 
 def schedule_text(schedule: Schedule, computation: str = "c") -> str:
-    """The builder calls that make a schedule, on one line. Raises ValueError for steps that the builder has no call for."""
+    """The builder calls that make a schedule, on one line. Raises ValueError for steps without a builder call."""
     return f"tl.schedule({computation})" + "".join(step_text(s, computation) for s in schedule.steps)
 
 
 def read_named(computation: Computation, text: str) -> Read:
-    """The read that prints as `text`, for scripts: of a definition as it was written, or of the main task where nothing is placed."""
+    """The read that prints as `text`, for scripts: of a definition as written, or of the main task if nothing is placed."""
     expressions = [v for d in computation.definitions for v in d.values] + [*main_task(computation, ()).expressions()]
     found = {str(e): e for v in expressions for e in v.walk() if isinstance(e, Read)}
     return found[text]
 
 
 def step_text(step: Step, computation: str = "c") -> str:
-    """One builder call, on a computation of that name where the call names a read of it."""
+    """One builder call, on a computation of that name if the call names a read of it."""
     match step:
         case Tile(sizes, level, count, order):
             more = f", count={count}" if count is not None else ""

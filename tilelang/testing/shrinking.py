@@ -1,4 +1,4 @@
-"""Shrinks a failing case: fewer steps, smaller extents, plainer arguments, as long as it still fails in the same way.
+"""Shrinks a failing case: fewer steps, smaller extents, plainer arguments, while it fails in the same way.
 
 Hypothesis shrinks what its own tests find; this is for cases that were collected first and run together.
 """
@@ -21,13 +21,13 @@ C = TypeVar("C")
 
 
 def shrink(case: Case, fails: Callable[[Case], bool], limit: int = LIMIT) -> Case:
-    """The smallest case found for which `fails` still holds; it holds for the one given."""
+    """The smallest case found for which `fails` holds, as it does for the given one."""
     attempts = itertools.count(1)
     return smallest(case, simpler, fails, lambda: next(attempts) <= limit)
 
 
 def smallest(case: C, simpler: Callable[[C], Iterable[C]], fails: Callable[[C], bool], go_on: Callable[[], bool]) -> C:
-    """The smallest case found for which `fails` holds, as it does for the one given: one change after another, as long as one is left.
+    """The smallest case found for which `fails` holds, as it does for the given one, by one change after another.
 
     simpler: every case that is one change simpler than another, those worth trying first. go_on: asked before each attempt.
     """
@@ -44,7 +44,7 @@ def smallest(case: C, simpler: Callable[[C], Iterable[C]], fails: Callable[[C], 
 
 
 def simpler(case: Case) -> Iterator[Case]:
-    """Every case that is one change simpler."""
+    """All cases that are one change simpler."""
     if case.data != "random":
         yield dataclasses.replace(case, data="random")
     for steps in fewer_steps(case.schedule.steps):
@@ -61,7 +61,7 @@ def simpler(case: Case) -> Iterator[Case]:
 
 
 def _rebuilt(recipe: Recipe, steps: tuple[Step, ...]) -> Schedule | None:
-    """The schedule of these steps for a recipe; None where they do not go together."""
+    """The schedule with these steps for a recipe; None if they do not fit together."""
     try:
         return Schedule(recipe.build(), steps)
     except (TileLangError, KeyError, IndexError, TypeError):
@@ -69,7 +69,7 @@ def _rebuilt(recipe: Recipe, steps: tuple[Step, ...]) -> Schedule | None:
 
 
 def fewer_steps(steps: tuple[Step, ...]) -> Iterator[tuple[Step, ...]]:
-    """The steps without one of them, or with one of them plainer."""
+    """The steps without one of them, or with one of them simplified."""
     for i in range(len(steps)):
         yield (*steps[:i], *steps[i + 1 :])
     for i, step in enumerate(steps):

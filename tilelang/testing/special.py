@@ -21,7 +21,7 @@ MOST_SPECIAL = 5  # places of all inputs together
 
 
 def draw_inputs(source: Source, computation: Computation, special: bool = True) -> dict[str, Any]:
-    """Arrays for the inputs by name: plain ones and, where `special`, special values in a few places.
+    """Arrays for the inputs by name: plain ones and, if `special`, special values in a few places.
 
     NaN and infinities are left out where a reduction has a combiner of the user's own, which need only be one on finite states.
     """

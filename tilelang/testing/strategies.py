@@ -1,4 +1,4 @@
-"""Hypothesis strategies: the generators of this package as strategies, and property tests that set refusals aside.
+"""Hypothesis strategies: the generators of this package, and property tests that skip refusals.
 
 Hypothesis is imported when a strategy is made, not with this module.
 """
@@ -67,7 +67,7 @@ def schedules(
 
 
 def sizes(what: Computation | Tensor | Schedule, target: Where = None) -> SearchStrategy[dict[str, int]]:
-    """Extents by axis at which the computation exists and, for a schedule, at which its steps are accepted for the target.
+    """Extents by axis for which the computation exists and, for a schedule, the target accepts its steps.
 
     None, one, a few, odd and prime ones, the pieces of the schedule's steps and one more or less; `testing.resized` takes them.
     """
@@ -86,7 +86,7 @@ def inputs(what: Computation | Tensor | Schedule | Kernel, special: bool = True)
 
 
 def instructions(instruction: Instruction | str, target: Where = None) -> SearchStrategy[Schedule]:
-    """Schedules that use an instruction, each for a computation that the instruction is made for, at sizes of one piece or more.
+    """Schedules that use an instruction, for computations derived from it, at sizes of one or more pieces.
 
     `testing.check_kernel` runs such a schedule and compares with the reference, which evaluates what the instruction `means` by plain
     loops. Raises Refusal where no schedule with the instruction is accepted for the target.
@@ -96,7 +96,7 @@ def instructions(instruction: Instruction | str, target: Where = None) -> Search
 
 
 def where(target: Where) -> Target:
-    """The target that is meant: as it is, of a dialect, of a profile, or the one that `tl.compile` takes."""
+    """The target that is meant: a target itself, or that of a dialect or profile; by default the one that `tl.compile` uses."""
     if isinstance(target, Target):
         return target
     if isinstance(target, Profile):
@@ -109,7 +109,7 @@ def where(target: Where) -> Target:
 
 @contextlib.contextmanager
 def refusals_set_aside() -> Iterator[None]:
-    """Sets aside, as `hypothesis.assume` does, the case of a property test in which a `tl.Refusal` is raised.
+    """Skips the case of a property test in which a `tl.Refusal` is raised, as `hypothesis.assume` does.
 
     The code of the refusal is counted (`pytest --hypothesis-show-statistics` prints it). Other errors pass, and so does
     `simulated-wrong`, which tells of a kernel that is wrong. A test in which all cases are refused fails.
@@ -128,7 +128,7 @@ def refusals_set_aside() -> Iterator[None]:
 
 
 def kernel_test(test: Any = None, *, shrink_seconds: float = SHRINK_SECONDS) -> Any:
-    """Decorates a Hypothesis test of kernels, above `@given`: refusals are set aside, and shrinking ends in a minute.
+    """Decorates a Hypothesis test of kernels, above `@given`: refusals are skipped, and shrinking ends after a minute.
 
     A refusal is set aside as by `refusals_set_aside`. shrink_seconds: how long after the first failure other cases are tried; then
     Hypothesis reports the smallest one that it has found. A case that is drawn a second time and was right is not run again. Cases
@@ -148,7 +148,7 @@ def kernel_test(test: Any = None, *, shrink_seconds: float = SHRINK_SECONDS) -> 
 
 
 class _Handle:
-    """What Hypothesis asks for the function inside a test, once for each run: the same function, with all that it knows forgotten."""
+    """The object that Hypothesis asks for the function inside a test, once for each run: the same function without its memory."""
 
     def __init__(self, handle: Any, shrink_seconds: float) -> None:
         self._handle, self._watched = handle, _watched(handle.inner_test, shrink_seconds)
@@ -167,7 +167,7 @@ class _Handle:
 
 
 def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
-    """The function inside a test, which sets refusals aside and runs no new case when shrinking has taken its time."""
+    """The function inside a test, which skips refusals and runs no more cases after the time limit for shrinking."""
     right, wrong = set[Any](), set[Any]()
     first: list[float] = []  # when it failed first
 
@@ -201,7 +201,7 @@ def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
 
 
 def key(value: Any) -> Any:
-    """What tells cases apart; None where nothing does."""
+    """A key that distinguishes cases; None if there is none."""
     match value:
         case None | bool() | int() | float() | str() | bytes():
             return type(value).__name__, repr(value)
@@ -221,22 +221,22 @@ def key(value: Any) -> Any:
 
 
 def recipes(*families: str) -> SearchStrategy[Recipe]:
-    """Computations, as recipes: `recipe.build()`. families: names of `testing.families`, none for all."""
+    """Computations as recipes: `recipe.build()`. families: names in `testing.families`, none for all."""
     return _one(lambda source: draw_recipe(source, families))
 
 
 def device_recipes(*names: str) -> SearchStrategy[DeviceRecipe]:
-    """Devices, as recipes: `recipe.build()`, a profile. names: of the shipped profiles they are made from, none for all."""
+    """Devices as recipes: `recipe.build()` is a profile. names: of the shipped profiles to start from, none for all."""
     return _one(lambda source: draw_device(source, names))
 
 
 def cases(*families: str, profile: Profile | None = None) -> SearchStrategy[Case]:
-    """A computation, a schedule and data; some of the schedules are refused when they are lowered."""
+    """A computation, a schedule and data. Some of the schedules are refused during lowering."""
     return _one(lambda source: draw_case(source, families, profile))
 
 
 def role_cases(*families: str) -> SearchStrategy[Case]:
-    """Cases with loads on a role where the schedule has a place for one, for the profile `roles_profile()`."""
+    """Cases with loads on a role, if the schedule allows one, for the profile `roles_profile()`."""
 
     def draw(source: Source) -> Case:
         case = draw_case(source, families, roles_profile())
@@ -246,7 +246,7 @@ def role_cases(*families: str) -> SearchStrategy[Case]:
 
 
 def _one(make: Callable[[Source], R]) -> SearchStrategy[R]:
-    """What a generator gives; where it raises a Refusal, as for a step that contradicts its spec, the case is set aside."""
+    """The result of a generator. If it raises a Refusal, for example for a contradictory step, the case is skipped."""
 
     def draw(draw: Any) -> R:
         from hypothesis import reject  # late: an optional library

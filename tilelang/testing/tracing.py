@@ -1,4 +1,4 @@
-"""Holds a simulated kernel against the naive reading of its schedule: who wrote each element, and who read what.
+"""Compares a simulated kernel with the naive reading of its schedule: which thread wrote and read which element.
 
 What is promised of every kernel whose steps are read:
 
@@ -38,7 +38,7 @@ tally: Counter[str] = Counter()
 
 
 class Trace:
-    """A watcher of `simulate.run` that keeps who wrote and read each element of global and shared memory, and its value."""
+    """A watcher of `simulate.run` that records which threads wrote and read each element of global and shared memory, and its value."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, str, str, bool], list[Array]] = defaultdict(list)
@@ -58,23 +58,23 @@ class Trace:
             found.append((code, storage.data[seen.touch.address]))
 
     def _land(self) -> None:
-        """Looks at what the last write wrote: it is told before it happens."""
+        """Processes the previous write, because writes are announced before they happen."""
         if self._written is not None:
             storage, address, found, code = self._written
             found.append((code, storage.data[address]))
             self._written = None
 
     def kernel(self, buffers: Sequence[str], but: Collection[str] = ()) -> str | None:
-        """The last kernel that writes one of these buffers of global memory. but: others."""
+        """The last kernel that writes one of these global buffers. but: except these."""
         mine = (k for k, memory, b, writes in reversed(self._seen) if b in buffers and memory == "global" and writes)
         return next((k for k in mine if k not in but), None)
 
     def written(self, kernel: str) -> set[str]:
-        """The buffers of global memory that a kernel writes."""
+        """The global buffers that a kernel writes."""
         return {b for k, memory, b, writes in self._seen if k == kernel and memory == "global" and writes}
 
     def touched(self, kernel: str, memory: str, name: str, writes: bool) -> tuple[Array, Array]:
-        """(element, block, thread) in columns, and the values: each once. name: of a tensor, for shared memory."""
+        """(element, block, thread) in columns, and the values, each once. name: of a tensor, for shared memory."""
         self._land()
         found = []
         for (k, m, b, w), seen in self._seen.items():
@@ -86,8 +86,8 @@ class Trace:
         return code, values
 
     def same(self, other: Trace, places: Collection[str] | None = None) -> bool:
-        """Whether both saw the same threads touch the same elements, and find or leave the same there. places: only global memory, and
-        where tensors of these names are in shared memory."""
+        """Whether in both traces the same threads touch the same elements, and read or write the same values. places: only global
+        memory, and shared memory with tensors of these names."""
         return self._all(places) == other._all(places)
 
     def _all(self, places: Collection[str] | None) -> dict[Any, Counter[bytes]]:
@@ -103,7 +103,7 @@ class Trace:
 
 
 def traced(program: Any, given: Mapping[str, Any]) -> Trace:
-    """What a program writes and reads. given: inputs by name."""
+    """The trace of a program. given: inputs by name."""
     trace = Trace()
     held = {
         b.name: np.ascontiguousarray(given[b.name], b.dtype.numpy).reshape(b.shape) for b in program.buffers if b.role == "input"
@@ -117,12 +117,12 @@ def traced(program: Any, given: Mapping[str, Any]) -> Trace:
 
 
 def _holds(buffer: str, name: str) -> bool:
-    """Whether a buffer in shared memory is where a tensor is placed: by its name, which is numbered where there are several."""
+    """Whether a shared buffer holds a tensor, by its name, which may have a number."""
     return buffer == f"{name}_shared" or buffer.startswith(f"{name}_shared_") and buffer.removeprefix(f"{name}_shared_").isdigit()
 
 
 class Reading:
-    """The naive reading of a schedule, with data. Raises NotRead."""
+    """The naive reading of a schedule with data. Raises NotRead."""
 
     def __init__(self, schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> None:
         self.computation, self.given = schedule.computation, given
@@ -136,11 +136,11 @@ class Reading:
         self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
 
     def _evaluate(self, given: Mapping[str, Any], made: Mapping[Tensor, Array] | None = None) -> dict[Tensor, Any]:
-        """Every tensor's value. made: those that are not to be evaluated."""
+        """The value of every tensor. made: tensors that are not evaluated."""
         return dict(Evaluator(self.computation, {**inputs(self.computation, (), given), **(made or {})}, errors=True).run())
 
     def faults(self, trace: Trace) -> list[str]:
-        """Where a simulated program did not do what the steps say."""
+        """Where a simulated program contradicts the steps."""
         found, done = list[str](), set[str]()
         for known in reversed(self.kernels):  # a later kernel may write again what one before it wrote
             name = trace.kernel([buffer for memory, buffer in known.writes if memory == "global"], but=done)
@@ -208,16 +208,16 @@ class Reading:
                 yield f"{missing.size} elements of {t.name} are not read by the blocks that need them"
 
     def _expressions(self) -> list[Expr]:
-        """Every expression in the definitions' values, those inside others included."""
+        """All expressions in the definitions' values, including nested ones."""
         return [e for d in self.computation.definitions for v in d.values for e in v.walk()]
 
     def _restricting(self) -> set[Tensor]:
-        """The tensors whose values restrict the points of a reduction, or choose what is reduced."""
+        """The tensors whose values restrict the points of a reduction, or select what is reduced."""
         conditions = [e.condition for e in self._expressions() if isinstance(e, (Reduce, Select)) and e.condition is not None]
         return {e.tensor for c in conditions for e in c.walk() if isinstance(e, Read)}
 
     def _with_effect(self, known: Kernel, tensor: Tensor, block: Array, element: Array) -> Array:
-        """Those elements whose values make a difference to what their block writes: other values are tried, beside other data too."""
+        """The elements whose values affect what their block writes, found by trying other values."""
         found = [element[:0]]
         for b in np.unique(block):
             mine = element[block == b]
@@ -225,7 +225,7 @@ class Reading:
         return np.concatenate(found)
 
     def _differs(self, known: Kernel, tensor: Tensor, mine: Array, block: int, data: Mapping[str, Array]) -> bool:
-        """Whether other values of some elements, greater, less or zero, change what a block writes; other kernels read the old."""
+        """Whether other values of some elements (greater, less, zero) change what a block writes. Other kernels read the old values."""
         before = self.evaluated if data is self.given else self._evaluate(data)
         made = {t: np.asarray(a.value) for t, a in before.items() if t.name in known.given and t.definition is not None}
         for sign in (1, -1, 0):
@@ -242,7 +242,7 @@ class Reading:
         return False
 
     def _data(self) -> Iterator[Mapping[str, Array]]:
-        """The inputs, and ones and zeros in their place unless they decide what is read."""
+        """The inputs; also ones and zeros in their place, unless they determine reads."""
         yield self.given
         every = self._expressions()
         decide = [e.condition for e in every if isinstance(e, Reduce) and e.condition is not None]
@@ -253,7 +253,7 @@ class Reading:
                 yield {t.name: self.given[t.name] if t.range else alike(self.given[t.name]) for t in self.computation.inputs}
 
     def _contents(self, known: Kernel, name: str, trace: Trace) -> Iterator[str]:
-        """Whether threads find in shared memory what is theirs to find there."""
+        """Whether threads find the right values in shared memory."""
         for kind, claims, writes in (("finds", known.reads, False), ("writes", known.writes, True)):
             for (memory, n), mine in claims.items():
                 if memory != "shared" or n in known.partial:
@@ -269,7 +269,7 @@ class Reading:
                     yield f"units do not find {missing.size} elements of {tensor.name} in shared memory that they need"
 
     def _unfound(self, claim: Claim, tensor: Tensor, code: Array, values: Array) -> Array:
-        """Which of the elements that units need have a value that none of their threads found."""
+        """The elements that units need, but whose value none of their threads has found."""
         unit, has = unit_of(claim, code)
         value = self.values[tensor].reshape(-1).astype(np.float64)
         every = np.unique(value[np.isfinite(value)])
@@ -284,7 +284,7 @@ class Reading:
         return np.flatnonzero(finite & ~np.isin(need, found[has & known]))
 
     def _held(self, claims: Sequence[Claim], tensor: Tensor, code: Array, values: Array) -> Array:
-        """Which values are those of elements that the thread may touch, within the errors that they may have."""
+        """The values that are those of an element that the thread may touch, within the error bounds."""
         held = self.evaluated[tensor]
         value = np.asarray(held.value, np.float64).reshape(-1)
         error = np.zeros(value.size) if held.error is None else np.broadcast_to(held.error, held.value.shape).reshape(-1)
@@ -317,7 +317,7 @@ def _reads(e: Expr) -> bool:
 
 
 def _another(tensor: Tensor, old: Array, sign: int) -> Array:
-    """Other values than the old ones: greater, less, or zero."""
+    """Values that differ from the old ones: greater, less, or zero."""
     if tensor.range is not None:
         low, high = tensor.range
         return low + (old - low + (1 if sign > 0 else high - low - 1)) % (high - low)
@@ -328,7 +328,7 @@ def _another(tensor: Tensor, old: Array, sign: int) -> Array:
 
 
 def unit_of(claim: Claim, code: Array) -> tuple[Array, Array]:
-    """The unit of a claim that each (element, block, thread) belongs to, as one number, and whether there is one."""
+    """The unit of a claim to which each (element, block, thread) belongs, as one number, and whether there is one."""
     starts = np.unique(claim.first)
     if not starts.size:
         return np.zeros(code.shape[1], np.int64), np.zeros(code.shape[1], bool)
@@ -338,14 +338,13 @@ def unit_of(claim: Claim, code: Array) -> tuple[Array, Array]:
 
 
 def _works(known: Kernel, code: Array) -> Array:
-    """Whether the block of each (element, block, thread) has a tile. One that only makes a cluster whole may read and move anything:
-    nothing comes of it."""
+    """Whether the block of each (element, block, thread) has a tile. Blocks that only complete a cluster may read and move anything."""
     found = [c.block for claims in (*known.writes.values(), *known.reads.values()) for c in claims]
     return np.isin(code[1], np.concatenate([np.zeros(0, np.int64), *found]))
 
 
 def covered(claims: Sequence[Claim], code: Array) -> Array:
-    """Which of (element, block, thread) somebody claims. Units of one width never overlap in part."""
+    """Which of (element, block, thread) are claimed. Units of the same width never overlap partially."""
     found = np.zeros(code.shape[1], bool)
     for c in claims:
         unit, has = unit_of(c, code)
@@ -361,7 +360,7 @@ def told(what: str, name: str, code: Array) -> Iterator[str]:
 
 
 def reading(schedule: Schedule, profile: Profile, given: Mapping[str, Any]) -> Reading | None:
-    """The naive reading; None where it does not know a step. `tally` counts both."""
+    """The naive reading; None if it does not cover a step. `tally` counts both."""
     try:
         made = Reading(schedule, profile, given)
     except NotRead as unknown:

@@ -1,4 +1,4 @@
-"""CUDA and HIP text run on this processor, as a second opinion beside the simulator: the text itself runs, compiled by clang.
+"""Runs CUDA and HIP text on this CPU, compiled by clang, as a second check next to the simulator.
 
 The kernel's text is compiled for the host as C++, behind headers that give the words of CUDA and HIP their meaning. What only a device
 understands (assembly, builtins of its compiler) stands behind named functions, the wrappers; here they are replaced by emulations of

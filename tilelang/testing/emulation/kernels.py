@@ -18,7 +18,7 @@ from tilelang.testing.emulation.launch import Launch, Mapped, run
 def run_program(
     program: ir.Program, dialect: str, arrays: Mapping[str, Any], source: str | None = None, **how: Any
 ) -> dict[str, Any]:
-    """The outputs of a program's kernels as CUDA or HIP text, by name, for input arrays by name; how: as for `run`.
+    """The outputs by name of a program's kernels, run as CUDA or HIP text on input arrays by name. how: as for `run`.
 
     source: another text of the same kernels. Outputs and workspace begin as bytes of ones, which are no numbers.
     """
@@ -40,18 +40,18 @@ def _arguments(kernel: ir.Kernel) -> tuple[Any, ...]:
 
 
 def _memory(buffer: ir.Buffer, arrays: Mapping[str, Any]) -> Any:
-    """An input as it is, another buffer as poison."""
+    """An input unchanged; for other buffers, poison."""
     if buffer.role == "input":
         return np.ascontiguousarray(arrays[buffer.name], buffer.dtype.numpy).reshape(buffer.shape)
     return np.full(buffer.bytes, 0xFF, np.uint8).view(buffer.dtype.numpy).reshape(buffer.shape)
 
 
 def run_kernel(kernel: Kernel, arrays: Mapping[str, Any], source: str | None = None, **how: Any) -> dict[str, Any]:
-    """`run_program` for a compiled kernel, whose target says the dialect and how wide a warp is."""
+    """`run_program` for a compiled kernel, whose target determines the dialect and the warp width."""
     how = {"warp": max(1, kernel.target.profile.warp_size), **how}
     return run_program(kernel.program, kernel.target.dialect, arrays, kernel.source if source is None else source, **how)
 
 
 def check(kernel: Kernel, seed: int = 0, **how: Any) -> reference.Report:
-    """Compares with the reference: random data within the derived bound, and small integers exactly where that applies."""
+    """Compares with the reference: random data within the derived bound, and small integers exactly if that applies."""
     return reference.check(kernel.computation, lambda arrays: run_kernel(kernel, arrays, **how), seed, kernel.schedule.error_ulps)

@@ -41,18 +41,18 @@ _CPP, _HEADER = ("-x", "c++"), ("-x", "c++-header")
 
 
 class EmulationFault(DeviceError):
-    """A kernel did what a device would not: an access out of bounds, a deadlock, lanes that do not meet."""
+    """A kernel did something that a device would not: an access out of bounds, a deadlock, lanes that do not converge."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Mapped:
-    """An array that a kernel is given as a tensor map."""
+    """An array that is passed to a kernel as a tensor map."""
 
     array: str
     map: TensorMap
 
     def encoded(self) -> bytes:
-        """The emulation's own form, copies.h: Map, innermost dimension first; the address comes from the process."""
+        """The emulation's encoding (Map in copies.h), innermost dimension first. The process adds the address."""
         m = self.map
         rank, fill = len(m.shape), (0,) * (5 - len(m.shape))
         words = (*m.shape[::-1], *fill, *m.box[::-1], *fill)
@@ -70,7 +70,7 @@ class Launch:
 
 
 def absent() -> str | None:
-    """Why no kernel can be emulated here; None where they can."""
+    """The reason why no kernel can be emulated here; None if kernels can be."""
     if sys.platform != "linux" or platform.libc_ver()[0] != "glibc":
         return "kernels are emulated on Linux with the GNU C library only"
     if clang.program() is None:
@@ -90,7 +90,7 @@ def run(
     emulations: str = "",
     timeout_s: float = 600,
 ) -> dict[str, np.ndarray[Any, Any]]:
-    """Runs launches in order and gives all arrays as they are afterwards; those given are not changed.
+    """Runs launches in order and returns the arrays after them; the given arrays are not changed.
 
     source: CUDA or HIP C++. warp: threads of one. shared_bytes: size of the array in shared memory that the launch gives. turns: the
     order in which the threads of a block get their turns, "ascending", "descending" or shuffled by a seed. landing: what is
@@ -174,7 +174,7 @@ def _run_process(
 
 @functools.cache
 def wrappers() -> dict[str, str]:
-    """The emulations there are, by name of the function that they replace."""
+    """The available emulations, by the name of the function that they replace."""
     found: dict[str, str] = {}
     for file in sorted((_HERE / "wrappers").glob("*.h")):
         found |= text.definitions_by_name(file.read_text())
@@ -182,7 +182,7 @@ def wrappers() -> dict[str, str]:
 
 
 def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0, emulations: str = "") -> str:
-    """The C++ text that is compiled: the headers, the source without what only the device understands, an entry for each kernel.
+    """The C++ text to compile: the headers, the source without device-only text, and an entry point for each kernel.
 
     Raises DeviceError: a function that only the device understands and that nobody emulates.
     """
@@ -215,7 +215,7 @@ def _compiled(unit: str) -> bytes:
 
 @functools.cache
 def _runtime() -> Path:
-    """A folder with the headers, precompiled, and the code of their functions: both are the same for every kernel of this process."""
+    """A folder with the precompiled headers and the code of their functions, which all kernels of this process share."""
     made = tempfile.TemporaryDirectory(prefix="tilelang-emulation-")
     atexit.register(made.cleanup)
     folder = Path(made.name)

@@ -1,4 +1,4 @@
-"""Parses a kernel's source: the functions that it defines, and which of them only the device understands.
+"""Parses a kernel's source: the functions that it defines, and which of them only a device compiler accepts.
 
 A function that contains assembly or calls a builtin of the device's compiler is emulated: its definition is cut out of the source, and
 the function of the same name in wrappers/ replaces it. Everything else stays as it is.
@@ -26,7 +26,7 @@ _DYNAMIC_SHARED = re.compile(r"\bextern\s+__shared__\s+([^;\[]*?)\b(\w+)\s*\[\s*
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Definition:
-    """A function of a source. scope: the namespaces around it, "" or with `::` behind each. device_only: see above."""
+    """A function in a source. scope: the enclosing namespaces, each followed by `::`, or "". device_only: see above."""
 
     scope: str
     name: str
@@ -36,12 +36,12 @@ class Definition:
 
 
 def blanked(text: str) -> str:
-    """The text with strings, comments and preprocessor lines replaced by spaces, so that what is left can be scanned."""
+    """The text with strings, comments and preprocessor lines replaced by spaces, for scanning."""
     return _SKIPPED.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
 
 
 def definitions(text: str) -> Iterator[Definition]:
-    """The functions that a text defines, inside namespaces too, in its order.
+    """The functions that a text defines, including those in namespaces, in order.
 
     >>> [(d.scope, d.name, d.device_only) for d in definitions('namespace a { void f() {} } void g(int x) { asm("g"); }')]
     [('a::', 'f', False), ('', 'g', True)]
@@ -73,7 +73,7 @@ def definitions(text: str) -> Iterator[Definition]:
 
 
 def replaced(text: str, emulations: Mapping[str, str]) -> str:
-    """The source with what only the device understands replaced by the emulation of its name, in one line; lines keep their numbers."""
+    """The source with device-only functions replaced by their emulations, each in one line so that line numbers stay the same."""
     done = set()
     pieces, end = [], 0
     for found in definitions(text):
@@ -96,7 +96,7 @@ def definitions_by_name(text: str) -> dict[str, str]:
 
 
 def cluster_of(text: str, kernel: str) -> int:
-    """How many blocks make a cluster of a kernel, as its head says; 1 where it says nothing.
+    """The number of blocks in a cluster, from a kernel's attributes; 1 by default.
 
     >>> cluster_of("void __cluster_dims__(2, 1, 1) __launch_bounds__(32) k(int* x) {}", "k")
     2
@@ -106,5 +106,5 @@ def cluster_of(text: str, kernel: str) -> int:
 
 
 def with_sized_arrays(text: str, size_bytes: int) -> str:
-    """The source with arrays in shared memory whose size the launch gives declared with that size, in bytes."""
+    """The source in which shared arrays whose size is set by the launch are declared with that size, in bytes."""
     return _DYNAMIC_SHARED.sub(rf"__shared__ \1\2[{max(1, size_bytes)}]\3;", text)

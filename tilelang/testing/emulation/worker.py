@@ -1,4 +1,4 @@
-"""The process in which an emulated kernel runs: `python worker.py FOLDER`, with the plan, the library and the data in the folder.
+"""The process that runs an emulated kernel: `python worker.py FOLDER`, with the plan, the library and the data in the folder.
 
 Needs only Python. If the kernel does something that a device would not, the process exits with status 13 and the fault on stderr.
 """
@@ -14,7 +14,7 @@ _ARGUMENT_BYTES = 128  # of one argument, and its alignment
 
 
 def main(folder: Path) -> None:
-    """Runs a plan's launches on its arrays, which are changed in place."""
+    """Runs a plan's launches on its arrays, which they change in place."""
     plan = json.loads((folder / "plan.json").read_text())
     ctypes.CDLL("libm.so.6", mode=ctypes.RTLD_GLOBAL)
     library = ctypes.CDLL(str(folder / "kernel.so"))
@@ -46,7 +46,7 @@ def _launch(library: Any, launch: dict[str, Any], places: dict[str, int]) -> Non
 
 
 def _bytes(argument: dict[str, Any], places: dict[str, int]) -> bytes:
-    """What an argument is in memory: a pointer to an array, or bytes, of which the first may be the address of an array."""
+    """An argument in memory: a pointer to an array, or bytes, which may begin with the address of an array."""
     if "array" in argument:
         return places[argument["array"]].to_bytes(8, "little")
     given = bytes.fromhex(argument["bytes"])
