@@ -92,7 +92,7 @@ def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, sai
         for size in (32, 48):
             tl.compile(half_product(size), tl.target("cuda", profile=profile))
     start = (
-        f"the profile `{profile}` has a rate of matrix instructions for products of float16, and none of them is known in cuda"
+        f"the profile `{profile}` has a rate for matrix products of float16, but no such instruction is defined for cuda"
     )
     assert len(caplog.messages) == said and all(message.startswith(start) for message in caplog.messages)
 

@@ -65,6 +65,6 @@ def missing(computation: Computation, profile: Profile) -> list[str]:
             continue
         if not any(i.level != "thread" and multiplies(i, multiplied) for i in usable(profile, d.allow)):
             licence = f" with the licences {', '.join(d.allow)}" if d.allow else ""
-            found[f"the profile `{profile.name}` has a rate of matrix instructions for products of {multiplied}{licence}, and none of"
-                  f" them is known in {' or '.join(profile.dialects)}: schedules do without"] = None  # fmt: skip
+            found[f"the profile `{profile.name}` has a rate for matrix products of {multiplied}{licence}, but no such instruction is"
+                  f" defined for {' or '.join(profile.dialects)}: schedules do not use any"] = None  # fmt: skip
     return list(found)

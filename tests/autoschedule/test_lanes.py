@@ -157,7 +157,7 @@ def test_a_search_says_where_no_block_hides_memory() -> None:
     assert said.startswith("C: no blocks that fit are so large that memory takes less time than matrix") and "m=128 n=256" in said
     assert told(tl.float32, volta) == told(tl.float32, rapids) == ()
     (said,) = told(tl.float16, volta)
-    assert "matrix instructions for products of float16" in said
+    assert "a rate for matrix products of float16" in said
 
 
 @pytest.mark.parametrize("name", ["product", "strided windows", "row sum"])
