@@ -98,7 +98,7 @@ def rows_of(access: Access, box: tuple[int, ...], near_bytes: int) -> tuple[int,
     return rows, run
 
 
-class Walk(NamedTuple):
+class AxisLoop(NamedTuple):
     """The iterations of a loop along one axis. inside, outside: the numbers of the tiles of one iteration and of all; depth: of its
     loop."""
 
@@ -146,12 +146,12 @@ class Traffic:
         self.pieces = pieces
         self.streams = list(streams(loops))
         self.tiles: list[Tile] = [{**_of_stages(loops), **loops.tiles[0]}]
-        self.walks: list[Walk] = []  # innermost first; each has as many iterations as its axis needs, even if its cuts give more
+        self.loops: list[AxisLoop] = []  # innermost first; each has as many iterations as its axis needs
         self._boxes: dict[Access, list[tuple[int, ...]]] = {}
         self._sizes: dict[tuple[Stream, int], list[int]] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
         self._sets: dict[int, list[int]] = {}  # by the line size
-        self._chosen: dict[Stream, list[tuple[int, Walk, bool]]] = {}
+        self._chosen: dict[Stream, list[tuple[int, AxisLoop, bool]]] = {}
         self._parts: dict[str, int] = {}  # the axes along which data selects one iteration: how many there are
         tile = self.tiles[0]
         for d in range(depth):
@@ -162,11 +162,11 @@ class Traffic:
                     self._parts[axis] = rounds
                 elif rounds > 1:
                     tile, number = {**tile, axis: size}, len(self.tiles)
-                    self.walks.append(Walk(axis, rounds, number, number - 1, d))
+                    self.loops.append(AxisLoop(axis, rounds, number, number - 1, d))
                     self.tiles.append(tile)
-        self._cut = [w.axis for w in self.walks]  # the axis along which each tile but the first differs from the one around it
-        self.walks.reverse()
-        outside = {s: [w for w in self.walks if w.depth < s.inner] for s in self.streams if s.packed}
+        self._cut = [w.axis for w in self.loops]  # the axis along which each tile but the first differs from the one around it
+        self.loops.reverse()
+        outside = {s: [w for w in self.loops if w.depth < s.inner] for s in self.streams if s.packed}
         self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, whose buffers are reused
 
     def boxes(self, access: Access) -> list[tuple[int, ...]]:
@@ -217,12 +217,12 @@ class Traffic:
         lost, alone = self._lost(cache), Follow(1, 1.0, 0)
         return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
 
-    def _walked(self, s: Stream) -> list[tuple[int, Walk, bool]]:
+    def _loops_of_stream(self, s: Stream) -> list[tuple[int, AxisLoop, bool]]:
         """The loops that count for a stream, by number, each with whether it runs along one of the stream's axes."""
         found = self._chosen.get(s)
         if found is None:
             last, axes = self._last(s), s.access.axes
-            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.walks) if w.depth < last]
+            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.loops) if w.depth < last]
         return found
 
     def _last(self, s: Stream) -> float:
@@ -232,7 +232,7 @@ class Traffic:
     def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
         """The number of rows of a stream that begin beyond a cache, by the bytes touched since they last began."""
         boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
-        chosen = self._walked(s)
+        chosen = self._loops_of_stream(s)
         rows = alive = rows_of(s.access, boxes[chosen[0][1].inside], follow.near_bytes)[0] if chosen else 1
         found, most = {math.inf: float(rows)}, alive
         for number, (_, rounds, inside, outside, _), along in chosen:
@@ -269,20 +269,20 @@ class Traffic:
     def _working_sets(self, cache: Cache) -> list[int]:
         """The working set of one iteration of each loop. Copies count before or after the copy is made; results count where they are
         not being accumulated."""
-        found = [0] * len(self.walks)
+        found = [0] * len(self.loops)
         for s in self.streams:
             sizes = self._sized(s, cache)
             if s.packed:
                 copied, inner = sizes[self._copies[s]], s.inner
-                for number, walk in enumerate(self.walks):
-                    found[number] += copied if walk.depth < inner else sizes[walk.inside]
+                for number, loop in enumerate(self.loops):
+                    found[number] += copied if loop.depth < inner else sizes[loop.inside]
             else:
-                for number, walk, _ in self._walked(s):
-                    found[number] += sizes[walk.inside]
+                for number, loop, _ in self._loops_of_stream(s):
+                    found[number] += sizes[loop.inside]
         return found
 
     def _missed(self, s: Stream, cache: Cache, lost: list[float]) -> float:
-        chosen, sizes, boxes = self._walked(s), self._sized(s, cache), self.boxes(s.access)
+        chosen, sizes, boxes = self._loops_of_stream(s), self._sized(s, cache), self.boxes(s.access)
         found = start = float(sizes[chosen[0][1].inside if chosen else 0])
         again, moved, held = float(sizes[self._copies[s]]) if s.packed else 0.0, True, True  # moved: the box has changed
         access, packed, inner = s.access, s.packed, s.inner

@@ -20,7 +20,7 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
-from tilelang.autoschedule.cpu.growth import form, nearest_bytes, needed, passes, reused, rounds_of, seeds
+from tilelang.autoschedule.cpu.growth import chunk_sizes, form, is_memory_bound, nearest_bytes, needed, reused, seeds
 from tilelang.autoschedule.cpu.model import Counted, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
 from tilelang.autoschedule.cpu.tile import RTile, blocks_of, fetchable, scattered, shared_bytes, stays, steps
@@ -104,7 +104,7 @@ class _Search:
         self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
     ) -> None:
         self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
-        self.passes = passes(self.nest, device)
+        self.memory_bound = is_memory_bound(self.nest, device)
         self.known: dict[tuple[object, ...], Counted | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
 
@@ -129,7 +129,7 @@ class _Search:
     def _drops(self, tile: RTile) -> bool:
         if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
             return True
-        near = self.passes and not alone(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
+        near = self.memory_bound and not alone(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
@@ -157,7 +157,7 @@ def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
             if size != now:
                 yield dataclasses.replace(tile, block={**tile.block, a.name: size})
     for a in nest.reduced:
-        sizes, now = rounds_of(a.extent), tile.chunk[a.name]
+        sizes, now = chunk_sizes(a.extent), tile.chunk[a.name]
         for size in {max((n for n in sizes if n <= now // 2), default=now), *_beside(sizes, now)} if a.name != tile.axis else ():
             if size != now:
                 yield dataclasses.replace(tile, chunk={**tile.chunk, a.name: size})

@@ -25,11 +25,11 @@ from tilelang.autoschedule.cpu.tile import (
     boxed,
     by_points,
     overlaps,
+    reduction_order,
     scattered,
     shared_bytes,
     stays,
     steps,
-    walked,
 )
 from tilelang.autoschedule.cpu.tile_size_selection import sized
 
@@ -71,7 +71,7 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False
     """The register tiles with the fewest cycles per point. whole: only those that divide the extents."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
-    for piece in _pieces(nest, device, axis, lanes):
+    for piece in _register_tile_candidates(nest, device, axis, lanes):
         if whole and any(nest.extents[a] % n for a, n in piece.items()):
             continue
         loops = read_steps(nest, steps(nest, RTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
@@ -81,7 +81,7 @@ def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False
     return [f[-1] for f in found[: CPU.kept_pieces] if f[0] <= found[0][0] * CPU.kept_cycles]
 
 
-def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
+def _register_tile_candidates(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
     """Candidates for register tiles: vectors along one axis, and points along the two axes that save the most loads; or along a row of
     results, which is stored by transposing squares."""
     room, rows = max(1, device.registers - CPU.reserved_registers), _rows(nest, axis)
@@ -90,7 +90,7 @@ def _pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[s
         if a.name != axis and a.extent > 1 and (a.name in rows or any(a.name not in r.axes for r in nest.reads))
     ]  # fmt: skip
     others.sort(key=lambda a: (-sum(a.name not in r.axes for r in nest.reads), nest.writes[0].stride(a.name) or 0))
-    choices = [_rounds(a.extent, room if a.name in rows else most) for a, most in zip(others, CPU.rows, strict=False)]
+    choices = [_tile_extents(a.extent, room if a.name in rows else most) for a, most in zip(others, CPU.rows, strict=False)]
     for columns in CPU.columns:
         if columns > 1 and columns * lanes > nest.extents[axis] + lanes - 1:
             continue
@@ -111,11 +111,11 @@ def _rows(nest: Nest, axis: str) -> list[str]:
     return [a.name for a in nest.wide if all(w.stride(a.name) == 1 for w in nest.writes)]
 
 
-def _rounds(extent: int, most: int) -> list[int]:
+def _tile_extents(extent: int, most: int) -> list[int]:
     """Candidates for the extent of a register tile along an axis: divisors, because a remainder needs a smaller tile of its own; others
     if all divisors are small.
 
-    >>> _rounds(42, 16), _rounds(34, 16), _rounds(83, 16)
+    >>> _tile_extents(42, 16), _tile_extents(34, 16), _tile_extents(83, 16)
     ([1, 2, 3, 6, 7, 14], [1, 2, 4, 6, 8], [1, 4, 8])
     """
     found = [n for n in range(1, most + 1) if extent % n == 0]
@@ -149,7 +149,7 @@ def needed(nest: Nest, access: Access, axis: str) -> bool:
     turned = axis in access.axes and access.stride(axis) != 1
     steps = [abs(n) for a in access.axes if nest.extents[a] > 1 and (n := access.stride(a))]
     sparse = min(steps, default=1) > 1
-    last = walked(nest)[-1]
+    last = reduction_order(nest)[-1]
     scattered = axis not in access.axes and last in access.axes and abs(access.stride(last) or 0) != 1
     fused = any(access.regular(a.name, a.extent) < a.extent for a in nest.axes if a.name in access.axes)
     return access.padded or turned or sparse or scattered or fused
@@ -171,24 +171,24 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
     found = vectors(nest, device)
     for axis, lanes in found:
         if axis in reduced or not reduced:
-            yield from _passing(nest, fusions, device, axis, lanes)
+            yield from _streaming_tiles(nest, fusions, device, axis, lanes)
         else:
-            yield from _multiplying(nest, fusions, device, axis, lanes)
+            yield from _reduction_tiles(nest, fusions, device, axis, lanes)
     if not found:
         piece = dict.fromkeys(nest.spatial_extents, 1)
         yield RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None, {})
 
 
-def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
     """Tiles for reductions, with results in registers."""
     whole = nest.reduced_extents
-    if passes(nest, device):
+    if is_memory_bound(nest, device):
         staged, most = stagings(nest, axis)[0], min(4 * lanes, -(-nest.extents[axis] // lanes) * lanes)
         sizes: list[tuple[int, dict[str, int]]] = [(width, {}) for width in dict.fromkeys((most, lanes))]
         sizes += [
             (lanes, {a: n})
             for a in _rows(nest, axis)
-            for n in _rounds(nest.extents[a], max(1, device.registers - CPU.reserved_registers))[-2:]
+            for n in _tile_extents(nest.extents[a], max(1, device.registers - CPU.reserved_registers))[-2:]
         ]
         for width, row in sizes:
             piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}
@@ -197,7 +197,7 @@ def _multiplying(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: 
             for share in CPU.blocks_of_a_core:
                 yield dataclasses.replace(tile, block=shared_out(nest.spatial, device.cores * share, piece))
             if staged:
-                yield _near(nest, device, tile)
+                yield _in_nearest_cache(nest, device, tile)
         return
     choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
@@ -219,7 +219,7 @@ def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], 
         for share, least in itertools.product(CPU.cache_shares, ({}, plain.chunk)):
             size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
             block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
-            chunk = {a.name: max((n for n in rounds_of(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
+            chunk = {a.name: max((n for n in chunk_sizes(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
             tile = RTile(plain.fusions, block, chunk, piece, plain.vector, kinds, panels_first=resident is None, gathers=gathers)
             found[tile.key] = tile
         axes = [a for a in nest.spatial if resident is None or a.name not in resident.axes]
@@ -237,7 +237,7 @@ def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RT
     return tile
 
 
-def _near(nest: Nest, device: Cores, tile: RTile) -> RTile:
+def _in_nearest_cache(nest: Nest, device: Cores, tile: RTile) -> RTile:
     """A tile with its staged operands in the first-level cache. Its block is grown from the innermost axis outward."""
     for a in reversed(nest.spatial):
         for size in sorted(
@@ -255,7 +255,7 @@ def nearest_bytes(device: Cores) -> int:
     return device.caches[0].bytes if device.caches else device.cache_bytes
 
 
-def passes(nest: Nest, device: Cores) -> bool:
+def is_memory_bound(nest: Nest, device: Cores) -> bool:
     """Whether a nest is bound by memory: transferring its data once takes far longer than its arithmetic, so register tiles do not
     help."""
     work = nest.flops / 4 / device.lanes
@@ -263,11 +263,11 @@ def passes(nest: Nest, device: Cores) -> bool:
 
 
 @functools.cache
-def rounds_of(extent: int) -> tuple[int, ...]:
+def chunk_sizes(extent: int) -> tuple[int, ...]:
     """Candidates for the size of a loop's chunks, ascending: divisors, because a tail costs a test at every point; others if there are
     few.
 
-    >>> rounds_of(96), rounds_of(67)
+    >>> chunk_sizes(96), chunk_sizes(67)
     ((16, 24, 32, 48, 96), (16, 32, 64, 67))
     """
     small = [n for n in range(1, min(math.isqrt(extent), CPU.largest_divisor) + 1) if extent % n == 0]
@@ -277,7 +277,7 @@ def rounds_of(extent: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+def _streaming_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
     """Tiles for data that is used once: rows of vectors, several of them in flight. A row is prefetched one page ahead."""
     reduced = nest.reduced_extents
     extent = nest.extents[axis]
@@ -290,7 +290,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             last = nest.spatial[-1].name if nest.spatial else ""
             wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
             piece = wide if axis in reduced else {**wide, axis: width}
-            turned = _turned(nest, axis) if axis not in reduced else {}
+            turned = _transposed_operands(nest, axis) if axis not in reduced else {}
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
                 blocks = [(_corner(nest, turned, piece, width), piece)]
                 if square > 1:  # stores whole rows, one after another
@@ -311,7 +311,7 @@ def _passing(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int)
             yield RTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
 
 
-def _turned(nest: Nest, axis: str) -> dict[str, str]:
+def _transposed_operands(nest: Nest, axis: str) -> dict[str, str]:
     """Operands that are contiguous along another axis than that of the vectors, so that they must be transposed."""
     return {
         r.name: BOX for r in nest.reads

@@ -59,7 +59,7 @@ class Counted:
         launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
         self._launch = ("launch", launches * 1e-6)
         self._kernels: list[tuple[Loops, float, Parts]] = [
-            (loops, ended(loops, device) if loops.nest.points else 1.0, []) for loops in every
+            (loops, last_block_end(loops, device) if loops.nest.points else 1.0, []) for loops in every
         ]
         self._steps = zip(*(_in_steps(loops, even, device) for loops, even, _ in self._kernels), strict=True)
         self._number, self.whole = 0, False
@@ -131,25 +131,25 @@ def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[
     return parts
 
 
-def ended(loops: Loops, device: Cores) -> float:
+def last_block_end(loops: Loops, device: Cores) -> float:
     """The time at which the last block ends, as a share of all the work: each core executes its own share of the blocks in order, and
     then steals from others."""
     sizes: list[tuple[int, int]] = []  # for each axis, its extent and the block's
     for loop, outside, inside in zip(loops.loops, loops.tiles, loops.tiles[1:], strict=False):
         if loop.level == "block":
             sizes += [(outside[a], inside[a]) for a, _ in loop.rounds]
-    return _ended(tuple(sizes), device.cores)
+    return _last_block_end(tuple(sizes), device.cores)
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
+def _last_block_end(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
     blocks, points = math.prod(-(-extent // size) for extent, size in sizes), math.prod(extent for extent, _ in sizes)
     if all(extent % size == 0 for extent, size in sizes):
         return -(-blocks // cores) / blocks
     cores, levels = min(cores, blocks), _levels(sizes)
     shares = [blocks * core // cores for core in range(cores + 1)]
     if blocks > CPU.many_blocks * cores:  # one more or less makes no difference
-        return max(end - begin for begin, end in itertools.pairwise([_of_first(n, levels) for n in shares])) / points
+        return max(end - begin for begin, end in itertools.pairwise([_points_of_first(n, levels) for n in shares])) / points
     free, following = [(0.0, core) for core in range(cores)], shares[:-1]
     after = [*range(1, cores), 0]  # the share to steal from next if this one is finished
     for _ in range(blocks):
@@ -161,7 +161,7 @@ def _ended(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
                 after[owner] = after[further]
             owner = further
         following[owner] += 1
-        taken = _of_first(following[owner], levels) - _of_first(following[owner] - 1, levels)
+        taken = _points_of_first(following[owner], levels) - _points_of_first(following[owner] - 1, levels)
         heapq.heappush(free, (now + taken / points, core))
     return max(free)[0]
 
@@ -175,7 +175,7 @@ def _levels(sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int, int, int
     return found[::-1]
 
 
-def _of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> int:
+def _points_of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> int:
     """The number of points in the first `blocks` blocks; the last axis varies fastest."""
     found, beside = 0, 1
     for extent, size, inner_blocks, inner_points in levels:

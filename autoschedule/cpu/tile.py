@@ -91,8 +91,8 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         left.update(pieces)
     if reduced and (pieces or not chunks):
         turned = not chunks and scattered(nest, tile)
-        yield _sum("register", None, (_turned(nest, tile),) if turned else None)
-    yield from _walks(nest, tile, left)
+        yield _sum("register", None, (_transposing_store(nest, tile),) if turned else None)
+    yield from _inner_loops(nest, tile, left)
     if tile.vector is not None:
         yield _vector(*tile.vector)
 
@@ -121,10 +121,10 @@ def _sum(memory: str, layout: Layout | None, handed_on: tuple[Step, ...] | None)
     return Place("accumulate", None, memory, layout, steps=handed_on)
 
 
-def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
+def _inner_loops(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
     """The loops inside a register tile: over its reduction, partly unrolled, then over its results."""
     axis, lanes = tile.axis, tile.lanes
-    reduced = [a for a in walked(nest) if left[a] > 1 and a != axis]
+    reduced = [a for a in reduction_order(nest) if left[a] > 1 and a != axis]
     inside = [a for a in nest.spatial_extents if left[a] > 1 and a != axis]
     if axis in nest.reduced_extents:
         for a in reduced:
@@ -135,7 +135,7 @@ def _walks(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
         for number, a in enumerate(reduced):
             last = number == len(reduced) - 1
             if last and left[a] > CPU.unrolled:
-                size = written_out(left[a])
+                size = unroll_factor(left[a])
                 yield _cut(((a, size),), False, nest.extents[a] % left[a] > 0 or left[a] % size > 0)
             yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
@@ -194,7 +194,7 @@ def scattered(nest: Nest, tile: RTile) -> bool:
     return any(w.stride(tile.axis) != 1 for w in nest.writes)
 
 
-def _turned(nest: Nest, tile: RTile) -> Place:
+def _transposing_store(nest: Nest, tile: RTile) -> Place:
     """A store through shared memory, which transposes results into whole vectors. Lanes that are stored one by one are unrolled, which
     costs milliseconds of compile time each."""
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
@@ -224,7 +224,7 @@ def _beside(nest: Nest, axis: str) -> frozenset[str]:
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def walked(nest: Nest) -> tuple[str, ...]:
+def reduction_order(nest: Nest) -> tuple[str, ...]:
     """The reduction's axes in loop order: the longest is the innermost, and is unrolled."""
     return tuple(a.name for a in sorted(nest.reduced, key=lambda a: a.extent))
 
@@ -237,10 +237,10 @@ def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
                 yield Place("load", name, "l1", ahead=tile.ahead)
 
 
-def written_out(extent: int) -> int:
+def unroll_factor(extent: int) -> int:
     """The unroll factor of a reduction's innermost loop: a number near four that divides the extent, if there is one.
 
-    >>> written_out(256), written_out(27), written_out(31)
+    >>> unroll_factor(256), unroll_factor(27), unroll_factor(31)
     (4, 3, 4)
     """
     return next((n for n in (4, 5, 3, 6, 7, 8, 2) if extent % n == 0), 4)
@@ -274,7 +274,7 @@ def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, in
     """The layout of a staged operand; None for that of its tensor."""
     if tile.staged[access.name] == PANELS:
         return _panels(nest, access, tile, left)
-    return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else walked(nest)[-1])
+    return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else reduction_order(nest)[-1])
 
 
 def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:

@@ -23,7 +23,7 @@ from tilelang.autoschedule.cpu import model
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.construct import best_first, of_cores
 from tilelang.autoschedule.cpu.device import cores_of
-from tilelang.autoschedule.cpu.growth import rounds_of, seeds
+from tilelang.autoschedule.cpu.growth import chunk_sizes, seeds
 from tilelang.autoschedule.cpu.memory_stalls import waiting
 from tilelang.autoschedule.cpu.model import STEPS, Counted
 from tilelang.autoschedule.cpu.tile import shared_bytes, steps
@@ -100,7 +100,7 @@ def test_a_processor_known_from_documents_has_times_that_differ(profile: str) ->
 
 @pytest.mark.parametrize("extent", [10**10, 2**61 + 1, 6561])
 def test_a_long_axis_takes_no_longer(extent: int) -> None:
-    rounds = rounds_of(extent)  # by its divisors, of which no more are looked for than in a second
+    rounds = chunk_sizes(extent)  # by its divisors, of which no more are looked for than in a second
     assert rounds[-1] == extent and all(extent % n == 0 or n & (n - 1) == 0 for n in rounds)
 
 

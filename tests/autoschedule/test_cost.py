@@ -19,7 +19,7 @@ from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
-from tilelang.autoschedule.cpu.model import _ended, ended, exposed, leaf_cycles
+from tilelang.autoschedule.cpu.model import _last_block_end, exposed, last_block_end, leaf_cycles
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.profiles.profile import Curve, Profile
 from tilelang.schedules.task import plan
@@ -146,7 +146,7 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
-    assert [ended(loops, cores) for loops in (even, uneven, one)] == [0.5, 0.75, 1.0]
+    assert [last_block_end(loops, cores) for loops in (even, uneven, one)] == [0.5, 0.75, 1.0]
 
 
 def test_a_core_that_is_done_takes_of_anothers_share() -> None:
@@ -154,9 +154,9 @@ def test_a_core_that_is_done_takes_of_anothers_share() -> None:
     blocks a share more or less makes no difference."""
     cores = cores_of(dataclasses.replace(POCL, compute_units=3))
     (loops,) = loops_of(tiled(product(m=52, n=96), m=8, n=96))
-    assert ended(loops, cores) == pytest.approx((8 + 8 + 4) / 52)
+    assert last_block_end(loops, cores) == pytest.approx((8 + 8 + 4) / 52)
     (many,) = loops_of(tiled(product(m=1000, n=96), m=4, n=96))
-    assert ended(many, cores) == pytest.approx(336 / 1000)
+    assert last_block_end(many, cores) == pytest.approx(336 / 1000)
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 20)), min_size=1, max_size=3), st.integers(1, 40))
@@ -170,13 +170,13 @@ def test_the_last_block_ends_as_when_each_core_looks_at_all_shares(sizes: list[t
         core = min(range(cores), key=lambda c: (clocks[c], c))
         clocks[core] += next(share for n in range(cores) if (share := shares[(core + n) % cores])).pop(0)
     if all(extent % size == 0 for extent, size in sizes):  # all blocks are alike: so many rounds of them
-        assert _ended(tuple(sizes), cores) * len(points) == -(-len(points) // cores)
+        assert _last_block_end(tuple(sizes), cores) * len(points) == -(-len(points) // cores)
     else:
-        assert _ended(tuple(sizes), cores) == pytest.approx(max(clocks) / sum(points))
+        assert _last_block_end(tuple(sizes), cores) == pytest.approx(max(clocks) / sum(points))
 
 
 def test_more_cores_than_blocks_take_no_longer_to_be_counted() -> None:
-    assert _ended(((1001, 10),), 10**9) == 10 / 1001
+    assert _last_block_end(((1001, 10),), 10**9) == 10 / 1001
 
 
 @pytest.mark.parametrize("waits", [(3.0, 2.0), (2.0, 3.0), (2.0, 2.0), (0.0, 1.0)])
