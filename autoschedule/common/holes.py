@@ -44,7 +44,7 @@ def slots(computation: Computation, steps: Sequence[Step], profile: Profile | No
     [('size', 'tile i=? j=4 -> block'), ('steps', '...')]
     """
     found: list[Slot] = []
-    _Walk(computation, profile, lambda slot: found.append(slot)).steps(tuple(steps))
+    _Traversal(computation, profile, lambda slot: found.append(slot)).steps(tuple(steps))
     return found
 
 
@@ -52,7 +52,7 @@ def filled(
     computation: Computation, steps: Sequence[Step], values: Mapping[int, Value], profile: Profile | None = None
 ) -> tuple[Step, ...]:
     """The steps with values for the holes of these numbers."""
-    return _Walk(computation, profile, lambda slot: values.get(slot.number)).steps(tuple(steps))
+    return _Traversal(computation, profile, lambda slot: values.get(slot.number)).steps(tuple(steps))
 
 
 def before(
@@ -65,11 +65,11 @@ def before(
             raise _Reached
         return values.get(slot.number)
 
-    walk = _Walk(computation, profile, choose)
+    traversal = _Traversal(computation, profile, choose)
     out: list[Step] = []
     try:
         for step in steps:
-            out += walk.steps((step,))
+            out += traversal.steps((step,))
     except _Reached:
         pass
     return tuple(out)
@@ -79,7 +79,7 @@ class _Reached(Exception):
     """The hole of interest is reached."""
 
 
-class _Walk:
+class _Traversal:
     """Traverses steps in order, and fills their holes. choose: the value of a hole, or None to leave it open."""
 
     def __init__(self, computation: Computation, profile: Profile | None, choose: Callable[[Slot], Any]) -> None:

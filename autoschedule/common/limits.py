@@ -55,8 +55,8 @@ def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bo
             continue
         here = threads_of_level(step.level, profile)
         count = math.prod(w.rounds.values()) if step.count is None else step.count
-        told = len(w.rounds) == len(step.sizes) and step.order is None
-        if inside > 1 and told and not isinstance(count, Hole) and count * here != inside:
+        is_known = len(w.rounds) == len(step.sizes) and step.order is None
+        if inside > 1 and is_known and not isinstance(count, Hole) and count * here != inside:
             return False
         inside = here
     return True
@@ -65,16 +65,16 @@ def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bo
 def shared_bytes(threads: Threads) -> int:
     """The shared memory of a block. Partial results reuse the memory of the operands, unless these are still needed."""
     loops, profile = threads.loops, threads.profile
-    meeting = _meeting_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
+    partial = _partial_result_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
     for p in loops.places:
         if p.stage is not None and p.memory != "global":
             inside = threads_at(loops, p.depth, profile) or threads.count
-            meeting = max(meeting, _meeting_bytes(p.stage, p.tile, inside, threads.count, profile))
+            partial = max(partial, _partial_result_bytes(p.stage, p.tile, inside, threads.count, profile))
     held = loops.held_bytes("shared")
-    return held + meeting if loops.goes_on else max(held, meeting)
+    return held + partial if loops.goes_on else max(held, partial)
 
 
-def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: Profile) -> int:
+def _partial_result_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: Profile) -> int:
     """The shared memory in which threads that share a reduction combine their partial results; 0 if they are lanes of one warp that use
     shuffles. tile: the extents that the loops cover; inside: the threads that execute them; count: the threads of the block."""
     threads = threads_of(loops, profile)
@@ -84,7 +84,7 @@ def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: P
         if axis in reduced and units > 1:
             reach = min(inner, inside)
     lanes = profile.warp_size
-    if reach == 1 or (count % lanes == 0 and lanes % reach == 0 and _exchanges(profile)):
+    if reach == 1 or (count % lanes == 0 and lanes % reach == 0 and _has_shuffles(profile)):
         return 0
     depth = next((p.depth for p in loops.places if p.verb == "accumulate"), 0)
     share = threads.share(depth)
@@ -92,7 +92,7 @@ def _meeting_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: P
     return -(-results // threads.width) * count * loops.nest.state_bytes
 
 
-def _exchanges(profile: Profile) -> bool:
+def _has_shuffles(profile: Profile) -> bool:
     """Whether the device has warp shuffles in each of its dialects."""
     moves = (i for i in known() if i.kind == "move" and "shuffle" in i.needs and i.lanes == profile.warp_size)
     return any(i.unavailable(profile) is None and set(profile.dialects) <= set(i.dialects) for i in moves)

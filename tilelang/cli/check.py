@@ -50,8 +50,8 @@ def command(asked: Asked, form: str, simulated: bool, seconds: float) -> None:
         seen.setdefault((e.code, e.message, e.span), e)
     every = sorted(seen.values(), key=lambda e: (e.span.line, e.span.column) if e.span else (0, 0))
     if is_json() or form == "json":
-        told = {"simulated": {name: verdict_facts(v) for name, v in verdicts.items()}} if simulated else {}
-        emit({"file": asked.path, "errors": [x for e in every for x in errors_of(e)], **told})
+        facts = {"simulated": {name: verdict_facts(v) for name, v in verdicts.items()}} if simulated else {}
+        emit({"file": asked.path, "errors": [x for e in every for x in errors_of(e)], **facts})
     elif form == "github":
         for e in every:
             click.echo(annotation(e))

@@ -139,8 +139,8 @@ def _text(group: list[Entry]) -> str:
     for number, e in enumerate(group, 1):
         over = f", {e.bound_ratio:.4g} times the lower bound" if e.bound_ratio is not None else ""
         spread = "by the model: constructed, never timed" if e.constructed else f"quartiles {e.iqr_s * 1e3:.2g} ms apart"
-        told = f"# {e.median_s * 1e3:.4g} ms, {spread}{over}; {e.date.splitlines()[0]}\n"
-        parts.append(told + e.schedule.replace("schedule for", f"schedule s{number} for", 1) + "\n")
+        heading = f"# {e.median_s * 1e3:.4g} ms, {spread}{over}; {e.date.splitlines()[0]}\n"
+        parts.append(heading + e.schedule.replace("schedule for", f"schedule s{number} for", 1) + "\n")
     return "\n".join(parts)
 
 

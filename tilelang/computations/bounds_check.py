@@ -245,17 +245,17 @@ def _stated(index: Expr, extent: int, guards: tuple[Expr, ...]) -> bool:
 
     A comparison says that a difference is not negative; it suffices if the index exceeds that difference by no less than 0.
     """
-    told = []
+    stated = []
     for part in (part for guard in guards for part in conjuncts(guard)):
         match part:
             case Binary("<" | "<=" as op, left, right) if left.dtype is INDEX and exact(left, right):
-                told.append(right - left - (1 if op == "<" else 0))
+                stated.append(right - left - (1 if op == "<" else 0))
 
-    def is_told(room: Expr) -> bool:
-        lowest = [interval(room - t)[0] for t in told]
+    def is_stated(room: Expr) -> bool:
+        lowest = [interval(room - t)[0] for t in stated]
         return any(low is not None and low >= 0 for low in lowest)
 
-    return exact(index) and is_told(index) and is_told(extent - 1 - index)
+    return exact(index) and is_stated(index) and is_stated(extent - 1 - index)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -69,8 +69,8 @@ def computation_text(computation: Computation) -> str:
 
 def _input(tensor: Tensor) -> str:
     dims = ", ".join(f"{spelled(d.name)}: {d.extent}" for d in tensor.dims)
-    told = f" in {tensor.range[0]} .. {tensor.range[1]}" if tensor.range is not None else ""
-    return f"{spelled(tensor.name)}: {tensor.dtype}[{dims}]{told}"
+    range_text = f" in {tensor.range[0]} .. {tensor.range[1]}" if tensor.range is not None else ""
+    return f"{spelled(tensor.name)}: {tensor.dtype}[{dims}]{range_text}"
 
 
 def _given(computation: Computation) -> dict[str, int]:

@@ -12,7 +12,7 @@ from tilelang.schedules.check import axis_extents, resolve_when
 from tilelang.schedules.checked_steps import CheckedSteps
 from tilelang.schedules.remarks import remarks
 from tilelang.schedules.schedule import Schedule
-from tilelang.schedules.shared_loops import repairs_told, with_stages
+from tilelang.schedules.shared_loops import repair_notes, with_stages
 from tilelang.schedules.spec import Spec, complete, root_spec
 from tilelang.schedules.steps import Do, Place, Step
 from tilelang.schedules.task import placed_names, tasks_of
@@ -69,7 +69,7 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, pro
     found = refinements(schedule) if found is None else found
     rows = [("  " * depth + str(r), str(r.spec)) for r, depth in flat(found)]
     width = max(40, *(len(text) for text, _ in rows if len(text) <= WIDEST))
-    lines = _unsaid(schedule.computation, tuple(r.step for r in found if r.step is not None and not r.implied))
+    lines = _without_place(schedule.computation, tuple(r.step for r in found if r.step is not None and not r.implied))
     for text, spec in rows:
         lines += [f"{text:{width}}  {spec}"] if len(text) <= width else [text, f"{'':{width}}  {spec}"]
     return "\n".join([*lines, *(f"note: {sentence}" for sentence in notes(schedule, found, profile))])
@@ -87,10 +87,10 @@ def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | No
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
     task = tasks_of(schedule.computation, steps, unfinished=True)[-1]
-    return [*repairs_told(schedule.computation, steps), *remarks(found, task, profile)]
+    return [*repair_notes(schedule.computation, steps), *remarks(found, task, profile)]
 
 
-def _unsaid(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
+def _without_place(computation: Computation, steps: tuple[Step, ...]) -> list[str]:
     """A line for each definition that no step places: it becomes a separate kernel, or is inlined."""
     placed = placed_names(computation, steps)
     tasks = tasks_of(computation, steps, unfinished=True)

@@ -144,7 +144,7 @@ def _sources(tensors: Iterable[Tensor], through: Callable[[Tensor], bool]) -> It
                 waiting += reversed(t.definition.reads)
 
 
-def repairs_told(computation: Computation, steps: Iterable[Step]) -> list[str]:
+def repair_notes(computation: Computation, steps: Iterable[Step]) -> list[str]:
     """The repairs of a schedule's shared loops, in sentences."""
     found = list[str]()
     for step in (s for s in steps if isinstance(s, Split) and s.of):

@@ -267,7 +267,7 @@ class _Completion:
                           "keep only the outer one: one accumulator in register is enough")  # fmt: skip
         self.out[k] = step
 
-    def walk(self, axis: str, piece: int) -> None:
+    def loop(self, axis: str, piece: int) -> None:
         if self.left.sizes[axis] != piece:
             self._write(Split(((axis, piece),), implied=True))
 
@@ -282,13 +282,13 @@ class _Completion:
             self.accumulate()
         if self.states and self.last_accumulator is None:
             for a in spatial:
-                self.walk(a, leaf.get(a, 1))
+                self.loop(a, leaf.get(a, 1))
             self.accumulate()
         for a in reduced:
-            self.walk(a, leaf.get(a, 1))
+            self.loop(a, leaf.get(a, 1))
         for a, piece in (*(self.order or ()), *((a, 1) for a in spatial)):  # the order does not include axes that steps made
             if a in spatial and piece < self.left.sizes[a]:
-                self.walk(a, max(piece, leaf.get(a, 1)))
+                self.loop(a, max(piece, leaf.get(a, 1)))
 
 
 def complete(spec: Spec, steps: tuple[Step, ...], states: bool, order: list[tuple[str, int]] | None = None,

@@ -52,8 +52,8 @@ def tile_of(order: Layout, rounds: Mapping[str, int], number: Expr) -> dict[str,
         rest = simplify(rest // extent)
     pieces: dict[str, dict[tuple[int, int], Expr]] = {a: {} for a in rounds}
     open_terms = {k: term for k, term in enumerate(order.terms) if extents[k] > 1 or not _says_nothing(term, rounds)}
-    told = {v.name for term in open_terms.values() for v in free(term) if isinstance(v, Var)}
-    known: dict[Expr, Expr] = {Var(a, INDEX): index(0) for a, n in rounds.items() if n <= 1 and a not in told}
+    named = {v.name for term in open_terms.values() for v in free(term) if isinstance(v, Var)}
+    known: dict[Expr, Expr] = {Var(a, INDEX): index(0) for a, n in rounds.items() if n <= 1 and a not in named}
     while open_terms:
         for k, term in open_terms.items():
             found = _solved(term, digits[k], known, rounds)
