@@ -1,4 +1,4 @@
-"""The points of a spec, listed one by one, and how tiles and splits divide the list among blocks and threads.
+"""The points of a spec, enumerated, and how tiles and splits divide them among blocks and threads.
 
 An axis that is cut into tiles of s1, s2, ... is numbered by digits: the tile of s1, the tile of s2 in it, and so on down to a single
 coordinate. A point is a choice of all digits; a step takes the next digit of its axes and tells which unit has it. Nothing is
@@ -24,7 +24,8 @@ Numbered = dict[str, tuple[Array, int]]  # digits by axis, and how many values e
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """The threads that a spec has: those of its role. levels: how many threads a unit of each level has; roles: first and number."""
+    """The threads of a spec: those of its role. levels: the number of threads of a unit of each level; roles: first thread and
+    number."""
 
     levels: Mapping[str, int]
     first: int
@@ -41,7 +42,7 @@ class Block:
 
 @dataclasses.dataclass
 class Pieces:
-    """Regions that are divided alike. low: where each begins, by axis; block, first: the unit that has it, of `width` threads."""
+    """Regions that are divided in the same way. low: the start of each, by axis; block, first: its unit, of `width` threads."""
 
     low: dict[str, Array]
     block: Array
@@ -50,7 +51,7 @@ class Pieces:
 
 
 class Table:
-    """One row for each choice of digits in each region. at: coordinates by axis; number: equal where all digits taken so far are.
+    """One row for each choice of digits in each region. at: coordinates by axis; number: equal for rows with equal digits so far.
 
     over: the axes of a reduction. Where it is empty there is one point, which does not exist, for whoever stores the identity.
     """
@@ -104,8 +105,7 @@ class Table:
         self.at = self.whole(self.local)
 
     def _radices(self, steps: Sequence[Step], sizes: Mapping[str, list[int]]) -> dict[str, list[int]]:
-        """How many values each digit has. Where units are left over, in the last round too, they count as if there were tiles for
-        them."""
+        """The number of values of each digit. Idle units, also in the last iteration, count as if there were tiles for them."""
         found = {
             root: [-(-a // b) for a, b in zip([n, *sizes[root]], [*sizes[root], 1], strict=True)]
             for root, n in self.roots.items()
@@ -134,22 +134,21 @@ class Table:
         return found
 
     def _units_of(self, step: Tile, width: int) -> tuple[int, int]:
-        """The threads of a unit that a tile goes to, and how many units there are."""
+        """The number of threads of a unit that takes a tile, and the number of units."""
         level = self.block_of.main if step.level in self.block_of.roles else step.level
         per = min(self.block_of.unit(level), width)
         return per, min(step.count, width // per) if isinstance(step.count, int) else width // per
 
     def _fits_apart(self, step: Tile) -> bool:
-        """Whether each axis of a tile takes units of its own: where several share a reduction."""
+        """Whether each axis of a tile takes separate units, if several units share a reduction."""
         return step.order is None and len(step.sizes) > 1 and bool(self.reduced & {a for a, _ in step.sizes})
 
     def _blocks_of(self, step: Tile) -> int:
-        """How many blocks of a cluster a tile goes to."""
+        """The number of blocks of a cluster that a tile is mapped to."""
         return min(step.count, self.block_of.cluster) if isinstance(step.count, int) else self.block_of.cluster
 
     def whole(self, local: Mapping[str, Array], low: Mapping[str, Array] | None = None) -> dict[str, Array]:
-        """Coordinates of the axes as they are outside, of local ones after `fuse` and `unfuse`. low: where they begin, if not as
-        here."""
+        """The coordinates of the original axes, from local ones after `fuse` and `unfuse`. low: their start, if it differs."""
         at = dict(local)
         for s, extents in reversed(self.relabels):
             if isinstance(s, Fuse):
@@ -164,14 +163,15 @@ class Table:
         return {axis: at[axis] + begin for axis, begin in (self.low if low is None else low).items()}
 
     def within(self) -> Array:
-        """The points that lie in the pieces taken so far, also where later cuts are longer than these."""
+        """The points inside the pieces so far, even if later cuts are longer than these."""
         found = self.inside.copy()
         for root, extent in self.left.items():
             found &= self.local[root] - self.base[root] < extent
         return found
 
     def again(self) -> dict[str, Array]:
-        """For points that do not exist, those one vector before them: a last vector that is moved back meets them again."""
+        """For points that do not exist, the points one vector earlier, which a partial last vector that is shifted back touches
+        again."""
         found = dict(self.local)
         for root, (size, *_) in ((r, s[-2:]) for r, s in self.sizes.items() if len(s) > 1 and r in self.vectors):
             found[root] = np.where(self.exists, found[root], np.maximum(found[root] - size, 0))
@@ -185,7 +185,7 @@ class Table:
     ] = ()  # for each spread that leaves threads without units: the first of them, and how many
 
     def take(self, step: Step) -> None:
-        """Who has the points after one more step."""
+        """Assigns the points to units by one more step."""
         match step:
             case Split(sizes=sizes):
                 for axis, (digit, _) in self.cut(sizes).items():
@@ -209,7 +209,7 @@ class Table:
                 pass
 
     def cut(self, sizes: Any) -> Numbered:
-        """The next digit of some axes, and how many pieces there are."""
+        """The next digit of some axes, and the number of pieces."""
         found: Numbered = {}
         for axis, size in sizes:
             digit, radix = self.digits[axis].pop(0)
@@ -220,7 +220,7 @@ class Table:
         return found
 
     def _wrapped(self, step: Tile, pieces: Numbered, whole: int = 1) -> Array:
-        """The unit of each tile. whole: units are launched by so many, neighbours along the grid's first axis, the last with tiles."""
+        """The unit of each tile. whole: the group size in which units are launched, along the grid's first axis."""
         wide = [axis for axis, (_, n) in pieces.items() if n > 1]
         if step.order is None and step.count is None and 1 < len(wide) <= 3:
             digit, n = pieces[wide[-1]]
@@ -231,7 +231,8 @@ class Table:
         return number % (-(-step.count // whole) * whole) if isinstance(step.count, int) and step.count < total else number
 
     def _units(self, step: Tile) -> None:
-        """More tiles than units go in rounds; where several axes share a reduction, the last axes take as many units as they can."""
+        """If there are more tiles than units, each unit takes several. If several axes share a reduction, the last axes take as many
+        units as possible."""
         pieces = self.cut(step.sizes)
         per, units = self._units_of(step, self.width)
         if self._fits_apart(step):
@@ -260,7 +261,7 @@ def _relabelled(extents: Mapping[str, int], steps: Sequence[Step]) -> tuple[dict
 
 
 def _abreast(pieces: Mapping[str, int], units: int) -> dict[str, int]:
-    """How many units each axis takes: the last as many as it can, and so on."""
+    """The number of units along each axis: the last axis takes as many as possible, and so on."""
     found: dict[str, int] = {}
     for axis, n in reversed(list(pieces.items())):
         found[axis] = min(max(1, n), units)
@@ -276,7 +277,7 @@ def _row_major(digits: Sequence[tuple[Array, int]]) -> Array:
 
 
 def _number(step: Tile, pieces: Numbered) -> Array:
-    """The number of each tile: the last axis fastest, or as an order says, again and again along the first axis."""
+    """The number of each tile: the last axis varies fastest, or an order determines it, repeated along the first axis."""
     if step.order is None:
         return _row_major(list(pieces.values()))
     values, rounds = {a: digit for a, (digit, _) in pieces.items()}, {a: n for a, (_, n) in pieces.items()}
@@ -289,8 +290,7 @@ def _number(step: Tile, pieces: Numbered) -> Array:
 
 
 def _numbered(order: Any, rounds: Mapping[str, int]) -> dict[str, int]:
-    """How many tiles of each axis an order numbers: where a remainder does not divide them, or others are xored in, more than there
-    are."""
+    """The number of tiles along each axis that an order numbers. It can exceed the number of tiles, by a remainder or xor."""
     found = dict(rounds)
     for term, n in zip(order.terms, order_extents(order, rounds), strict=True):
         for e in term.walk():
@@ -309,14 +309,14 @@ def _numbered(order: Any, rounds: Mapping[str, int]) -> dict[str, int]:
 
 
 def order_extents(order: Any, rounds: Mapping[str, int]) -> list[int]:
-    """How many values each term of an order takes: a remainder all of its own."""
+    """The number of values of each term of an order; a remainder has all of its values."""
     grid = dict(zip(rounds, np.indices(tuple(rounds.values())).reshape(len(rounds), -1), strict=True))
     return [int(t.right.value) if isinstance(t, Binary) and t.op == "%" and isinstance(t.right, Const)
             else int(np.max(value(t, grid))) + 1 for t in order.terms]  # fmt: skip
 
 
 def value(e: Expr, values: Mapping[str, Array]) -> Array:
-    """A whole-number expression at every point. Raises NotRead."""
+    """An integer expression at every point. Raises NotRead."""
     match e:
         case Const(value=number):
             return np.int64(number)
@@ -328,7 +328,7 @@ def value(e: Expr, values: Mapping[str, Array]) -> Array:
 
 
 def block_of(steps: Sequence[Step], extents: Mapping[str, int], levels: Mapping[str, int]) -> Block:
-    """The threads of a block: as `units` says, else what the tiles below the block multiply to."""
+    """The threads of a block, by `units` or else by the product of the tiles below the block."""
     teams = next((s.teams for s in steps if isinstance(s, Units) and s.level == "block"), ())
     cluster = _cluster(steps, extents)
     plain = Block(levels, 0, 1, cluster=cluster)
@@ -350,7 +350,7 @@ def block_of(steps: Sequence[Step], extents: Mapping[str, int], levels: Mapping[
 
 
 def _cluster(steps: Sequence[Step], extents: Mapping[str, int]) -> int:
-    """How many blocks make a cluster: as `units` says, else what the blocks' tile has in a cluster's."""
+    """The number of blocks in a cluster, by `units` or else by the block tiles in a cluster tile."""
     for s in steps:
         if isinstance(s, Units) and s.level == "cluster":
             return s.teams[0].count

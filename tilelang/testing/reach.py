@@ -1,4 +1,4 @@
-"""Which elements the points of a computation read, each with the unit that has the point: part of the naive interpretation.
+"""The elements that the points of a computation read, each with the unit that has the point: part of the naive interpretation.
 
 It knows expressions and definitions, but not the lowering. Indices, conditions, padding and gathers are evaluated at every point; reads
 of an inlined definition are followed, element by element, to what is in memory: the inputs, and what was placed or computed before.
@@ -27,12 +27,12 @@ OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "^": np.bitwise_x
 
 
 class NotRead(Exception):
-    """A step, or a computation, that the naive reading does not know."""
+    """A step or a computation that the naive interpretation does not cover."""
 
 
 @dataclasses.dataclass
 class Points:
-    """Points of a definition. at: the coordinates by axis; unit: a number for each point, of whatever has it."""
+    """Points of a definition. at: the coordinates by axis; unit: for each point, the number of the unit that has it."""
 
     at: dict[str, Array]
     unit: Array
@@ -43,7 +43,7 @@ class Points:
 
 @dataclasses.dataclass
 class Reach:
-    """What points reach.
+    """The elements that points reach.
 
     must: only what is read whatever the data are. Otherwise all that may be read: conditions and padding leave nothing out, so that
     coordinates may lie outside of a tensor. values: every tensor's, by tensor. stops: the tensors that are not followed. later: those
@@ -63,7 +63,7 @@ class Reach:
     _seen: dict[tuple[int, Tensor, tuple[Expr, ...]], Points] = dataclasses.field(default_factory=dict)
 
     def run(self, expressions: Iterable[Expr], points: Points) -> dict[Tensor, Array]:
-        """(unit, coordinates...) in columns, each once, of every tensor that expressions reach at these points."""
+        """The elements of every tensor that expressions reach at these points: (unit, coordinates...) in columns, each once."""
         for e in expressions:
             self._visit(e, points)
         while self.waiting:
@@ -117,7 +117,7 @@ class Reach:
                         self._visit(c, points)
 
     def _chosen(self, condition: Expr, points: Points) -> tuple[Points, Points]:
-        """The points at which a condition holds, and the others; where data decide, none of them must be, all may be."""
+        """The points at which a condition holds, and the others. If data decide, no point must be in either, and any point may be."""
         self._visit(condition, points)
         if not self.must:
             return points, points
@@ -145,7 +145,7 @@ class Reach:
         self.waiting.setdefault(tensor, []).append(rows if self.must else self._anywhere(tensor, indices, points, rows))
 
     def _anywhere(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points, rows: Array) -> Array:
-        """The rows of a read; where an index is itself read beyond the end of a tensor, it may be anything."""
+        """The rows of a read. If an index is itself read past the end of a tensor, it may have any value."""
         wild = np.zeros((len(indices), points.unit.size), bool)
         for d, i in enumerate(indices):
             padded = {e.read for e in i.walk() if isinstance(e, Pad)}
@@ -162,14 +162,14 @@ class Reach:
         return rows
 
     def _carries(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points) -> bool:
-        """Whether a read of points of a reduction is of that reduction, or of a value that may be computed from it."""
+        """Whether a read in a reduction is of that reduction, or of a value that may be computed from it."""
         if not set(self.over) <= points.at.keys() or tensor.name in self.later and tensor.name not in self.shared:
             return False
         pointwise = tensor.definition is not None and tensor.definition.reduction is None
         return reduces(tensor, indices, self.over) or pointwise and bool(self.over) and _each(indices)
 
     def _within(self, read: Read, points: Points) -> Array:
-        """At which points a read lies in its tensor."""
+        """The points at which a read is in bounds."""
         found = np.ones(points.unit.size, bool)
         for i, n in zip(read.indices, read.tensor.shape, strict=True):
             at = self._value(i, points)
@@ -203,7 +203,7 @@ class Reach:
 
 
 def reduces(tensor: Tensor, indices: tuple[Expr, ...], over: Collection[str]) -> bool:
-    """Whether a read is of a reduction over these axes, element for element."""
+    """Whether a read is of a reduction over these axes, element by element."""
     reduction = None if tensor.definition is None else tensor.definition.reduction
     return reduction is not None and bool(over) and _each(indices) and {a.name for a in reduction.axes} == set(over)
 
@@ -213,7 +213,7 @@ def _each(indices: tuple[Expr, ...]) -> bool:
 
 
 def inside(rows: Array, shape: tuple[int, ...]) -> Array:
-    """Which of (unit, coordinates...) lie in a tensor."""
+    """Which of (unit, coordinates...) are inside a tensor."""
     found = np.ones(rows.shape[1], bool)
     for c, n in zip(rows[1:], shape, strict=True):
         found &= (c >= 0) & (c < n)
@@ -221,7 +221,7 @@ def inside(rows: Array, shape: tuple[int, ...]) -> Array:
 
 
 def flat(rows: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
-    """(unit, row-major element) of those of (unit, coordinates...) that lie in a tensor."""
+    """(unit, row-major element) for those of (unit, coordinates...) that are inside a tensor."""
     rows = rows[:, inside(rows, shape)]
     element = np.zeros(rows.shape[1], np.int64)
     for c, n in zip(rows[1:], shape, strict=True):
@@ -230,7 +230,7 @@ def flat(rows: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def distinct(rows: Array) -> Array:
-    """Columns of whole numbers, each once, in lexicographic order."""
+    """Columns of integers without duplicates, in lexicographic order."""
     if rows.shape[1] < 2:
         return rows
     low = rows.min(axis=1)
@@ -244,13 +244,13 @@ def distinct(rows: Array) -> Array:
 
 
 def among(rows: Array, others: Array) -> Array:
-    """Which columns of whole numbers are among others."""
+    """Which columns of integers occur among others."""
     number = ranked(*(c - min(0, c.min(initial=0)) for c in np.concatenate([rows, others], axis=1)))[1]
     return np.isin(number[: rows.shape[1]], number[rows.shape[1] :])
 
 
 def ranked(*columns: Array) -> tuple[Array, Array]:
-    """Of rows of whole numbers: where each row is found first, in their order; and the number of each row in it."""
+    """For rows of integers: the position of the first occurrence of each row, in order; and the number of each row among these."""
     code, *others = columns
     for c in others:
         if code.max(initial=0) >= MOST_MARKS:
@@ -267,7 +267,7 @@ def ranked(*columns: Array) -> tuple[Array, Array]:
 
 
 def regions(rows: Array) -> tuple[Array, Array, Array]:
-    """Each unit, and the least and the greatest coordinates that it has, (dimensions, units)."""
+    """Each unit, and its least and greatest coordinates, (dimensions, units)."""
     first = np.flatnonzero(np.diff(rows[0], prepend=-1))  # rows are in order
     if not first.size:
         return rows[0], rows[1:], rows[1:]
@@ -275,7 +275,7 @@ def regions(rows: Array) -> tuple[Array, Array, Array]:
 
 
 def filled(rows: Array, alike: bool = False) -> Array:
-    """All coordinates between the least and the greatest of each unit. alike: of all units the same number, from the least on."""
+    """All coordinates between the least and the greatest of each unit. alike: the same number for all units, from the least on."""
     units, low, high = regions(rows)
     if not units.size or not low.size:
         return rows

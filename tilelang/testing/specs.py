@@ -1,4 +1,4 @@
-"""A spec in the naive interpretation: it lists its points, and the regions of what they read; see naive.py."""
+"""A spec in the naive interpretation: it enumerates its points, and the regions that they read; see naive.py."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Region = tuple[dict[Tensor, Array], Array, tuple[int, ...], bool, tuple[Array, A
 
 
 class Spec:
-    """A spec: the points of a definition in some regions, its steps, and where its readers find each tensor (`homes`)."""
+    """A spec: the points of a definition in some regions, its steps, and the places where its readers find each tensor (`homes`)."""
 
     def __init__(
         self, world: World, kernel: Kernel, tensors: tuple[Tensor, ...], over: Sequence[Axis], table: Table, steps: Sequence[Step],
@@ -54,11 +54,11 @@ class Spec:
 
     @property
     def dimensions(self) -> Dimensions:
-        """How dimensions are read here."""
+        """The form of the indices that read each tensor here."""
         return Dimensions(self.world, self.tensors, self.table.relabels)
 
     def run(self) -> Table:
-        """Takes all steps, then says what the points read."""
+        """Applies all steps, then records what the points read."""
         for k, step in enumerate(self.steps):
             match step:
                 case Place(memory="l1" | "l2") | Place(verb="compute", memory="global"):
@@ -92,7 +92,7 @@ class Spec:
         return self.table
 
     def _is_epilogue(self, tensor: Tensor) -> bool:
-        """Whether a value that is computed from a reduction reads a tensor beside it, itself or through what is written into it."""
+        """Whether a value computed from a reduction also reads another tensor, directly or through inlined definitions."""
         placed, seen = self._placed(len(self.steps)), set[Tensor]()
         waiting = [t for t in self.tensors if self.over and definition_of(t).reduction is None]
         while waiting:
@@ -104,7 +104,7 @@ class Spec:
         return tensor in seen
 
     def needs(self) -> None:
-        """What every block must read from other kernels and inputs."""
+        """The elements that every block must read from other kernels and inputs."""
         for tensor, rows in self._reach(self.table.block, self._made(), (), must=True).items():
             block, element = flat(rows, tensor.shape)
             self.kernel.needs.setdefault(("global", tensor.name), []).append(Claim(element, block, block * 0, 1 << 16))
@@ -112,11 +112,11 @@ class Spec:
     # ------------------------------------------------------------ reading
 
     def _made(self) -> set[str]:
-        """What other kernels made."""
+        """The tensors that other kernels computed."""
         return set(self.world.made) - {t.name for t in self.tensors}
 
     def _placed(self, end: int) -> set[str]:
-        """What is in memory for the steps from `end` on."""
+        """The tensors in memory for the steps from `end` on."""
         return (
             self._made()
             | _computed(self.world, self.steps[:end])
@@ -124,7 +124,7 @@ class Spec:
         )
 
     def _units(self) -> tuple[Array, tuple[Array, Array, int]]:
-        """A number for the unit that has each point, and block, first thread and width by that number."""
+        """For each point, the number of its unit; and block, first thread and width by that number."""
         t = self.table
         first, unit = ranked(t.block, t.first)
         return unit, (t.block[first], t.first[first], t.width)
@@ -138,7 +138,7 @@ class Spec:
             yield from self._reduced(t, definition_of(t).axes)
 
     def _reduced(self, tensor: Tensor, at: Indices) -> Iterator[Read]:
-        """The reads of the kernel's reductions in a value, and in what is written into it."""
+        """The reads of the kernel's reductions in a value, including inlined definitions."""
         for e, to in dict.fromkeys(reads_of(tensor, at)):
             if to is not None and reduces(e.tensor, to, self.over):
                 yield Read(e.tensor, to)
@@ -148,7 +148,8 @@ class Spec:
     def _reach(
         self, unit: Array, stops: Any, later: Any, must: bool = False, within: Any = slice(None), only: Read | None = None
     ) -> dict[Tensor, Array]:  # fmt: skip
-        """What the points read, by tensor: (unit, coordinates...). Where they only may, points that do not exist read too."""
+        """The elements that the points read, by tensor: (unit, coordinates...). If they only may read them, nonexistent points count,
+        too."""
         t, shared = self.table, {name for s in self.steps if isinstance(s, Split) for name in s.of}
 
         def reached(points: Points) -> dict[Tensor, Array]:
@@ -165,7 +166,8 @@ class Spec:
         return found
 
     def _onward(self, unit: Array) -> Points:
-        """The elements up to a cache line behind each point, which one thread may store: its vectors begin at cache lines."""
+        """The elements up to a cache line after each point, which one thread may store, because its vectors are aligned to cache
+        lines."""
         t, (tensor, *others), axes = self.table, self.tensors, definition_of(self.tensors[0]).axes
         if len(axes) != 1 or t.block_of.threads > 1 or self.over or set(self.homes.values()) - {("unread",)} or others:
             return Points(t.at, unit).where(t.exists & False)
@@ -182,12 +184,12 @@ class Spec:
             claims.setdefault((home, tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
     def _find(self, tensor: Tensor, rows: Array, parts: tuple[Array, Array, int], homes: tuple[str, ...] = ()) -> None:
-        """What units read."""
+        """The elements that units read."""
         self._claim(self.kernel.reads, tensor, rows, parts, homes)
         self._idle(self.kernel.reads, tensor, homes)
 
     def _idle(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, homes: tuple[str, ...] = ()) -> None:
-        """Threads that a spread leaves without a unit may touch anything there: nothing comes of it."""
+        """Idle threads of a parallel step may access anything there, because it has no effect."""
         size = math.prod(tensor.shape)
         for first, width in self.table.spare:
             blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
@@ -198,7 +200,7 @@ class Spec:
     # ------------------------------------------------------------ places
 
     def _region(self, k: int, step: Place, tensor: Tensor) -> Region | None:
-        """The regions of a tensor that is placed by step k, one for each piece that the spec has there."""
+        """The regions of a tensor that step k places, one for each piece of the spec there."""
         t = self.table
         stops, later = self._followed(k, tensor)
         _, piece = ranked(t.number)
@@ -233,7 +235,8 @@ class Spec:
         return found, low, tuple(int(n) for n in shape), sure, (blocks[which], firsts[which], width), which
 
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
-        """What is not followed from the readers of what step k places, and what is computed later, as whole regions."""
+        """The tensors that are not followed from the readers of what step k places; and those that are computed later, as whole
+        regions."""
         later = _computed(self.world, self.steps[k + 1 :]) - {tensor.name}
         return self._placed(k + 1) - later, later
 
@@ -274,7 +277,7 @@ class Spec:
     def _move(
         self, tensor: Tensor, axes: dict[str, int], pieces: Pieces, steps: Sequence[Step], memory: str, stopped: bool
     ) -> None:
-        """Who moves a region. Where steps are of other axes (by access), or of other blocks of a cluster, any thread that is there.
+        """The threads that move a region: any thread there, if the steps are over other axes (by access), or other blocks of a cluster.
 
         stopped: whether the move stops in registers; then all of a piece is read, also where the last piece is smaller.
         """
@@ -298,7 +301,7 @@ class Spec:
             self._idle(self.kernel.writes, tensor, ("shared",))
 
     def _anyone(self, step: Place) -> tuple[Array, Array, int]:
-        """Block, first thread and width of those who take a step, by the pieces that the spec has there."""
+        """Block, first thread and width of the units that execute a step, by the pieces of the spec there."""
         t = self.table
         first, _ = ranked(t.number)
         if step.on in t.block_of.roles:
@@ -307,19 +310,19 @@ class Spec:
         return t.block[first], t.first[first], t.width
 
     def _settle(self, tensor: Tensor, step: Place, memory: str = "") -> None:
-        """Where a tensor is found from here on; what names one read of it leaves the others where they were, and values that are
-        computed from a finished sum are computed outside of its walks."""
+        """The place where a tensor is found from here on. A place of a single read does not affect other reads. Values computed from a
+        finished sum are computed outside its loops."""
         some = isinstance(step.what, Read) or self._beside(step) or self._is_epilogue(tensor)
         other = self.homes.get(tensor.name, ("global",)) if some else ()
         self.homes[tensor.name] = tuple(dict.fromkeys((*other, memory or step.memory)))
 
     def _beside(self, step: Place) -> tuple[str, ...]:
-        """Where else a tensor is loaded, if that runs ahead or this does: either may find it in the place of the other."""
+        """Other places of the tensor, if one of the loads is prefetched: a reader may use either."""
         loads = [s for s in self.steps if isinstance(s, Place) and (s.verb, s.tensor_name) == ("load", step.tensor_name)]
         return tuple(s.memory for s in loads if s is not step and (s.ahead or step.ahead))
 
     def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
-        """What is loaded in registers without steps: each unit gets the region that it reads below, in each round."""
+        """Loads in registers without steps: in each iteration, each unit gets the region that it reads below."""
         for tensor, number, homes in self.silent:
             first, piece = ranked(number, unit)
             found = self._reach(piece, self._placed(len(self.steps)), ()).get(tensor)
@@ -372,7 +375,7 @@ class Spec:
             self._claim(self.kernel.writes, t, at, (done.block, done.first, done.width), (step.memory,))
 
     def _stops(self, step: Place) -> None:
-        """Where results stop in shared memory, others may store them: whoever the steps say, else any thread of this unit."""
+        """If results stop in shared memory, other threads may store them: those of the steps, else any thread of the unit."""
         before, after = _around(step.steps or ())
         stops = [s for s in step.steps or () if isinstance(s, Place)]
         if len(stops) > 1:
@@ -397,7 +400,7 @@ class Spec:
     # ------------------------------------------------------------ storing
 
     def store(self, table: Table, states: tuple[Tensor, ...]) -> None:
-        """Who stores the results, or the partial ones."""
+        """The threads that store the results, or the partial ones."""
         self.needs()
         at, exists = table.at, table.exists
         units: Any = table.block, table.first, table.width
@@ -419,7 +422,7 @@ class Spec:
             self._partial(t, table)
 
     def _epilogue(self, at: Mapping[str, Array], count: int, states: tuple[Tensor, ...], units: Any) -> None:
-        """Who stores may be who reads what is beside the reduction's state."""
+        """The threads that store may be those that read the other tensors of the epilogue."""
         points = Points({a: np.broadcast_to(c, (count,)) for a, c in at.items()}, np.arange(count))
         stops = self._placed(len(self.steps)) | {t.name for t in states}
         values = [v for t in self.tensors if definition_of(t).reduction is None for v in (definition_of(t).values[t.member],)]
@@ -433,7 +436,7 @@ class Spec:
         claims.setdefault(("global", tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
     def _partial(self, tensor: Tensor, table: Table) -> None:
-        """The blocks' parts of a reduction: in a workspace, one after the other. A block without points stores the identity."""
+        """The partial results of blocks, one after the other in a workspace. A block without points stores the identity."""
         every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
         order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), definition_of(tensor).axes)
         names = [e.name for e in order if isinstance(e, Axis)]
@@ -459,24 +462,24 @@ def _sources(definition: Definition) -> set[str]:
 
 
 def _computed(world: World, steps: Sequence[Step]) -> set[str]:
-    """What steps compute here, with all members of a reduction."""
+    """The tensors that steps compute here, with all members of a reduction."""
     names = [s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory != "global"]
     return {t.name for name in names for t in together_with(world.computation.tensor(name))}
 
 
 def table_reduces(table: Table, sizes: Any) -> bool:
-    """Whether a cut is one of a reduction's axes."""
+    """Whether a cut includes a reduction axis."""
     return bool(table.reduced & {a for a, _ in sizes})
 
 
 def _around(steps: Sequence[Step]) -> tuple[tuple[Step, ...], tuple[Step, ...]]:
-    """The steps before the first stop, and those behind it."""
+    """The steps before the first stop, and those after it."""
     k = next((k for k, s in enumerate(steps) if isinstance(s, Place)), len(steps))
     return tuple(steps[:k]), tuple(steps[k + 1 :])
 
 
 def _divided(steps: Sequence[Step], axes: Mapping[str, int]) -> tuple[Step, ...]:
-    """The steps of a move that cut its own dimensions; none where one cuts something else."""
+    """The steps of a move that cut its own dimensions; none if one of them cuts something else."""
     cuts = [s for s in steps if isinstance(s, (Tile, Split, Vectorize))]
     names = {a for s in cuts for a in ((s.axis,) if isinstance(s, Vectorize) else tuple(a for a, _ in s.sizes))}
     return tuple(cuts) if names <= axes.keys() and not any(isinstance(s, Tile) and s.level == "block" for s in cuts) else ()
