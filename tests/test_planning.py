@@ -91,9 +91,7 @@ def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, sai
     with caplog.at_level(logging.WARNING, "tilelang"):
         for size in (32, 48):
             tl.compile(half_product(size), tl.target("cuda", profile=profile))
-    start = (
-        f"the profile `{profile}` has a rate for matrix products of float16, but no such instruction is defined for cuda"
-    )
+    start = f"the profile `{profile}` has a rate for matrix products of float16, but no such instruction is defined for cuda"
     assert len(caplog.messages) == said and all(message.startswith(start) for message in caplog.messages)
 
 
