@@ -1,5 +1,6 @@
 """Gradients: against central differences of the reference for every function, reduction and index; their texts; refusals; PyTorch's."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 import tilelang as tl
 from tests.gradients import KINKED, OPERATIONS, SMOOTH, Drawing, compare, random_arrays
 from tilelang.core import expr
+from tilelang.semantics.reference import evaluate
 
 TOLERANCE = 1e-8
 I, J, K = tl.axes(i=4, j=5, k=3)
@@ -407,6 +409,26 @@ def test_combiners_of_ones_own_are_refused_by_name() -> None:
     assert message == "longest is a reduction by `longest_of`, a combiner of your own, which has no gradient"
     shifted = tl.define("shifted", X[I, J] - longest[I], I, J)
     assert tl.grad(shifted, X, constants=longest).shape == (4, 5)
+
+
+def test_second_derivatives_of_a_product_with_factors_of_0() -> None:
+    """Where one other factor is 0, a derivative is 0, and its slope by that factor is not."""
+    i, j = tl.axes(i=81, j=4)
+    X, w = tl.input("X", tl.float64, i, j), tl.input("w", tl.float64, i, j)
+    first = tl.grad(tl.define("f", tl.prod(X[i, j], over=j), i), X)
+    second = tl.grad(tl.define("along", tl.sum(first[i, j] * w[i, j], over=(i, j))), X)
+    x = np.array(list(itertools.product((0.0, 2.0, -1.0), repeat=4)))
+    along = np.random.default_rng(0).integers(-3, 4, x.shape).astype(float)
+
+    def without(*left_out: int) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = np.prod(np.delete(x, left_out, axis=1), axis=1)
+        return found
+
+    wanted = [sum(along[:, p] * without(p, q) for p in range(4) if p != q) for q in range(4)]
+    assert np.allclose(
+        evaluate(tl.computation("first", first), {"X": x})["df_dX"], np.stack([without(q) for q in range(4)], axis=1)
+    )
+    assert np.allclose(evaluate(tl.computation("second", second), {"X": x, "w": along})[second.name], np.stack(wanted, axis=1))
 
 
 # ---------------------------------------------------------------- random computations

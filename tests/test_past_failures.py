@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -217,3 +218,41 @@ def test_explanation_tells_what_a_condition_places() -> None:
     for text in (kernel.explain(), kernel.schedule.explain()):
         assert "compute Y2 in global" in text
         assert "a kernel of its own" not in text
+
+
+LOADS: list[tuple[str, Callable[[tl.Schedule], tl.Schedule]]] = [
+    ("shared", lambda s: s.load("X", tl.shared)),
+    ("register", lambda s: s.split(i=1).load("X", tl.register)),
+    ("l1", lambda s: s.load("X", tl.l1)),
+    ("l2", lambda s: s.split(i=1).load("X", tl.l2, ahead=1)),
+]
+
+
+@pytest.mark.parametrize(("memory", "load"), LOADS, ids=[memory for memory, _ in LOADS])
+def test_loads_of_an_element_that_varies_along_no_axis(memory: str, load: Callable[[tl.Schedule], tl.Schedule]) -> None:
+    """Where `X[0, ids[0]]` lies is known at run time only, and all points share it."""
+    i = tl.axes(i=13)
+    X, ids = tl.input("X", tl.float32, p=5, q=22), tl.input("ids", tl.int32, n=13, range=(0, 22))
+    schedule = load(tl.schedule(tl.define("Y", X[0, ids[0]] * tl.cast(i, tl.float32), i)).tile(i=4).to(tl.block))
+    if memory in ("l1", "l2"):
+        with pytest.raises(tl.Refusal, match="the elements are scattered"):
+            tl.compile(schedule, tl.target("cpu"))
+    else:
+        check_right(schedule)
+
+
+PADDED: list[Callable[[tl.Tensor, tl.Axis], Any]] = [
+    lambda X, b: tl.pad(X[b, b + 2], 0.0),
+    lambda X, b: tl.pad(X[b + 2, 0], 1.0),
+    lambda X, b: tl.pad(X[b, b + 1], 0.0) * tl.pad(X[b + 1, b], 1.0),
+]
+
+
+@pytest.mark.parametrize("read", PADDED, ids=["diagonal", "column", "two"])
+@pytest.mark.parametrize("profile", ["zen3", "avx512", "neon"])
+def test_a_scalar_of_padded_reads_beside_another_output_is_constructed(profile: str, read: Callable[..., Any]) -> None:
+    """One block computes it, and there is no step for that block whose shared memory could hold the operand."""
+    i, b = tl.axes(i=13, b=33)
+    y = tl.define("y", tl.max(read(tl.input("X", tl.float32, p=33, q=33), b), over=b))
+    z = tl.define("z", y[()] * 2.0 + tl.cast(i, tl.float32), i)
+    check_right(tl.computation("both", (y, z)), tl.target("cpu", profile=profile))

@@ -211,8 +211,8 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     body = body_of(loops, device)
     points = body.vectors(body.tile)
     computed = count = 0.0
-    for along, operations in _fused(nest).items():
-        times = points if along.issuperset(body.tile) else body.vectors(along) * _recomputed(loops, body, along)
+    for axes, operations in _fused(nest).items():
+        times = points if axes.issuperset(body.tile) else body.vectors(axes) * _recomputed(loops, body, axes)
         computed += times * sum([n * operation_cycles(op, device) for op, n in operations.items()])
         count += times * sum(operations.values())
     tile = {**body.tile, body.axis: 1}

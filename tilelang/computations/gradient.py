@@ -228,7 +228,11 @@ class _Gradient:
             self.distribute(definition, read, a, value.axes, condition)
 
     def others(self, definition: Definition, t: Tensor, product: Reduce) -> Expr:
-        """The product of all factors but one, also if some of them are 0."""
+        """The product of all factors but one, also if some of them are 0.
+
+        Its derivative is right as well: where the product is 0 because of one other factor that is 0, it is written as a multiple of the
+        sum of the factors that are 0, which has a slope.
+        """
         factor, zero = product.values[0], const(0, t.dtype)
         is_zero = Binary("==", factor, zero)
         one = const(1, t.dtype)
@@ -239,9 +243,10 @@ class _Gradient:
 
         zeros = extra("zeros", F.sum(is_zero, product.axes, product.condition))
         rest = extra("nonzero", F.prod(Select(is_zero, one, factor), product.axes, product.condition))
-        alone, none = Binary("==", zeros, const(1, zeros.dtype)), Binary("==", zeros, const(0, zeros.dtype))
-        divided = Select(none, Binary("/", Read(t, definition.axes), factor), zero)
-        return Select(is_zero, Select(alone, rest, zero), divided)
+        slope = extra("zero", F.sum(Select(is_zero, factor, zero), product.axes, product.condition))  # the sum is 0, its slope is not
+        none, alone, two = (Binary("==", zeros, const(n, zeros.dtype)) for n in range(3))
+        beside_zeros = Select(none, Binary("/", Read(t, definition.axes), factor), Select(alone, rest / factor * slope, zero))
+        return Select(is_zero, Select(alone, rest, Select(two, rest * (slope - factor), zero)), beside_zeros)
 
     def place(self, definition: Definition, t: Tensor, name: str, extreme: Reduce) -> Expr:
         """The condition that a point of a maximum or minimum is the first that has it."""
