@@ -431,6 +431,14 @@ def test_second_derivatives_of_a_product_with_factors_of_0() -> None:
     assert np.allclose(evaluate(tl.computation("second", second), {"X": x, "w": along})[second.name], np.stack(wanted, axis=1))
 
 
+@pytest.mark.parametrize("data", [(0.0, 1e30, 1e30), (0.0, np.inf, 2.0), (0.0, 0.0, np.inf)])
+def test_a_product_with_factors_of_0_and_others_that_overflow(data: tuple[float, ...]) -> None:
+    i = tl.axes(i=3)
+    X = tl.input("X", tl.float32, i)
+    found = evaluate(tl.computation("g", tl.grad(tl.define("f", tl.prod(X[i], over=i)), X)), {"X": np.array(data, np.float32)})
+    assert np.array_equal(found["df_dX"], [np.inf, 0, 0] if data.count(0.0) == 1 else [0, 0, 0])
+
+
 # ---------------------------------------------------------------- random computations
 
 

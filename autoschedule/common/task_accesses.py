@@ -483,10 +483,11 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
         a: frozenset(v.name.removeprefix("@") for v in value.walk() if isinstance(v, Var | Axis)) for a, value in there.items()
     }
     varying, outer = dict[frozenset[str], Counter[str]](), Counter[str]()
+    single = frozenset(a.name for a in spec.axes if a.extent == 1)  # everything varies along these, so that groups are few
 
     def count(value: Expr) -> None:
         for along, operations in operations_of(value).items():
-            here = frozenset[str]().union(*(names.get(a, ()) for a in along))
+            here = single.union(*(names.get(a, ()) for a in along))
             varying.setdefault(here, Counter()).update(operations)
 
     for state in task.states:

@@ -139,14 +139,14 @@ class Traffic:
 
     If data selects one iteration of a loop, each surrounding iteration touches one part of the box, and it may be any part.
 
-    depth: the number of loops around the body; pieces: the number of loops around the register tile.
+    depth: the number of loops that count, unrolled ones included; pieces: the number of loops around the register tile.
     """
 
     def __init__(self, loops: Loops, depth: int, pieces: int) -> None:
         self.pieces = pieces
         self.streams = list(streams(loops))
         self.tiles: list[Tile] = [{**_of_stages(loops), **loops.tiles[0]}]
-        self.loops: list[AxisLoop] = []  # innermost first; each has as many iterations as its axis needs
+        self.axis_loops: list[AxisLoop] = []  # innermost first; each has as many iterations as its axis needs
         self._boxes: dict[Access, list[tuple[int, ...]]] = {}
         self._sizes: dict[tuple[Stream, int], list[int]] = {}
         self._found: dict[str, list[tuple[Stream, float]]] = {}
@@ -162,11 +162,14 @@ class Traffic:
                     self._parts[axis] = rounds
                 elif rounds > 1:
                     tile, number = {**tile, axis: size}, len(self.tiles)
-                    self.loops.append(AxisLoop(axis, rounds, number, number - 1, d))
+                    self.axis_loops.append(AxisLoop(axis, rounds, number, number - 1, d))
                     self.tiles.append(tile)
-        self._cut = [w.axis for w in self.loops]  # the axis along which each tile but the first differs from the one around it
-        self.loops.reverse()
-        outside = {s: [w for w in self.loops if w.depth < s.inner] for s in self.streams if s.packed}
+        self._cut = [
+            w.axis for w in self.axis_loops
+        ]  # the axis along which each tile but the first differs from the one around it
+        self.axis_loops.reverse()
+        self._body = sum(w.depth < loops.body_depth for w in self.axis_loops)  # the tile of the unrolled body
+        outside = {s: [w for w in self.axis_loops if w.depth < s.inner] for s in self.streams if s.packed}
         self._copies = {s: w[0].inside if w else 0 for s, w in outside.items()}  # the tiles of copies, whose buffers are reused
 
     def boxes(self, access: Access) -> list[tuple[int, ...]]:
@@ -182,8 +185,8 @@ class Traffic:
         return found
 
     def rows(self, s: Stream) -> int:
-        """The number of separate rows that one innermost iteration reads."""
-        return rows_of(s.access, self.boxes(s.access)[-1], s.access.element_bytes)[0]
+        """The number of separate rows that the unrolled body reads."""
+        return rows_of(s.access, self.boxes(s.access)[self._body], s.access.element_bytes)[0]
 
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
         """For every stream, the bytes of the lines that come from beyond a cache, for the whole kernel."""
@@ -222,7 +225,7 @@ class Traffic:
         found = self._chosen.get(s)
         if found is None:
             last, axes = self._last(s), s.access.axes
-            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.loops) if w.depth < last]
+            found = self._chosen[s] = [(n, w, w.axis in axes) for n, w in enumerate(self.axis_loops) if w.depth < last]
         return found
 
     def _last(self, s: Stream) -> float:
@@ -269,12 +272,12 @@ class Traffic:
     def _working_sets(self, cache: Cache) -> list[int]:
         """The working set of one iteration of each loop. Copies count before or after the copy is made; results count where they are
         not being accumulated."""
-        found = [0] * len(self.loops)
+        found = [0] * len(self.axis_loops)
         for s in self.streams:
             sizes = self._sized(s, cache)
             if s.packed:
                 copied, inner = sizes[self._copies[s]], s.inner
-                for number, loop in enumerate(self.loops):
+                for number, loop in enumerate(self.axis_loops):
                     found[number] += copied if loop.depth < inner else sizes[loop.inside]
             else:
                 for number, loop, _ in self._loops_of_stream(s):

@@ -142,8 +142,8 @@ def reused(nest: Nest, access: Access) -> bool:
 
 
 def needed(nest: Nest, access: Access, axis: str) -> bool:
-    """Whether an operand must be staged: its reads are padded, not contiguous along the vectors or the innermost loop, or run across
-    rows within one axis."""
+    """Whether an operand must be staged: its reads are padded; or not contiguous along the vectors or, for operands that all lanes
+    share, along the innermost loop; or they run across rows within one axis."""
     if not nest.reduced:
         return False
     turned = axis in access.axes and access.stride(axis) != 1

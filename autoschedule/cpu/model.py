@@ -268,9 +268,12 @@ def _ends(loops: Loops) -> set[bool]:
 def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
     """The instructions of one point, by the axes that they vary along: a multiply-add counts once; a cast counts by its source type."""
     every = {}
-    for along, operations in nest.varying.items():
+    left = nest.inner.get("+", 0)  # additions that can be part of a multiply-add
+    for along, operations in sorted(nest.varying.items(), key=lambda found: -len(found[0])):
         found = every[along] = dict(operations)
-        found["*"] = max(0, found.get("*", 0) - found.get("+", 0))
+        fused = min(left, found.get("*", 0))
+        found["*"] = found.get("*", 0) - fused
+        left -= fused
         if casts := found.pop("cast", 0):
             found["from_float16" if any(a.element_bytes == 2 for a in nest.accesses) else "from_int32"] = casts
     return every

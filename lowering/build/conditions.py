@@ -175,7 +175,7 @@ def extreme(e: Expr, greatest: bool) -> Expr | None:
 
 def _extreme_atom(atom: Expr, greatest: bool) -> Expr | None:
     match atom:
-        case Binary("//", inner, Const(value=c)):
+        case Binary("//", inner, Const(value=c)) if c > 0:
             worst = extreme(inner, greatest)
             return None if worst is None else worst // int(c)
         case Binary("min" | "max" as op, left, right):
@@ -229,7 +229,7 @@ def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:
     end = simplify((index(0) - least) // c if c > 0 else (least + (-c - 1)) // -c)
     if atom is q:
         return Limit(c > 0, end, exact)
-    if not isinstance(atom, Binary) or atom.op != "//" or not isinstance(atom.right, Const):
+    if not isinstance(atom, Binary) or atom.op != "//" or not isinstance(atom.right, Const) or atom.right.value <= 0:
         return None
     inner, divisor = atom.left, int(atom.right.value)
     beyond = inner - end * divisor - (divisor - 1) if c > 0 else end * divisor - inner

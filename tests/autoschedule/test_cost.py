@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -19,7 +20,7 @@ from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
-from tilelang.autoschedule.cpu.model import _last_block_end, exposed, last_block_end, leaf_cycles
+from tilelang.autoschedule.cpu.model import _last_block_end, exposed, last_block_end, leaf_cycles, least_seconds
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.profiles.profile import Curve, Profile
 from tilelang.schedules.task import plan
@@ -363,3 +364,34 @@ def test_a_panel_that_the_shared_cache_keeps_is_not_read_from_memory_again() -> 
 
     assert cores_of(forgetful).last_level is None and cores_of(profile).last_level is not None
     assert from_memory(forgetful) > 5 * from_memory(profile) > 0  # the panel of 1 MB exceeds the second cache, not the third
+
+
+def test_an_axis_of_one_point_does_not_change_a_lower_bound() -> None:
+    """The product and its addition are one multiply-add, whether or not the product varies along the axis."""
+    b, k, n = tl.axes(b=1, k=512, n=512)
+    W, X, x = tl.input("W", tl.float32, k, n), tl.input("X", tl.float32, b, k), tl.input("x", tl.float32, k)
+    read = [tl.define("Y", tl.sum(value * W[k, n], over=k), b, n) for value in (X[b, k], x[k])]
+    found = [least_seconds(nest_of(plan(tl.computation("c", y), set())[-1]), cores_of(POCL)) for y in read]
+    assert found[0] == found[1] > 0
+
+
+def test_what_does_not_vary_along_a_loop_is_computed_before_it() -> None:
+    i, j = tl.axes(i=64, j=1024)
+    X, x = tl.input("X", tl.float32, i, j), tl.input("x", tl.float32, i)
+
+    def operations(value: Any) -> float:
+        made = tl.schedule(tl.define("Y", value, i, j)).tile(i=16).to(tl.block).split(i=1).split(j=64).vectorize(j=16)
+        return dict(estimate_schedule(made, POCL).parts)["operations"]
+
+    plain, scaled, each = (operations(v) for v in (X[i, j] * x[i], X[i, j] * tl.sqrt(x[i]), tl.sqrt(X[i, j] * x[i])))
+    assert plain <= scaled < 1.1 * plain < each
+
+
+def test_rows_of_an_unrolled_body_come_in_turn() -> None:
+    """A body of eight rows reads lines of all of them, which do not follow each other."""
+    (loops,) = loops_of(
+        product(1024, 1024, 1024).tile(m=64, n=96).to(tl.block).split(m=8, n=48).accumulate(tl.register)
+        .split(k=4).split(k=1, unroll=True).split(m=1, unroll=True).vectorize(n=16), POCL
+    )  # fmt: skip
+    traffic = Traffic(loops, len(loops.loops), loops.piece_depth)
+    assert {s.access.name: traffic.rows(s) for s in traffic.streams if s.access.name in "AC"} == {"A": 8, "C": 8}

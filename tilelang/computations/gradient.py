@@ -8,6 +8,7 @@ the inputs' axes: they print, are scheduled and compile like any other, and have
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable
 from typing import Any, overload
 
@@ -230,8 +231,8 @@ class _Gradient:
     def others(self, definition: Definition, t: Tensor, product: Reduce) -> Expr:
         """The product of all factors but one, also if some of them are 0.
 
-        Its derivative is right as well: where the product is 0 because of one other factor that is 0, it is written as a multiple of the
-        sum of the factors that are 0, which has a slope.
+        If exactly one other factor is 0, the result is 0, but its derivative by that factor is not. So it is computed as a multiple of
+        the sum of the zero factors, which has that derivative.
         """
         factor, zero = product.values[0], const(0, t.dtype)
         is_zero = Binary("==", factor, zero)
@@ -243,10 +244,18 @@ class _Gradient:
 
         zeros = extra("zeros", F.sum(is_zero, product.axes, product.condition))
         rest = extra("nonzero", F.prod(Select(is_zero, one, factor), product.axes, product.condition))
-        slope = extra("zero", F.sum(Select(is_zero, factor, zero), product.axes, product.condition))  # the sum is 0, its slope is not
+        nought = extra("zero", F.sum(Select(is_zero, factor, zero), product.axes, product.condition))
         none, alone, two = (Binary("==", zeros, const(n, zeros.dtype)) for n in range(3))
-        beside_zeros = Select(none, Binary("/", Read(t, definition.axes), factor), Select(alone, rest / factor * slope, zero))
-        return Select(is_zero, Select(alone, rest, Select(two, rest * (slope - factor), zero)), beside_zeros)
+
+        def no_multiple(
+            value: Expr, of: Expr
+        ) -> Expr:  # of is 0, and has a derivative; the product is 0 even if the value overflows
+            return Select(Binary("<", F.abs(value), const(math.inf, t.dtype)), value * of, zero)
+
+        beside_zeros = Select(
+            none, Binary("/", Read(t, definition.axes), factor), Select(alone, no_multiple(rest / factor, nought), zero)
+        )
+        return Select(is_zero, Select(alone, rest, Select(two, no_multiple(rest, nought - factor), zero)), beside_zeros)
 
     def place(self, definition: Definition, t: Tensor, name: str, extreme: Reduce) -> Expr:
         """The condition that a point of a maximum or minimum is the first that has it."""

@@ -294,7 +294,9 @@ class Profile:
         factor = (self.compute_units or 1) / (like.compute_units or self.compute_units or 1)
         certain = like.compute_units is not None and not newer
         units = {f"rates.{name}": name for name, _ in self.rates} | {f"curves.{c.name}.points": c.y for c in self.curves}
-        together = {path: unit for path, unit in units.items() if "gflop" in unit or "gb_per_s" in unit}
+        together = {
+            path: unit for path, unit in units.items() if "gflop" in unit or "gb_per_s" in unit or unit == "near_global_bytes"
+        }
         sources = dict(self.sources)
         for path, unit in together.items():
             how = "derived" if certain and "gflop" in unit else "assumed"

@@ -34,7 +34,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         axes = tuple(a.replace(base=far) if a.name == axis else a for a in axes)
     unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
     region, _ = region_of(build, frame.but(spec=unbounded), i, step)
-    if region.points or not axes:
+    if region.points or len(region.spec.axes) < len(region.task.outputs[0].dims):
         raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
                      "remove the prefetch")  # fmt: skip
     if region.source.buffer.memory != "global":

@@ -51,7 +51,7 @@ $lanes    vec() = default;
     __device__ __forceinline__ vec(T a, T b, Rest... rest) : lane{a, b, static_cast<T>(rest)...} {
         static_assert(2 + sizeof...(rest) == N, "as many items as lanes");
     }
-    template <int B, int FULL = sizeof(T) * N>  // less alignment than the size converts to full alignment, not the other way round
+    template <int B, int FULL = sizeof(T) * N>  // an underaligned vector converts to a fully aligned one, not the other way round
     __device__ __forceinline__ vec(vec<T, N, B> other, typename aligned<A == FULL>::yes = 0) {
         for (int i = 0; i < N; ++i) lane[i] = other.lane[i];
     }
