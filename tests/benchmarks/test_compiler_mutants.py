@@ -160,6 +160,7 @@ def test_small():
 
 def test_large():
     from lowering_of_a_mutant import twice
+    assert sum(range(5_000_000))  # a hundred times as long as the others: the quickest runs first
     assert twice(4) == 8
 
 def test_other():
