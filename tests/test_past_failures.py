@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.autoschedule.common.construct import construct
+from tilelang.computations.computation import as_computation
 from tilelang.semantics import reference
 from tilelang.semantics.exactness import inexact
 from tilelang.testing import arrays
@@ -256,3 +258,15 @@ def test_a_scalar_of_padded_reads_beside_another_output_is_constructed(profile: 
     y = tl.define("y", tl.max(read(tl.input("X", tl.float32, p=33, q=33), b), over=b))
     z = tl.define("z", y[()] * 2.0 + tl.cast(i, tl.float32), i)
     check_right(tl.computation("both", (y, z)), tl.target("cpu", profile=profile))
+
+
+def test_a_generated_layout_over_axes_that_have_the_names_of_dimensions() -> None:
+    """The axis that no dimension is named after has one point, and must be in the layout all the same."""
+    b, c, d = tl.axes(b=1, c=5, d=3)
+    Y = tl.input("Y", tl.float64, c=5, d=3, a=17)
+    found = tl.define("found", tl.max(tl.pad(Y[b, d, 16 - c], 1.0), over=b), d, c)
+    profile = tl.load_profile("zen3")
+    first = construct(as_computation(found), profile)[0].schedule
+    first.check(profile)
+    assert "load Y in shared layout (b, d, c)" in str(first)
+    check_right(first, tl.target("cpu", profile="zen3"))
