@@ -267,13 +267,15 @@ def _ends(loops: Loops) -> set[bool]:
 @functools.lru_cache(maxsize=1 << 8)
 def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
     """The instructions of one point, by the axes that they vary along: a multiply-add counts once; a cast counts by its source type."""
-    every = {}
-    left = nest.inner.get("+", 0)  # additions that can be part of a multiply-add
-    for along, operations in sorted(nest.varying.items(), key=lambda found: -len(found[0])):
-        found = every[along] = dict(operations)
-        fused = min(left, found.get("*", 0))
-        found["*"] = found.get("*", 0) - fused
-        left -= fused
+    every = {along: dict(operations) for along, operations in nest.varying.items()}
+    widest = sorted(every, key=lambda along: -len(along))
+    for along in widest:
+        added = every[along].get("+", 0)
+        for product in (p for p in widest if p <= along):  # what is added varies along no other axes
+            fused = min(added, every[product].get("*", 0))
+            every[product]["*"] = every[product].get("*", 0) - fused
+            added -= fused
+    for found in every.values():
         if casts := found.pop("cast", 0):
             found["from_float16" if any(a.element_bytes == 2 for a in nest.accesses) else "from_int32"] = casts
     return every
