@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 from tilelang.core.dtype import DType
-from tilelang.core.expr import Axis, Binary, Call, Cast, Expr, Pad, Read, Reduce, Select, Unary
+from tilelang.core.expr import Axis, Binary, Call, Cast, Expr, Pad, Read, Reduce, Select, Unary, Var
+from tilelang.schedules.spec import Spec
+from tilelang.schedules.task import Task
 
 
 def multiplied_type(reduce: Reduce) -> DType | None:
@@ -58,3 +60,26 @@ def operations_of(expr: Expr) -> dict[frozenset[Axis], Counter[str]]:
             case _:
                 pass
     return found
+
+
+def operations_of_task(task: Task, spec: Spec) -> tuple[dict[frozenset[str], Counter[str]], Counter[str]]:
+    """The operations of one point, including those that combine it into a reduction, by the axes of a spec that they vary along; and
+    those of one element of the output, after its reduction. Everything varies along an axis of one point: there are fewer groups."""
+    task_axes = {a.name: a for a in (*task.axes, *task.reduction_axes)}
+    names = {
+        task_axes[n]: {v.name.removeprefix("@") for v in value.walk() if isinstance(v, Var | Axis)}
+        for n, value in spec.coordinates
+    }
+    every = frozenset(a.name for a in spec.axes)
+    single = frozenset(a.name for a in spec.axes if a.extent == 1)
+    inner, outer = dict[frozenset[str], Counter[str]](), Counter[str]()
+    for value in (v for s in task.states for v in s.reduce.values) if task.states else task.values:
+        for along, found in operations_of(value).items():
+            inner.setdefault(single.union(*(names.get(a, ()) for a in along)), Counter()).update(found)
+    for value in (v for s in task.states for v in s.reduce.combiner.result):
+        for found in operations_of(value).values():
+            inner.setdefault(every, Counter()).update(found)
+    for value in task.values if task.states else ():
+        for found in operations_of(value).values():
+            outer.update(found)
+    return inner, outer

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilelang.autoschedule.common.operations import multiplied_type, operations_of
+from tilelang.autoschedule.common.operations import multiplied_type, operations_of_task
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType
 from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Var, substitute
@@ -479,27 +479,5 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
             indices = tuple(substitute(i, there) for i in read.indices)
             found.setdefault((read.tensor, indices), Access(read.tensor, indices, read.indices, False, isinstance(whole, Pad)))
     writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
-    names = {
-        a: frozenset(v.name.removeprefix("@") for v in value.walk() if isinstance(v, Var | Axis)) for a, value in there.items()
-    }
-    varying, outer = dict[frozenset[str], Counter[str]](), Counter[str]()
-    single = frozenset(a.name for a in spec.axes if a.extent == 1)  # everything varies along these, so that groups are few
-
-    def count(value: Expr) -> None:
-        for along, operations in operations_of(value).items():
-            here = single.union(*(names.get(a, ()) for a in along))
-            varying.setdefault(here, Counter()).update(operations)
-
-    for state in task.states:
-        for value in state.reduce.values:
-            count(value)
-        for value in state.reduce.combiner.result:  # once for each point
-            for operations in operations_of(value).values():
-                varying.setdefault(frozenset(a.name for a in spec.axes), Counter()).update(operations)
-    for value in task.values:
-        if not task.states:
-            count(value)
-        for operations in operations_of(value).values() if task.states else ():
-            outer.update(operations)
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
-    return Nest(task, spec, axes, (*found.values(), *writes), varying, dict(outer))
+    return Nest(task, spec, axes, (*found.values(), *writes), *operations_of_task(task, spec))

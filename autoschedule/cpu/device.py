@@ -122,9 +122,7 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     pages = [(rates.get("found_pages"), divided(rates.get("page_search_ns", 0.0) / searches, cycle)),
              (rates.get("near_pages"), rates.get("near_page_cycles", 0.0))]  # fmt: skip
     shared = profile.memory("shared").capacity_bytes
-    sizes = [
-        rates[name] for name in ("l3_bytes", "near_global_bytes") if name in rates
-    ]  # as built, and as far as reads stay fast
+    sizes = [rates[name] for name in ("l3_bytes", "near_global_bytes") if name in rates]  # its size; up to where reads are fast
     last_level = Cache("l3", int(min(sizes) / cores), None, 64, page_bytes=size) if sizes else None
     return Cores(
         cores,

@@ -39,10 +39,9 @@ from tilelang.autoschedule.cpu.tile_size_selection import sized
 def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
     """Candidates for the vectorized axis, with the number of lanes: axes along which some access is contiguous, the result's first."""
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
-    passing = [
-        r for r in nest.reads if not nest.reduced or not r.axes.isdisjoint(nest.reduced_extents)
-    ]  # not a single value of each result
-    direct = any(r.stride(a) == 1 for a in found for r in passing)
+    # A read with one value for each result does not make vectors along the results contiguous.
+    operands = [r for r in nest.reads if not nest.reduced or not r.axes.isdisjoint(nest.reduced_extents)]
+    direct = any(r.stride(a) == 1 for a in found for r in operands)
     if not found or (not direct and nest.reduced):
         least = 2 if not found else device.lanes
         found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}

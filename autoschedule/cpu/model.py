@@ -213,7 +213,7 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     computed = count = 0.0
     for axes, operations in _fused(nest).items():
         times = points if axes.issuperset(body.tile) else body.vectors(axes) * _recomputed(loops, body, axes)
-        computed += times * sum([n * operation_cycles(op, device) for op, n in operations.items()])
+        computed += times * _cycles_of(operations, device)
         count += times * sum(operations.values())
     tile = {**body.tile, body.axis: 1}
     loads = [_loads(a, tile, body, device) for a in nest.reads]
@@ -246,11 +246,8 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
 def least_seconds(nest: Nest, device: Cores) -> float:
     """A lower bound on the seconds that the operations of a nest take on all cores: in full vectors, with dot products for narrow
     types, and with every loop-invariant operation hoisted."""
-    inner = 0.0
-    for along, operations in _fused(nest).items():
-        computed = sum(n * operation_cycles(op, device) for op, n in operations.items())
-        inner += computed * math.prod(nest.extents[a] for a in along)
-    outer = sum(n * operation_cycles(op, device) for op, n in nest.outer.items())
+    inner = sum(_cycles_of(found, device) * math.prod(nest.extents[a] for a in along) for along, found in _fused(nest).items())
+    outer = _cycles_of(nest.outer, device)
     lanes = device.lanes * 4 / max(1, min(4, nest.computed.bytes))
     narrow = 4 if nest.multiplied is not None and nest.multiplied.bytes < 4 else 1
     vectors = (inner / narrow + (outer * nest.outputs if nest.reduced else 0.0)) / lanes
@@ -284,9 +281,7 @@ def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
 def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
     """The share of a body's iterations that compute an operation again. It is loop-invariant in the innermost loops whose axes it does
     not vary along, and hoisted out of them."""
-    same = body.rounds / max(
-        1, loops.passes(body.depth)
-    )  # the points that a leaf computes in a loop are its innermost iterations
+    same = body.rounds / max(1, loops.passes(body.depth))  # points that a leaf computes in a loop are the innermost iterations
     if same > 1 and any(n > 1 and axis in along for axis, n in loops.tiles[-1].items()):
         return 1.0
     same = max(1.0, same)
@@ -295,6 +290,11 @@ def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
             break
         same *= rounds
     return max(1 / same, 1 / max(1, body.rounds))
+
+
+def _cycles_of(operations: Mapping[str, int], device: Cores) -> float:
+    """Cycles of these operations on one vector each."""
+    return sum([n * operation_cycles(op, device) for op, n in operations.items()])
 
 
 def operation_cycles(op: str, device: Cores) -> float:
@@ -410,7 +410,7 @@ def result_cycles(loops: Loops, device: Cores) -> float:
     tile = loops.tiles[depth]
     handed = CPU.handed_on[any(tile[a.name] < a.extent for a in nest.reduced)]
     each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
-    each += sum([n * operation_cycles(op, device) for op, n in nest.outer.items()])
+    each += _cycles_of(nest.outer, device)
     if axis in nest.reduced_extents:
         each += device.rate("fold_cycles")
     for write in nest.writes:

@@ -300,10 +300,10 @@ def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) ->
     ]
     if dims is not None:  # by region: every dimension is named
         outer = [_index(d) for a, d in dims.items() if left[a] <= 1] + outer
-    named = {a.name for a in nest.axes if a.name in access.axes and left[a.name] > 1}
-    own = {d.name for d in access.tensor.dims}
-    if dims is None and named and named <= own:  # over these names, it would be a layout of the dimensions: one more axis tells
-        outer = [_index(min(access.axes - own)), *outer]
+    else:  # by point: a layout that names only axes called like dimensions would be one over the dimensions
+        named, own = {a for a in access.axes if left[a] > 1}, {d.name for d in access.tensor.dims}
+        if named and named <= own:
+            outer = [_index(min(access.axes - own)), *outer]
     terms = (*outer, *middle, *inner)
     return Layout(terms) if terms else None
 
