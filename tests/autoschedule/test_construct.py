@@ -100,7 +100,7 @@ def test_a_processor_known_from_documents_has_times_that_differ(profile: str) ->
 
 @pytest.mark.parametrize("extent", [10**10, 2**61 + 1, 6561])
 def test_a_long_axis_takes_no_longer(extent: int) -> None:
-    rounds = chunk_sizes(extent)  # by its divisors, of which no more are looked for than in a second
+    rounds = chunk_sizes(extent)  # finds its divisors, up to a limit that keeps this fast
     assert rounds[-1] == extent and all(extent % n == 0 or n & (n - 1) == 0 for n in rounds)
 
 

@@ -89,7 +89,7 @@ class CheckedSteps:
 
 
 def _refined_task(computation: Computation, steps: tuple[Step, ...]) -> tuple[Task, set[str]]:
-    """The task that the steps refine, of which there may be several more, and the tensors that they place."""
+    """The task that the steps refine, which may be one of several, and the tensors that they place."""
     return tasks_of(computation, steps, unfinished=True)[-1], placed_names(computation, steps)
 
 

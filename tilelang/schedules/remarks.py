@@ -105,7 +105,7 @@ def sums_apart(seen: Seen) -> Iterator[str]:
 
 
 def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
-    """The tensors outside registers of which the reductions read the same elements at all points of an axis."""
+    """The tensors outside registers whose same elements the reductions read at every point of an axis."""
     at, found = dict(spec.coordinates), list[str]()
     held = {name.split(":")[0] for name in spec.residences if name.endswith(":register")}
     for read in (e for s in seen.task.states for v in s.reduce.values for e in v.walk() if isinstance(e, Read)):

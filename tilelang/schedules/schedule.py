@@ -253,7 +253,7 @@ class PendingTile(Generic[B]):
         self._builder, self._sizes, self._span = builder, sizes, caller_span()
 
     def to(self, level: Level | str, count: int | Hole | None = None, order: Layout | None = None) -> B:
-        """Maps each tile to one unit of `level`. count: the number of units, each of which then takes several tiles; order: a layout
+        """Maps each tile to one unit of `level`. count: the number of units; each then takes several tiles; order: a layout
         that numbers the units."""
         span = caller_span()
         _need(

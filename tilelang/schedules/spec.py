@@ -274,7 +274,7 @@ class _Completion:
     def finish(self, leaf: dict[str, int], vector: bool) -> None:
         """The loops around the innermost body: reductions outermost if there is an accumulator above, else innermost.
 
-        vector: the body is a vector, each lane of which has its own accumulator along a reduction. An instruction defines its own.
+        vector: the body is a vector; along a reduction, each lane has its own accumulator. An instruction defines its own.
         """
         reduced = [a for a in self.left.sizes if a in self.left.reduced]
         spatial = [a for a in self.left.sizes if a not in self.left.reduced]

@@ -101,8 +101,7 @@ class Unfuse(Step):
 
 @node
 class Tile(Step):
-    """Cuts axes into tiles, and maps each to one unit of `level`. `count`: the number of units, each of which then takes several
-    tiles."""
+    """Cuts axes into tiles, and maps each to one unit of `level`. `count`: the number of units; each then takes several tiles."""
 
     sizes: Sizes
     level: str

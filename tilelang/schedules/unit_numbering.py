@@ -144,7 +144,7 @@ def _strided(
 
 
 def _together(pieces: Mapping[tuple[int, int], Expr], extent: int) -> Expr | None:
-    """An axis from its pieces, each of which continues where the previous one ends; None if one is missing."""
+    """An axis from its consecutive pieces; None if one is missing."""
     total: Expr = index(0)
     below = 1
     for (c, k), value in sorted(pieces.items()):

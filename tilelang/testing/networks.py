@@ -44,8 +44,8 @@ def draw_network(source: Source, stages_of: tuple[int, int] = (1, 4)) -> dict[st
 def network(
     extents: tuple[int, ...], dtype: str, inputs: tuple[str, ...], stages: tuple[Stage, ...], outputs: str
 ) -> Tensor | Computation:
-    """Pointwise stages and reductions over some of three axes, each of which reads earlier ones. The last one is an output, and perhaps
-    every second one before it."""
+    """Pointwise stages and reductions over some of three axes. Each reads earlier ones. The last one is an output, and perhaps every
+    second one before it."""
     every = dict(zip(NAMES, axes(**dict(zip(NAMES, extents, strict=True))), strict=True))
     tensors = [input(f"X{n}", dtype, *(every[a] for a in names)) for n, names in enumerate(inputs)]
     for n, (kind, kept, over, terms, joined, steps) in enumerate(stages):
