@@ -156,16 +156,19 @@ def test_queried_limits_replace_the_file_s() -> None:
 
 
 def test_rates_of_all_units_follow_their_number() -> None:
-    """Arithmetic follows it; memory of another device is assumed, so that it bounds nothing. What is of one unit stays."""
+    """Arithmetic follows it; memory of another device, and how much of it is near, is assumed, so that it bounds nothing. What belongs
+    to one unit stays."""
     xeon = load_profile("sapphire_rapids")
     same, many = (xeon.with_queried(compute_units=units) for units in (xeon.compute_units, 64))
     assert (same.rates, same.curves) == (xeon.rates, xeon.curves)
     assert {name: y / dict(xeon.rates)[name] for name, y in many.rates if y != dict(xeon.rates)[name]} == {
-        "float32_gflops": 32, "sustained_gflops": 32, "global_gb_per_s": 32, "distant_gb_per_s": 32}  # fmt: skip
+        "float32_gflops": 32, "sustained_gflops": 32, "global_gb_per_s": 32, "distant_gb_per_s": 32,
+        "near_global_bytes": 32}  # fmt: skip
     assert (many.source("rates.float32_gflops") or "").startswith(
         "derived: 32 times what Intel Xeon (Sapphire Rapids) has: measured"
     )
     assert not many.assumed("rates.float32_gflops") and many.assumed("rates.global_gb_per_s")
+    assert many.assumed("rates.near_global_bytes")
     before, after = (p.curve("read_bandwidth") for p in (xeon, many))
     assert before is not None and after is not None and after.at(1e6) == 32 * before.at(1e6)
     assert many.assumed("curves.read_bandwidth.points") and many.curve("latency") == xeon.curve("latency")
