@@ -2,7 +2,7 @@
 
 With AVX-512, vectors of 16 lanes look up the coefficients of a polynomial of degree 5 for each lane, in tables of one register each,
 with one instruction per table. The argument's magnitude selects one of 16 pieces. `benchmarks/cpu_functions_tables.py` fits them.
-Elsewhere a polynomial near zero and an exponential far from it are both computed, and one is selected.
+Elsewhere a polynomial near zero and a formula with an exponential far from it are both computed, and one is selected.
 """
 
 from __future__ import annotations
@@ -90,30 +90,28 @@ ${{inline}} $T tanh_$T($T x) {{
     const $T a = as_$T(as_$I(x) & 0x7fffffff);
 #if $sixteen
 {_by_pieces("as_$I(b + 0.625f) >> 21", 9, "9.3f", _TANH_PIECES)}\
-#else  // an odd polynomial near zero, 1 - 2 / (exp(2 |x|) + 1) elsewhere
+#else  // an odd polynomial near zero; elsewhere 1 - 2 / (e^(2 |x|) + 1) with e^(2 |x|) = 2^n (1 + u) / (1 - u), u = tanh(r)
     const $T s = a * a;
-    $T p = s * -5.71703678e-3f + 2.06505787e-2f;
-    p = p * s - 5.37434965e-2f;
-    p = p * s + 1.33314908e-1f;
-    p = p * s - 3.33332837e-1f;
+    $T p = s * -5.22929942e-3f + 2.01898702e-2f;
+    p = p * s - 5.35950512e-2f;
+    p = p * s + 1.33296326e-1f;
+    p = p * s - 3.33332121e-1f;
     const $T near = p * (s * a) + a;
     const $T y = a > 9.1f ? ($T)(9.1f) : a;
-    const $T shifted = y * 2.88539004f + 12582912.0f;
-    const $T n = shifted - 12582912.0f;
+    const $T shifted = y * 2.88539004f + 12583038.0f;
+    const $T n = shifted - 12583038.0f;
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
-    const $T r = y * 2.88539004f - n;
+    const $T r = y - n * 0.34657359f;
 #else
-    const $T r = ((y - n * 0.3466796875f) + n * 1.06097220e-4f) * 2.88539004f;
+    const $T r = (y - n * 0.3466796875f) + n * 1.06097220e-4f;
 #endif
-    $T q = r * 1.53267814e-4f + 1.33910251e-3f;
-    q = q * r + 9.61850584e-3f;
-    q = q * r + 5.55035956e-2f;
-    q = q * r + 2.40226477e-1f;
-    q = q * r + 6.93147182e-1f;
-    q = q * r + 1.0f;
-    const $T power = as_$T(as_$I(q) + (as_$I(shifted) << 23));
-    const $T far = 1.0f - 2.0f / (power + 1.0f);
-    return as_$T(as_$I(a > 0.625f ? far : near) | (as_$I(x) & ~0x7fffffff));  // the sign of zero too
+    const $T z = r * r;
+    $T q = z * -5.27267642e-2f + 1.33311838e-1f;
+    q = q * z - 3.33333224e-1f;
+    const $T u = q * (z * r) + r;
+    const $T half = as_$T(as_$I(shifted) << 23);  // 2^n / 2
+    const $T far = 1.0f - (1.0f - u) / ((half - 0.5f) * u + (half + 0.5f));
+    return as_$T(as_$I(a > 0.69f ? far : near) | (as_$I(x) & ~0x7fffffff));  // the sign of zero too
 #endif
 }}
 """
