@@ -71,3 +71,28 @@ def test_they_are_in_the_innermost_loop() -> None:
         and not any(isinstance(x, ir.For) for x in ir.statements(s.body))
     ]  # fmt: skip
     assert loop.var.name.startswith("k")
+
+
+ROWS = """
+computation Y(M = 8, N = 64) {{
+  input X: float32[i: M, j: N]
+  e[i, j] = exp(X[i, j] - 0.5)
+  s[i] = sum[j] e[i, j]
+  output Y[i, j] = e[i, j] / s[i]
+}}
+schedule for Y {{
+  tile i=8 -> block
+  split i={rows}
+  compute e in shared {{ split j=16; load X in l1 ahead {ahead}; vectorize j=16 }}
+  compute s in register {{ vectorize j=16 }}
+  vectorize j=16
+}}
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 4])
+def test_further_ahead_than_the_loop_is_long(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rows after those that the loop reads, whether or not one iteration covers several rows."""
+    found = prefetched(ROWS.format(rows=rows, ahead=4 * rows), monkeypatch)
+    at = [line[0] * 64 + line[1] for line in found if len(line) == 2] or [line[0] for line in found]
+    assert sorted(n for n in at if n < 512) == [*range(64 * rows, 512, 16)]

@@ -53,7 +53,8 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     loop = _loop_below(build, frame, i) if step.ahead else None
     if loop is not None:
         last = next((w for w in reversed(frame.rounds) if frame.last_walk and w.axis == frame.last_walk[0]), None)
-        exists = simplify(last.var + step.ahead < last.rounds) if last is not None else None
+        # Further ahead than the loop is long, every prefetch is of what follows the loop's elements in memory, such as the next row.
+        exists = simplify(last.var + step.ahead < last.rounds) if last is not None and step.ahead < last.rounds else None
         fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
         return build.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
     variables = [build.several(f"{tensor.name}_line", n) for n in counts]
