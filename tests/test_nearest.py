@@ -9,7 +9,7 @@ from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.processor import Cache, Processor
-from tilelang.profiles.files import load_profile, parse_profile
+from tilelang.profiles.files import Head, heads_for, load_profile, parse_profile, shipped_profiles
 from tilelang.profiles.profile import QUERIED, Profile
 from tilelang.runtime.nearest_profile import nearest_to, with_caches
 from tilelang.runtime.targets import shipped_target
@@ -100,3 +100,10 @@ def test_what_names_no_processor_is_refused(text: str) -> None:
     text_of_profile = profile_text(dataclasses.replace(load_profile("avx2"), processors=(text,)))
     with pytest.raises(tl.DeviceError, match="does not name a processor"):
         parse_profile(text_of_profile)
+
+
+def test_a_head_says_what_the_whole_profile_says() -> None:
+    for head in (head for dialect in ("cpu", "opencl", "cuda", "hip") for head in heads_for(dialect)):
+        whole = load_profile(head.name)
+        assert all(getattr(whole, field.name) == getattr(head, field.name) for field in dataclasses.fields(Head))
+    assert {p.name for name in ("cpu", "opencl", "cuda", "hip") for p in heads_for(name)} == set(shipped_profiles())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,16 +26,46 @@ def shipped_profiles() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".toml") for entry in _profiles().iterdir() if entry.name.endswith(".toml")))
 
 
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """The first lines of a shipped profile, above its tables: the facts that it is chosen by, without the time to read the rest."""
+
+    name: str
+    dialects: tuple[str, ...]
+    vector_bytes: tuple[int, ...]
+    architecture: str | None = None
+    processors: tuple[str, ...] = ()
+
+    @property
+    def rates(self) -> tuple[tuple[str, float], ...]:
+        """The measured numbers; the whole profile is read for them."""
+        return load_profile(self.name).rates
+
+
+@functools.cache
+def heads_for(dialect: str) -> tuple[Head, ...]:
+    """The heads of the shipped profiles for a dialect.
+
+    >>> [head.name for head in heads_for("cpu")][:2]
+    ['avx2', 'avx512']
+    """
+    import tomllib  # late: slow to import, seldom needed
+
+    found = []
+    for name in shipped_profiles():
+        above = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8").partition("\n[")[0]
+        facts = unwrap(tomllib.loads(above), "", {})
+        found.append(Head(**{f.name: facts[f.name] for f in dataclasses.fields(Head) if f.name in facts}))
+    return tuple(head for head in found if dialect in head.dialects)
+
+
 def profiles_for(dialect: str) -> tuple[Profile, ...]:
-    """The shipped profiles for a dialect; for the others, only the line that lists their dialects is read.
+    """The shipped profiles for a dialect.
 
     >>> [p.name for p in profiles_for("cpu")][:2]
     ['avx2', 'avx512']
     """
-    heads = {name: _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8") for name in shipped_profiles()}
-    listed = {name: re.search(r"^dialects = \[(.*)\]", text, re.MULTILINE) for name, text in heads.items()}
-    likely = [load_profile(name) for name, found in listed.items() if found is None or f'"{dialect}"' in found[1]]
-    return tuple(p for p in likely if dialect in p.dialects)
+    return tuple(load_profile(head.name) for head in heads_for(dialect))
 
 
 def _profiles() -> Traversable:

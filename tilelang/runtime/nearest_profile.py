@@ -7,8 +7,8 @@ machines. A number unknown to the system is 0, and keeps the profile's.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
 
 from tilelang.profiles.profile import QUERIED, Profile
 
@@ -50,29 +50,52 @@ class Seen(Protocol):
     def caches(self) -> Sequence[SeenCache]: ...
 
 
-def nearest_to(seen: Seen, profiles: Sequence[Profile]) -> Profile:
+class Described(Protocol):
+    """A profile, or the head of one."""
+
+    @property
+    def architecture(self) -> str | None: ...
+    @property
+    def vector_bytes(self) -> tuple[int, ...]: ...
+    @property
+    def processors(self) -> tuple[str, ...]: ...
+    @property
+    def rates(self) -> tuple[tuple[str, float], ...]: ...
+
+
+P = TypeVar("P", bound=Described)
+
+
+def nearest_to(seen: Seen, profiles: Sequence[P]) -> P:
     """The profile for a CPU: of its model; else of the same vendor and vector width with the nearest model; else of the same vector
     width with the most rates; else with the nearest width. Profiles for another architecture come last."""
 
-    def key(profile: Profile) -> tuple[float, ...]:
+    def apart(profile: P) -> tuple[float, ...]:
         foreign = (_ARM in (profile.architecture or "")) != (seen.machine == "arm64")
-        apart = abs(math.log2((seen.vector_bytes or 16) / max(profile.vector_bytes)))
+        widths = abs(math.log2((seen.vector_bytes or 16) / max(profile.vector_bytes)))
         models = [_model(text) for text in profile.processors]
         of_vendor = [(family, model) for vendor, family, model in models if vendor == seen.vendor]
         if any(family in (seen.family, None) and model == seen.model for family, model in of_vendor):
             return foreign, 0
-        if apart == 0 and of_vendor:
+        if widths == 0 and of_vendor:
             steps = min((abs(seen.family - (family or seen.family)), abs(seen.model - model)) for family, model in of_vendor)
             return foreign, 1, *steps
-        return foreign, 2, apart, -len(profile.rates)
+        return foreign, 2, widths
 
-    return min(profiles, key=key)
+    return _nearest(profiles, apart)
 
 
-def by_width(vector_bytes: int, profiles: Sequence[Profile]) -> Profile:
+def by_width(vector_bytes: int, profiles: Sequence[P]) -> P:
     """The profile for a CPU of which only the vector width is known (0: not even that): the nearest width, with the most rates."""
     width = vector_bytes or 16  # minimum of all 64-bit CPUs
-    return min(profiles, key=lambda p: (abs(math.log2(width / max(p.vector_bytes))), -len(p.rates)))
+    return _nearest(profiles, lambda p: (abs(math.log2(width / max(p.vector_bytes))),))
+
+
+def _nearest(profiles: Sequence[P], apart: Callable[[P], tuple[float, ...]]) -> P:
+    """The profile that is the least apart; of several, the one with the most rates, which are read only then."""
+    least = min(map(apart, profiles))
+    found = [p for p in profiles if apart(p) == least]
+    return found[0] if len(found) == 1 else max(found, key=lambda p: len(p.rates))
 
 
 def _model(text: str) -> tuple[str, int | None, int]:

@@ -20,7 +20,7 @@ from tilelang.lowering.drivers.processor import Processor, processor
 from tilelang.lowering.targets.dialects import DIALECTS as DIALECTS
 from tilelang.lowering.targets.dialects import needs
 from tilelang.options import Options, user_directory
-from tilelang.profiles.files import load_profile, profile_for, profiles_for, read_profile, shipped_profiles
+from tilelang.profiles.files import heads_for, load_profile, profile_for, profiles_for, read_profile, shipped_profiles
 from tilelang.profiles.profile import QUERIED, Profile
 from tilelang.runtime.nearest_profile import by_width, nearest_to, with_caches
 
@@ -184,11 +184,10 @@ def shipped_target(device: Device) -> Target:
 def _nearest(device: Device) -> Profile:
     """The profile for a device of unknown architecture. For a CPU: that of the nearest model, or of the nearest vector width if nothing
     else is known. For others: the one whose description shares the most words with the device's name, else that of any other device."""
-    fitting = [p for p in profiles_for(device.driver) if p.name != "simulated"]
     if device.kind == "cpu":
-        cores, seen = [p for p in fitting if not p.lockstep], _seen(device)
-        return by_width(device.vector_bytes, cores) if seen is None else nearest_to(seen, cores)
-    fitting = [p for p in fitting if p.architecture is None]
+        cores, seen = [head for head in heads_for(device.driver) if "cpu" in head.dialects], _seen(device)
+        return load_profile((by_width(device.vector_bytes, cores) if seen is None else nearest_to(seen, cores)).name)
+    fitting = [p for p in profiles_for(device.driver) if p.name != "simulated" and p.architecture is None]
     words = _words(device.name)
     return max((load_profile("opencl_gpu"), *fitting), key=lambda p: len(words & _words(p.description)))
 
