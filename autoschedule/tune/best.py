@@ -8,11 +8,7 @@ autoscheduler, so that other processes need not generate them again.
 from __future__ import annotations
 
 import dataclasses
-import functools
-import hashlib
-import importlib.resources
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from tilelang.autoschedule.common.lower_bound import bound
@@ -20,7 +16,7 @@ from tilelang.autoschedule.models import estimate_schedule
 from tilelang.autoschedule.tune.database import Database
 from tilelang.autoschedule.tune.entries import Entry, Key, Recalled, now
 from tilelang.autoschedule.tune.measure import LIMIT_S, Measured, Progress, measure
-from tilelang.autoschedule.tune.programs import OnDevice, compiler_of
+from tilelang.autoschedule.tune.recall import OnDevice, key_constructed, key_of, recall
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError
 from tilelang.options import Options
@@ -28,9 +24,9 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 
-# Of 21 pairs of shapes of ten operators on two cores, the fastest schedule of one shape took, in the geometric mean, 0.93 of the time
+# Of 21 pairs of shapes of ten operators on two cores, at most `recall.NEAR` apart, the fastest schedule of one shape took, in the
+# geometric mean, 0.93 of the time
 # of what was constructed for the other where these let it through, and 1.05 to 1.84 of it where the model saw it behind.
-NEAR = 1.0  # doublings of extents to another shape whose fastest schedule is preferred to a constructed one
 BEHIND = 1.1  # times the constructed one's estimate, beyond which it is not
 
 
@@ -43,36 +39,9 @@ class Best:
     measured: Measured | None = None
 
 
-def recall(
-    computation: Computation,
-    target: OnDevice,
-    given: Sequence[Step] = (),
-    options: Options | None = None,
-    within: float = math.inf,
-) -> Recalled | None:
-    """The best schedule remembered for a computation on the target's device, which can be lowered for it; None where there is none.
-
-    given: the steps that the schedule was asked to have. within: the distance up to which one of another shape of the computation will
-    do, a candidate like any other, in doublings of extents; `distance` says how far it was. Nothing that is wrong with the database is
-    an error.
-    """
-    database = Database.of(options or Options.from_environment())
-    if database is None or target.device is None:
-        return None
-    return database.recall(key_of(computation, target, given), computation, target.profile, within)
-
-
 def nearly_as_fast(schedule: Schedule, other: Schedule, profile: Profile) -> bool:
     """Whether a schedule that was the fastest for a near shape is to be preferred to one that was only constructed."""
     return estimate_schedule(schedule, profile).seconds <= BEHIND * estimate_schedule(other, profile).seconds
-
-
-def recall_constructed(
-    computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
-) -> Schedule | None:
-    """The schedule that this version of the scheduler constructed before; None where none is remembered."""
-    database = Database.of(options or Options.from_environment(), patient=False)
-    return None if database is None else database.constructed(_key_constructed(computation, target, given), computation)
 
 
 def remember_constructed(
@@ -83,7 +52,7 @@ def remember_constructed(
     if database is not None:
         found = estimate_schedule(schedule, target.profile)
         ratio = found.seconds / found.bound if found.bound else None
-        key = _key_constructed(schedule.computation, target, given)
+        key = key_constructed(schedule.computation, target, given)
         database.record_constructed(Entry(key, schedule.text, found.seconds, 0.0, 0.0, ratio, 0, now()))
 
 
@@ -143,60 +112,3 @@ def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:
         ratio = t.median_s / bound_s if bound_s else None
         found.append(Entry(key, t.schedule.text, t.median_s, t.iqr_s, t.error_ratio or 0.0, ratio, trials, date))
     return found
-
-
-def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = ()) -> Key:
-    """What times of schedules for a computation on the target's device are remembered by."""
-    return Key(computation.text, "\n".join(map(str, given)), *place_of(target))
-
-
-def _key_constructed(computation: Computation, target: OnDevice, given: Sequence[Step]) -> Key:
-    """What a constructed schedule is remembered by."""
-    key = key_of(computation, target, given)
-    return dataclasses.replace(key, compiler=constructed_by(key.compiler))
-
-
-def constructed_by(compiler: str) -> str:
-    """The compilers of a constructed schedule's key: this version of the scheduler with them."""
-    return f"{compiler}, scheduler {_scheduler_version()}"
-
-
-def place_of(target: OnDevice) -> tuple[str, str, str]:
-    """What of a key the target gives: the device, its profile, the compilers."""
-    device = target.device
-    assert device is not None
-    return (
-        device.fingerprint,
-        profile_version(target.profile),
-        f"{target.dialect}, {compiler_of(target)}, {device.platform_version}, tilelang {_version()}",
-    )
-
-
-@functools.lru_cache(maxsize=64)
-def profile_version(profile: Profile) -> str:
-    """A profile's name and a digest of all that it says: another measurement is another version."""
-    return f"{profile.name} {hashlib.sha256(repr(profile).encode()).hexdigest()[:12]}"
-
-
-@functools.cache
-def _scheduler_version() -> str:
-    """A digest of this package's source: another text may construct another schedule."""
-    digest = hashlib.sha256()
-    folders = [importlib.resources.files("tilelang.autoschedule")]
-    for folder in folders:
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            if file.name.endswith(".py"):
-                digest.update(file.name.encode() + file.read_bytes())
-            elif file.is_dir() and file.name not in ("__pycache__", "profile"):
-                folders.append(file)
-    return digest.hexdigest()[:12]
-
-
-@functools.cache
-def _version() -> str:
-    import importlib.metadata  # late: slow to import, seldom needed
-
-    try:
-        return importlib.metadata.version("tilelang-rtile")
-    except importlib.metadata.PackageNotFoundError:  # used where it lies
-        return "unknown"

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 
 from tilelang.autoschedule.common.prune import RULES, Pruning
-from tilelang.autoschedule.tune.programs import OnDevice, program_of, pruned
+from tilelang.autoschedule.tune.programs import program_of, pruned
+from tilelang.autoschedule.tune.recall import OnDevice
 from tilelang.autoschedule.tune.worker import Program, Setting
 from tilelang.computations.arguments import array_type
 from tilelang.computations.computation import Computation

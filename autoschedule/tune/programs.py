@@ -10,9 +10,9 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 from tilelang.autoschedule.common.prune import Pruning
+from tilelang.autoschedule.tune.recall import OnDevice
 from tilelang.autoschedule.tune.worker import Launch, Program
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.lowering import ir
@@ -20,28 +20,15 @@ from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.compiled import CompiledKernel
 from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers.cache import BinaryCache
-from tilelang.lowering.drivers.interface import Device
 from tilelang.lowering.pipeline import lower
 from tilelang.lowering.targets.c.emitter import emit, kernel_names
 from tilelang.lowering.targets.dialects import DIALECTS, needs
 from tilelang.options import Options
-from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 
 MOST_COMPILED = 4  # candidates of which one is taken by their reports, nothing being timed
 FEW_SPILLED = 1 / 8  # of the bytes of a thread's registers: what a compiler may keep in memory, outside of the innermost loops
 REGISTER_BYTES = 4
-
-
-class OnDevice(Protocol):
-    """What candidates are made and measured for, as `tilelang.runtime.targets.Target` is: a dialect's name, a profile, a device."""
-
-    @property
-    def dialect(self) -> str: ...
-    @property
-    def profile(self) -> Profile: ...
-    @property
-    def device(self) -> Device | None: ...
 
 
 def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
@@ -66,12 +53,6 @@ def text_of(program: ir.Program, target: OnDevice) -> Program:
 
 
 # ---------------------------------------------------------------- what the compiler reports
-
-
-def compiler_of(target: OnDevice) -> str:
-    """What compiles a target's kernels, with its version: the driver, or clang for the processor."""
-    assert target.device is not None
-    return compilers.load("cpu").version() if target.dialect == "cpu" else target.device.driver_version
 
 
 def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:

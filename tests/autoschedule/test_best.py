@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.tune import best as module
 from tilelang.autoschedule.tune import programs
-from tilelang.autoschedule.tune.best import best, key_of, recall
+from tilelang.autoschedule.tune import recall as recall_module
+from tilelang.autoschedule.tune.best import best
 from tilelang.autoschedule.tune.database import Database
+from tilelang.autoschedule.tune.recall import key_of, recall
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError
 from tilelang.lowering import pipeline
@@ -117,5 +118,5 @@ def test_another_profile_or_compiler_has_another_key(monkeypatch: pytest.MonkeyP
     assert key_of(sums(40), changed).family != key.family
     monkeypatch.setattr(native, "version", lambda: "clang 99")
     other = key_of(sums(40), target)
-    monkeypatch.setattr(module, "_version", lambda: "2")
+    monkeypatch.setattr(recall_module, "_version", lambda: "2")
     assert len({key.hash, other.hash, key_of(sums(40), target).hash}) == 3

@@ -10,8 +10,8 @@ import pytest
 import tilelang as tl
 from tests.autoschedule.test_database import entry, key
 from tests.cli.commands import of_json, tilelang
-from tilelang.autoschedule.tune.best import constructed_by, place_of
 from tilelang.autoschedule.tune.database import Database
+from tilelang.autoschedule.tune.recall import constructed_by, place_of
 from tilelang.cli.db import _device
 from tilelang.cli.output import table
 

@@ -234,7 +234,7 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
 
 def _is_stale() -> Any:
     """A predicate for entries of this machine's devices that can no longer be used."""
-    from tilelang.autoschedule.tune.best import constructed_by, place_of  # late: a command imports what it needs itself
+    from tilelang.autoschedule.tune.recall import constructed_by, place_of  # late: a command imports what it needs itself
     from tilelang.runtime.targets import devices, target  # late: a command imports what it needs itself
 
     here = [place_of(target(device=device)) for device in devices()]
