@@ -18,12 +18,12 @@ from hypothesis import given
 
 import tilelang as tl
 from tilelang import testing
-from tilelang.autoschedule.tune import best, programs
+from tilelang.autoschedule.tune import programs, recall
 from tilelang.autoschedule.tune.database import Database
 from tilelang.autoschedule.tune.entries import Entry, now
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, Refusal
-from tilelang.lowering import ir
+from tilelang.lowering import ir, pipeline
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
@@ -111,7 +111,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
             raise Refusal("too-large", "none of these")
         return lower(what, steps, profile, options, needed)
 
-    for module in (schedule_selection, likely_kernel, programs):
+    for module in (pipeline, likely_kernel, programs):
         monkeypatch.setattr(module, "lower", refusing)
     with caplog.at_level(logging.WARNING, "tilelang"):
         for _ in range(2):
@@ -200,7 +200,7 @@ def test_what_was_constructed_is_not_constructed_again(tmp_path: Path, monkeypat
     monkeypatch.setattr(schedule_selection, "constructed", nothing_constructed)
     entries = Database(options.database or "").entries()
     assert sorted(e.trials for e in entries) == [0, 0, 1] and timed.schedule.text in {e.schedule for e in entries if e.trials}
-    monkeypatch.setattr(best, "_scheduler_version", lambda: "another")
+    monkeypatch.setattr(recall, "_scheduler_version", lambda: "another")
     assert tl.compile(PRODUCT, options=options).schedule.text == timed.schedule.text
     with pytest.raises(LookupError):  # another scheduler may construct something else
         tl.compile(half, options=options)
@@ -251,7 +251,7 @@ def test_what_was_timed_for_a_near_shape_is_taken_unless_it_is_behind(
 
     monkeypatch.setattr(schedule_selection, "constructed", constructed)
     near = tl.Schedule(product(rows), timed)
-    entry = Entry(best.key_of(near.computation, target), near.text, 1e-3, 0.0, 0.5, None, 8, now())
+    entry = Entry(recall.key_of(near.computation, target), near.text, 1e-3, 0.0, 0.5, None, 8, now())
     assert Database(tmp_path / "schedules.sqlite").record([entry])
     for _ in range(2):  # what was constructed is remembered beside it
         assert tl.compile(PRODUCT, target, options=options).schedule.steps == (timed if taken else made)
@@ -261,7 +261,7 @@ def test_what_was_timed_for_a_near_shape_is_taken_unless_it_is_behind(
 def test_a_schedule_of_a_near_shape_that_cannot_be_is_passed_over(tmp_path: Path) -> None:
     options, target = Options(database=str(tmp_path / "schedules.sqlite")), tl.target()
     near = tl.schedule(product(80)).tile(m=8, n=16).to(tl.block).steps
-    entry = Entry(best.key_of(product(80), target), tl.Schedule(product(80), near).text, 1e-3, 0.0, 0.5, None, 8, now())
+    entry = Entry(recall.key_of(product(80), target), tl.Schedule(product(80), near).text, 1e-3, 0.0, 0.5, None, 8, now())
     impossible = dataclasses.replace(entry, schedule=entry.schedule.replace("tile m=8", "tile q=8"))
     assert Database(tmp_path / "schedules.sqlite").record([impossible])
     assert tl.compile(PRODUCT, target, options=options).schedule.text == tl.compile(PRODUCT, target).schedule.text
@@ -285,7 +285,7 @@ def test_the_collector_pauses_while_a_schedule_is_made_and_is_as_before_after_it
             raise Refusal("bad-size", "no")
         return lower(*given)
 
-    monkeypatch.setattr(schedule_selection, "lower", noted)
+    monkeypatch.setattr(pipeline, "lower", noted)
     i = tl.axes(i=64)
     given = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
     try:

@@ -23,30 +23,28 @@ from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.lazy import cached_property
 from tilelang.core.node import Unchanging, fill
 from tilelang.errors import ComputationError, DeviceError, Refusal, brief
-from tilelang.lowering import ir
 from tilelang.lowering.compilers import interface as compilers
-from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.drivers.tensor_maps import TensorMap
-from tilelang.lowering.targets.c.emitter import emit, error_bounds, kernel_names
 from tilelang.options import Options
 from tilelang.profiles.files import load_profile
 from tilelang.profiles.profile import Profile
-from tilelang.runtime import schedule_selection
+from tilelang.runtime import launch_plan, schedule_selection
 from tilelang.runtime.launch_arguments import Direct, Placing, given_outputs
-from tilelang.runtime.likely_kernel import options_of
+from tilelang.runtime.launch_plan import LaunchPlan
 from tilelang.runtime.resources import Resources
 from tilelang.runtime.targets import DIALECTS, Target, devices, target
-from tilelang.schedules.explain import Refinement, explain, refinements
 from tilelang.schedules.schedule import Builder, Schedule
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.common.cost import Estimate
     from tilelang.autoschedule.tune.measure import Progress
+    from tilelang.lowering import ir
     from tilelang.lowering.compilers.compiled import Compiled
     from tilelang.lowering.drivers.interface import Connection, Driver, Function
     from tilelang.lowering.simulator.simulate import Report
+    from tilelang.schedules.explain import Refinement
     from tilelang.semantics.reference import Report as CheckReport
 
 __all__ = ["DIALECTS", "Kernel", "Resources", "Target", "check_schedule", "compile", "devices", "simulate", "target"]
@@ -87,7 +85,7 @@ def compile(
     plan = schedule_selection.planned(schedule_selection.asked(what, schedule), chosen, trials, options, progress)
     if options.check == "simulate":
         _check_simulated(plan.schedule, chosen, options.check_seconds)
-    return Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source)
+    return Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source, plan.launch_plan)
 
 
 def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
@@ -130,7 +128,6 @@ class Kernel(Unchanging):
 
     schedule: Schedule
     target: Target
-    program: ir.Program
     options: Options
     computation: Computation
 
@@ -138,16 +135,21 @@ class Kernel(Unchanging):
         self,
         schedule: Schedule,
         target: Target,
-        program: ir.Program,
+        program: ir.Program | None,
         options: Options,
         new: bool = False,
         source: str | None = None,
+        kept: LaunchPlan | None = None,
     ) -> None:
-        """new: the schedule was just generated, so the kernel is probably not cached. source: the program's text, if it is already
-        being compiled."""
-        fill(self, schedule=schedule, target=target, program=program, options=options, computation=schedule.computation)
-        if source is not None:
-            fill(self, source=source)
+        """program: None if the schedule is to be lowered only when the kernel IR is needed. new: the schedule was just generated, so
+        the kernel is probably not cached. source: the program's text, if it is already being compiled. kept: the launch plan of an
+        earlier process."""
+        fill(self, schedule=schedule, target=target, options=options, computation=schedule.computation)
+        source = kept.source if kept is not None else source
+        for name, value in (("program", program), ("source", source), ("_launch_plan", kept)):
+            if value is not None:
+                fill(self, **{name: value})
+        self._kept = kept is not None
         self._new = new
         self._spare: list[tuple[dict[str, Any], Any]] = []  # idle workspaces, each with the queue that used it last
         self._direct: Direct | None = None  # set by the first call, which compiles
@@ -161,8 +163,16 @@ class Kernel(Unchanging):
     # ------------------------------------------------------------ what it is
 
     @cached_property
+    def program(self) -> ir.Program:
+        """The kernel IR after all passes."""
+        with schedule_selection.no_collection():
+            return schedule_selection.lowered(self.schedule, self.target, self.options)
+
+    @cached_property
     def source(self) -> str:
         """The source text passed to the device's compiler."""
+        from tilelang.lowering.targets.c.emitter import emit  # late: a process that recalls a plan needs no kernel IR
+
         with schedule_selection.no_collection():
             return emit(self.program, DIALECTS[self.target.dialect])
 
@@ -182,6 +192,8 @@ class Kernel(Unchanging):
     @property
     def resources(self) -> tuple[Resources, ...]:
         """The resources of each kernel of the program, including the compiler's report if a compiler that reports them is installed."""
+        from tilelang.lowering.targets.c.emitter import kernel_names  # late: a process that recalls a plan needs no kernel IR
+
         compiled, unknown = self._reported_or_why
         kernels = self.program.kernels
         found = [Resources(k.name, k.grid, k.threads, k.shared_bytes, sum(b.elements for b in k.registers)) for k in kernels]
@@ -223,11 +235,16 @@ class Kernel(Unchanging):
     @cached_property
     def refinements(self) -> tuple[Refinement, ...]:
         """The steps of the schedule as a tree, each with the resulting spec; steps in braces are children of their step."""
+        from tilelang.schedules.explain import refinements  # late: running a kernel does not need it
+
         return refinements(self.schedule, self.target.profile, self.program.chains)
 
     def explain(self) -> str:
         """The spec after each step of the schedule, with notes on unexpected effects; then each kernel's resources, the chosen prefetch
         methods, and its barriers with the accesses that need them."""
+        from tilelang.lowering import ir  # late: running a kernel does not need it
+        from tilelang.schedules.explain import explain  # late: running a kernel does not need it
+
         lines = [explain(self.schedule, self.refinements, self.target.profile)]
         for k, used in zip(self.program.kernels, self.resources, strict=True):
             grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
@@ -284,19 +301,19 @@ class Kernel(Unchanging):
         return self._connection.queue
 
     @cached_property
+    def _launch_plan(self) -> LaunchPlan:
+        return launch_plan.of_program(self.program, self.target.dialect, self.source)
+
+    @cached_property
     def _launches(self) -> list[tuple[Function, tuple[str, ...], tuple[tuple[str, TensorMap], ...]]]:
         connection = self._connection
         with self._compiler_begun():
             module = connection.build(self.source, (), BinaryCache(self.options.cache_dir))
-        names = kernel_names(self.program, DIALECTS[self.target.dialect])
-        return [
-            (
-                module.function(names[k.name], k.grid, k.threads, k.shared_bytes),
-                tuple(b.name for b in k.arguments),
-                tensor_maps(k),
-            )
-            for k in self.program.kernels
-        ]
+        plan = self._launch_plan
+        found = [(module.function(n.function, n.grid, n.threads, n.shared_bytes), n.arguments, n.maps) for n in plan.launches]
+        if not self._kept:
+            launch_plan.remember(plan, self.schedule, self.target, self.options)
+        return found
 
     def _compiler_begun(self) -> contextlib.AbstractContextManager[None]:
         """In the `with` block the source is generated and compiled: starts the compiler now, unless there is a source already, or the
@@ -304,11 +321,13 @@ class Kernel(Unchanging):
         device, dialect = self.target.device, self.target.dialect
         if device is None or not self._new or "source" in self.__dict__:
             return contextlib.nullcontext()
+        from tilelang.runtime.likely_kernel import options_of  # late: a process that recalls a plan needs no lowering
+
         return compilers.begun(dialect, device.architecture, options_of(dialect, self.schedule.steps))
 
-    @cached_property
-    def _workspace(self) -> tuple[ir.Buffer, ...]:
-        return tuple(b for b in self.program.buffers if b.role == "workspace")
+    @property
+    def _workspace(self) -> tuple[tuple[str, int], ...]:
+        return self._launch_plan.workspace
 
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels with device buffers by tensor name; returns their events."""
@@ -335,7 +354,7 @@ class Kernel(Unchanging):
         try:  # other threads may take some meanwhile: then this is another one, or there is none
             workspace, last = self._spare.pop(mine)
         except IndexError:
-            return {b.name: self._connection.allocate(b.bytes) for b in self._workspace}
+            return {name: self._connection.allocate(size) for name, size in self._workspace}
         try:
             if queue != last:  # a stream with this handle may no longer exist, so wait for all
                 self._connection.finish(None if isinstance(last, int) else last)
@@ -420,6 +439,7 @@ class Kernel(Unchanging):
 
     def check(self, seed: int = 0) -> CheckReport:
         """Compares with the reference: on random data within the derived bound, and exactly on small integers if that applies."""
+        from tilelang.lowering.targets.c.emitter import error_bounds  # late: only checks need it
         from tilelang.semantics.reference import check  # late: only checks need it
 
         return check(

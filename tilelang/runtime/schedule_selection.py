@@ -17,13 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.errors import Refusal, TileLangError, brief
-from tilelang.lowering import ir
-from tilelang.lowering.build.program import default_steps
 from tilelang.lowering.compilers.interface import REPORTING
-from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
-from tilelang.runtime.likely_kernel import LikelyKernel
+from tilelang.runtime import launch_plan
+from tilelang.runtime.launch_plan import LaunchPlan
 from tilelang.runtime.targets import Target
 from tilelang.schedules.check import main_task
 from tilelang.schedules.schedule import Builder, PendingTile, Schedule
@@ -32,6 +30,8 @@ from tilelang.schedules.steps import Step, has_holes
 if TYPE_CHECKING:
     from tilelang.autoschedule.tune.measure import Progress
     from tilelang.autoschedule.tune.worker import Program
+    from tilelang.lowering import ir
+    from tilelang.runtime.likely_kernel import LikelyKernel
 
 # By a target's origin: a message about its device and profile.
 UNMEASURED = {
@@ -84,13 +84,14 @@ def no_collection() -> Iterator[None]:
 
 
 class Planned(NamedTuple):
-    """The schedule of a kernel and its program. new: it was just generated. source: the program's text, if it is already being
-    compiled."""
+    """The schedule of a kernel, and either its program, or the launch plan that an earlier process kept. new: it was just generated.
+    source: the program's text, if it is already being compiled."""
 
     schedule: Schedule
-    program: ir.Program
+    program: ir.Program | None = None
     new: bool = False
     source: str | None = None
+    launch_plan: LaunchPlan | None = None
 
 
 def planned(
@@ -107,10 +108,10 @@ def planned(
 
 
 def _planned(given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None) -> Planned:
-    # so that every instruction chosen has a text in the dialect
-    here = dataclasses.replace(target.profile, dialects=(target.dialect,))
+    here = _for_dialect(target)
     if isinstance(given, Schedule) and not has_holes(given.steps):
-        return Planned(given, lower(given.computation, given.steps, here, options, target.needs))
+        kept = launch_plan.recall(given, target, options)
+        return Planned(given, None if kept is not None else lowered(given, target, options), launch_plan=kept)
     if options.without_rules:
         options = options.replace(database="")  # neither uses nor stores results, because other rules produced them
     if target.origin in UNMEASURED:
@@ -125,6 +126,10 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
         known, near = _remembered(given, target, options)
+        if known is not None and (kept := launch_plan.recall(known, target, options)) is not None:
+            return Planned(known, launch_plan=kept)
+    from tilelang.runtime.likely_kernel import LikelyKernel  # late: a process that recalls a plan needs no lowering
+
     likely = LikelyKernel(_parts(given)[0], target, here, options)
     guess = likely.guess if likely.helps else None
     plans = itertools.chain((known,) if known is not None else (), constructed(given, here, options, likely=guess))
@@ -136,6 +141,18 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
     if near is not None:
         plan, program = _or_neighbour(near, plan, program, here, options, target.needs)
     return Planned(plan, program, known is None, likely.source_of(program))
+
+
+def _for_dialect(target: Target) -> Profile:
+    """The target's profile with its dialect only, so that every instruction chosen has a text in it."""
+    return dataclasses.replace(target.profile, dialects=(target.dialect,))
+
+
+def lowered(schedule: Schedule, target: Target, options: Options) -> ir.Program:
+    """The program of a schedule without holes. Raises Refusal."""
+    from tilelang.lowering.pipeline import lower  # late: a process that recalls a plan needs no lowering
+
+    return lower(schedule.computation, schedule.steps, _for_dialect(target), options, target.needs)
 
 
 def check(given: Schedule, profile: Profile) -> None:
@@ -164,6 +181,8 @@ def acceptable(
 
     Raises Refusal if none can: that of the last, which is the plainest.
     """
+    from tilelang.lowering.pipeline import lower  # late: a process that recalls a plan needs no lowering
+
     refused, any_taken = list[Refusal](), False
     for plan in plans:
         try:
@@ -201,7 +220,7 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
     """The autotuned or else a previously generated schedule, and one autotuned for a similar shape; None if missing."""
     if target.device is None:
         return None, None
-    from tilelang.autoschedule.tune.best import (  # late: compiling a given schedule does not need it
+    from tilelang.autoschedule.tune.recall import (  # late: compiling a given schedule does not need it
         NEAR,
         recall,
         recall_constructed,
@@ -219,6 +238,7 @@ def _or_neighbour(
 ) -> tuple[Schedule, ir.Program]:
     """The schedule autotuned for a similar shape, unless the model predicts it to be clearly slower than the generated one."""
     from tilelang.autoschedule.tune.best import nearly_as_fast  # late: compiling a given schedule does not need it
+    from tilelang.lowering.pipeline import lower  # late: a process that recalls a plan needs no lowering
 
     if nearly_as_fast(near, plan, profile):
         with contextlib.suppress(Refusal):
@@ -283,6 +303,8 @@ def constructed(
 
 def _plain(computation: Computation, profile: Profile) -> tuple[Step, ...]:
     """The steps of the fallback for devices that accept no generated schedule."""
+    from tilelang.lowering.build.program import default_steps  # late: a process that recalls a plan needs no lowering
+
     return default_steps(main_task(computation, ()), profile)
 
 

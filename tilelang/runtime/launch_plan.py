@@ -1,0 +1,115 @@
+"""What a process needs of a lowered program in order to run it: the source, and how each kernel is launched.
+
+A launch plan is kept in the cache of binaries, so that a later process with the same schedule, profile and version of the package runs
+the kernel without lowering it again, and without importing the lowering. The kernel IR is made again only when it is asked for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+from tilelang.core.version import source_digest
+from tilelang.instructions.instruction import use
+from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.tensor_maps import TensorMap
+from tilelang.options import Options
+from tilelang.runtime.targets import DIALECTS, Target
+from tilelang.schedules.check import axis_extents, resolve_when
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Do, every_step
+
+if TYPE_CHECKING:
+    from tilelang.lowering import ir
+
+# The packages whose source decides what a schedule is lowered to.
+LOWERED_BY = (
+    "tilelang.core", "tilelang.computations", "tilelang.semantics", "tilelang.instructions", "tilelang.profiles", "tilelang.schedules",
+    "tilelang.lowering", "tilelang.runtime",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Launch:
+    """How a kernel is launched. function: its name in the source; arguments: the names of its buffers, in order; maps: the tensor maps
+    that follow them, each with the name of its buffer."""
+
+    function: str
+    grid: tuple[int, ...]
+    threads: int
+    shared_bytes: int
+    arguments: tuple[str, ...]
+    maps: tuple[tuple[str, TensorMap], ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LaunchPlan:
+    """The source of a program, its launches in order, and the bytes of each intermediate result between them."""
+
+    source: str
+    launches: tuple[Launch, ...]
+    workspace: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As JSON, which `parsed` reads."""
+        return json.dumps(dataclasses.asdict(self))
+
+
+def of_program(program: ir.Program, dialect: str, source: str) -> LaunchPlan:
+    """The launch plan of a program, whose text in a dialect is `source`."""
+    from tilelang.lowering.descriptors import tensor_maps  # late: a process that recalls a plan needs no kernel IR
+    from tilelang.lowering.targets.c.emitter import kernel_names  # late: as above
+
+    names = kernel_names(program, DIALECTS[dialect])
+    launches = tuple(
+        Launch(names[k.name], tuple(k.grid), k.threads, k.shared_bytes, tuple(b.name for b in k.arguments), tensor_maps(k))
+        for k in program.kernels
+    )
+    return LaunchPlan(source, launches, tuple((b.name, b.bytes) for b in program.buffers if b.role == "workspace"))
+
+
+def parsed(text: str) -> LaunchPlan | None:
+    """The plan of a JSON text; None if the text is not one.
+
+    >>> plan = LaunchPlan("void Y() {}", (Launch("Y", (4, 1, 1), 1, 0, ("X", "Y")),), (("T", 64),))
+    >>> parsed(plan.text) == plan, parsed("[]")
+    (True, None)
+    """
+    try:
+        found: Any = json.loads(text)
+        launches = tuple(
+            Launch(str(n["function"]), tuple(map(int, n["grid"])), int(n["threads"]), int(n["shared_bytes"]),
+                   tuple(map(str, n["arguments"]))) for n in found["launches"]
+        )  # fmt: skip
+        return LaunchPlan(str(found["source"]), launches, tuple((str(name), int(size)) for name, size in found["workspace"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def recall(schedule: Schedule, target: Target, options: Options) -> LaunchPlan | None:
+    """The plan that an earlier process kept for a schedule; None if there is none."""
+    if not _kept(target, options):
+        return None
+    body = BinaryCache(options.cache_dir).get(_name(schedule, target))
+    return None if body is None else parsed(body.decode(errors="replace"))
+
+
+def remember(plan: LaunchPlan, schedule: Schedule, target: Target, options: Options) -> None:
+    """Keeps the plan of a kernel that was compiled, unless its launches need tensor maps."""
+    if _kept(target, options) and not any(launch.maps for launch in plan.launches):
+        BinaryCache(options.cache_dir).put(_name(schedule, target), plan.text.encode())
+
+
+def _kept(target: Target, options: Options) -> bool:
+    """Whether plans are kept: not if passes are verified or printed, which only happens when a schedule is lowered."""
+    return target.device is not None and options.cache_dir != "" and not (options.verify or options.dump or options.debug)
+
+
+def _name(schedule: Schedule, target: Target) -> str:
+    """The name of an entry: a hash of all that the lowering reads."""
+    steps = resolve_when(schedule.steps, axis_extents(schedule.computation), target.profile)
+    instructions = sorted({step.instruction for step in every_step(steps) if isinstance(step, Do)})
+    texts = (schedule.computation.text, schedule.text, *(repr(use(name)) for name in instructions))
+    return key(("launch plan", *texts, target.dialect, repr(target.profile), *target.needs, source_digest(*LOWERED_BY)))
