@@ -67,7 +67,7 @@ def shared_bytes(threads: Threads) -> int:
     loops, profile = threads.loops, threads.profile
     partial = _partial_result_bytes(loops, loops.nest.extents, threads.count, threads.count, profile)
     for p in loops.places:
-        if p.stage is not None and p.memory != "global":
+        if p.stage is not None and not p.apart:
             inside = threads_at(loops, p.depth, profile) or threads.count
             partial = max(partial, _partial_result_bytes(p.stage, p.tile, inside, threads.count, profile))
     held = loops.held_bytes("shared")

@@ -23,7 +23,7 @@ from tilelang.schedules.check import advance, axis_extents, resolve_when, tensor
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Unfuse, Units, Vectorize
 from tilelang.schedules.steps import Tile as Spread
-from tilelang.schedules.task import Task, placed_names, prefix_of, task_of, tasks_of
+from tilelang.schedules.task import Task, placed_names, prefix_of, stored_names, task_of, tasks_of
 from tilelang.schedules.walk import Extents, piece_of, refine, walk_steps
 
 WALK = "walk"
@@ -85,6 +85,16 @@ class Placed(Caching):
     stop_bytes: int = 0
     cut: Tile | None = None
     part: float = 1.0
+
+    @property
+    def apart(self) -> bool:
+        """Whether a kernel of its own makes it, before this one."""
+        return self.stage is not None and self.memory == "global" and self.depth == 0
+
+    @property
+    def stored(self) -> bool:
+        """Whether it is a stage of this kernel that stores an output."""
+        return self.stage is not None and self.memory == "global" and self.depth > 0
 
     @cached_property
     def by_points(self) -> bool:
@@ -233,7 +243,7 @@ class Loops(Caching):
     def kernels(self) -> Iterator[Loops]:
         """The loops of the kernels that make its stages in global memory, then its own."""
         for p in self.places:
-            if p.stage is not None and p.memory == "global":
+            if p.stage is not None and p.apart:
                 yield from p.stage.kernels()
         yield self
 
@@ -268,6 +278,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
     own = placed_names(computation, tuple(s.replace(steps=None) for s in prefix))  # made by kernels that have steps
     here = placed_names(computation, tuple(s for s in steps if s not in prefix))
     made = {t for task in tasks[:-1] for t in task.outputs}
+    made |= {computation.tensor(name) for s in prefix for name in stored_names(computation, s.steps or ())}
     kernels = {t.name: task for task in tasks[:-1] for t in task.outputs if t.name in own}
 
     def stages(placed: Collection[str], kept: Collection[Tensor] = made) -> StageTask:

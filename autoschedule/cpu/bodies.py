@@ -75,7 +75,7 @@ def _by_compiler(loops: Loops, body: Body, lanes: int) -> Body:
 
 def stages_inside(loops: Loops) -> list[tuple[Placed, Loops]]:
     """The non-empty stages that are computed inside a kernel."""
-    return [(p, p.stage) for p in loops.places if p.stage is not None and p.memory != "global" and p.stage.nest.points]
+    return [(p, p.stage) for p in loops.places if p.stage is not None and not p.apart and p.stage.nest.points]
 
 
 def stage_share(place: Placed, loops: Loops) -> float:

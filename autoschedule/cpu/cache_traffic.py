@@ -370,8 +370,8 @@ def fetched_share(loops: Loops, place: Placed) -> float:
 
 def touched_bytes(loops: Loops) -> int:
     """The bytes in memory of all tensors that a kernel and its stages touch, without those kept on chip."""
-    inside = [(p.access, p.stage) for p in loops.places if p.stage is not None and p.memory != "global"]
-    made = {access.name for access, _ in inside if access is not None}
+    inside = [(p, p.stage) for p in loops.places if p.stage is not None and not p.apart]
+    made = {p.access.name for p, _ in inside if p.access is not None and not p.stored}
     whole: dict[str, int] = {}
     for nest in (loops.nest, *(stage.nest for _, stage in inside)):
         for name, touched in nest.touched_bytes.items():

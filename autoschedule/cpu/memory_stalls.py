@@ -99,7 +99,8 @@ def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:
-    """The bytes that a stage reads and that nothing before it in the kernel has read."""
+    """The bytes that a stage reads and that nothing before it in the kernel has read, and those of outputs that it stores: unless they
+    bypass the caches, a line is read before a part of it is written."""
     assert place.stage is not None
     known = {a.name for a in loops.nest.accesses} | {p.access.name for p in loops.places if p.access is not None}
     for other in loops.places:
@@ -108,4 +109,7 @@ def _stage_bytes(place: Placed, loops: Loops) -> float:
         if other.stage is not None:
             known |= {a.name for a in other.stage.nest.accesses}
     nest = place.stage.nest
-    return stage_share(place, loops) * sum(a.footprint_bytes(nest.extents) for a in nest.reads if a.name not in known)
+    moved = sum(a.footprint_bytes(nest.extents) for a in nest.reads if a.name not in known)
+    if place.stored:
+        moved += sum(a.footprint_bytes(nest.extents) for a in nest.writes) * (1 if place.stream else 2)
+    return stage_share(place, loops) * moved

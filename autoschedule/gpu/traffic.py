@@ -179,7 +179,7 @@ class StageWork:
 def stage_work(threads: Threads, device: Lanes) -> StageWork:
     """The same of one block, all its passes together."""
     loops = threads.loops
-    stages = [p.stage.nest for p in loops.places if p.stage is not None and p.memory != "global"]
+    stages = [p.stage.nest for p in loops.places if p.stage is not None and not p.apart]
     made = frozenset(w.name for stage in stages for w in stage.writes)
     known, operations, read_bytes = {*made, *(a.name for a in loops.nest.reads)}, list[tuple[Mapping[str, int], float]](), 0.0
     block, passes = threads.block_tile, threads.passes

@@ -306,9 +306,11 @@ class Build:
 
     def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
                  cluster: int = 1, told: dict[str, None] | None = None,
-                 loop_of: Callable[[Split], SharedLoop] | None = None) -> None:  # fmt: skip
+                 loop_of: Callable[[Split], SharedLoop] | None = None,
+                 outputs: Mapping[Tensor, Residence] | None = None) -> None:  # fmt: skip
         self._lower = lower
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
+        self.outputs = outputs or {}  # where the computation's outputs are, which stages may store
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
         self.runs: list[Run] = []  # to be checked again where there is room beyond their rows

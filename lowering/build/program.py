@@ -34,7 +34,19 @@ from tilelang.schedules.explain import Chain
 from tilelang.schedules.shared_loops import loop_of, with_stages
 from tilelang.schedules.spec import complete, root_spec
 from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Units, Vectorize, every_step
-from tilelang.schedules.task import State, Task, Unplaced, by_name, make_task, placed_names, prefix_of, task_of, tasks_of
+from tilelang.schedules.task import (
+    State,
+    Task,
+    Unplaced,
+    by_name,
+    is_stored,
+    make_task,
+    placed_names,
+    prefix_of,
+    stored_names,
+    task_of,
+    tasks_of,
+)
 from tilelang.schedules.walk import Extents, walk_steps
 from tilelang.semantics.loop_members import SharedLoop
 
@@ -163,12 +175,16 @@ class _Assembly:
             check_steps(root_spec(task), steps, task, tensor_kinds(self.computation))
             read = self._names_read(task, steps)
             for s in (s for s in every_step(steps) if isinstance(s, Place) and s.verb == "compute"):
-                if not read & placed_names(self.computation, (s.replace(steps=None),)):
+                if not is_stored(s) and not read & placed_names(self.computation, (s.replace(steps=None),)):
                     raise refuse(s, "stage-unread", f"`{s}`: nothing in the kernel of {task.name} reads {s.tensor_name}",
                                  "remove the `compute`")  # fmt: skip
         clusters = plan_clusters(task, default_steps(task, self.profile) if steps is None else steps, self.profile)
         self._kernels(task, clusters.steps, clusters.blocks)
-        self.made.update(task.outputs)
+        self.made.update(task.outputs, self._stored(steps or ()))
+
+    def _stored(self, steps: tuple[Step, ...]) -> list[Tensor]:
+        """The outputs that the stages of a kernel store."""
+        return [self.tensors[name] for name in stored_names(self.computation, steps)]
 
     def _kernels(self, task: Task, steps: tuple[Step, ...], cluster: int = 1) -> None:
         """One kernel, or two where a reduction is spread over blocks. cluster: how many of its blocks make one."""
@@ -196,7 +212,7 @@ class _Assembly:
         first = Task(
             task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
         )
-        whole, idle = self._from_memory(task), self._unread_stages(first, steps)
+        whole, idle = self._from_memory(task, self._stored(steps)), self._unread_stages(first, steps)
         notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
         self._kernel(first, tuple(s for s in steps if s not in idle), Target(slots), notes=notes)
         second = Task(f"{task.name}_combine", task.outputs, task.axes, whole.values, tuple(states))
@@ -209,17 +225,21 @@ class _Assembly:
         while True:
             readers = [task, *(t for s, t in stages.items() if s not in idle)]
             read = {r.tensor for t in readers for r in t.reads() if t.state_member(r.tensor) is None}
-            found = [s for s, made in stages.items() if s not in idle and not read & set(made.outputs)]
+            found = [s for s, made in stages.items() if s not in idle and not is_stored(s) and not read & set(made.outputs)]
             if not found:
                 return idle
             idle += found
 
-    def _from_memory(self, task: Task) -> Task:
-        """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it."""
+    def _from_memory(self, task: Task, stored: Sequence[Tensor]) -> Task:
+        """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it,
+        unless that kernel stored it."""
         own = {t for state in task.states for t in state.tensors}
+        read = {e.tensor for v in task.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None}
+        if read <= {*own, *self.made, *stored}:
+            return task
 
         def make() -> Task:
-            made = make_task(task.outputs, lambda t: t in self.made)
+            made = make_task(task.outputs, lambda t: t in self.made or t in stored)
             for state in made.states:
                 if not own.issuperset(state.tensors):  # a stage that could be one more state of the task
                     raise Unplaced(state.tensors[0])
@@ -245,7 +265,17 @@ class _Assembly:
         threads = self._threads(done, spec.extents, roles)
         steps = roles.steps if roles is not None else steps
         mine = threads if roles is None else roles.main.threads
-        build = Build(chain, self.profile, mine, self._task_of, self.tensors, cluster, self.told, self._loop_of)
+        build = Build(
+            chain,
+            self.profile,
+            mine,
+            self._task_of,
+            self.tensors,
+            cluster,
+            self.told,
+            self._loop_of,
+            {t: self.places[t] for t in self.computation.outputs},
+        )
         for note in notes:
             build.note(note)
         steps = self._read_here(build, task, steps)

@@ -107,3 +107,33 @@ def shared_inside_shared() -> None:
 
 def load_of_the_output() -> None:
     tl.schedule(matmul()).tile(m=16, n=16).to(tl.block).load("C", tl.shared).check("ampere")
+
+
+def stage_stored_by_several_blocks() -> None:
+    i, j = tl.axes(i=64, j=64)
+    X = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    whole = tl.computation("c", (tl.define("Y", X[i, j] / total[i], i, j), total))
+    tl.schedule(whole).tile(i=4, j=16).to(tl.block).compute("total", tl.global_).check()
+
+
+def stage_stored_with_what_is_around_it() -> None:
+    i, d = tl.axes(i=64, d=3)
+    twice = tl.define("twice", tl.input("X", tl.float32, i)[i] * 2, i)
+    near = tl.define("Y", tl.sum(tl.pad(twice[i + d], 0.0), over=d), i)
+    tl.schedule(tl.computation("c", (near, twice))).tile(i=4).to(tl.block).compute("twice", tl.global_).check()
+
+
+def stage_in_global_that_is_no_output() -> None:
+    i, j = tl.axes(i=64, j=64)
+    X = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    tl.schedule(tl.define("Y", X[i, j] / total[i], i, j)).tile(i=4).to(tl.block).compute("total", tl.global_).check()
+
+
+def stage_stored_by_threads() -> None:
+    i, j = tl.axes(i=64, j=64)
+    X = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    whole = tl.computation("c", (tl.define("Y", X[i, j] / total[i], i, j), total))
+    tl.schedule(whole).tile(i=4).to(tl.block).tile(i=1).to(tl.thread).compute("total", tl.global_).check()

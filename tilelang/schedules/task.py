@@ -16,7 +16,7 @@ from tilelang.computations.inlining import check_written_out, kept_in_memory
 from tilelang.core.expr import Axis, Const, Expr, Pad, Read, Reduce, Select, const, index, substitute
 from tilelang.core.node import Node, node
 from tilelang.core.simplify import conjunction, conjuncts
-from tilelang.profiles.profile import l1, l2
+from tilelang.profiles.profile import global_, l1, l2
 from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
 
 OF_BLOCKS = ("register", "shared", l1.name, l2.name)  # filled within a kernel; a load into the last two is a prefetch
@@ -122,7 +122,9 @@ def placed_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
     """
     named = _together(computation, _computed(steps))
     shared = frozenset(name for s in every_step(steps) if isinstance(s, Split) for name in s.of)
-    return named | _stages(computation, named, _together(computation, shared)) if shared else named
+    if not shared:
+        return named
+    return named | _stages(computation, named, _together(computation, shared), stored_names(computation, steps))
 
 
 def _together(computation: Computation, named: Collection[str]) -> set[str]:
@@ -131,10 +133,10 @@ def _together(computation: Computation, named: Collection[str]) -> set[str]:
     return {*named, *(t.name for d in together for t in d.tensors)}
 
 
-def _stages(computation: Computation, placed: Collection[str], shared: Collection[str]) -> set[str]:
+def _stages(computation: Computation, placed: Collection[str], shared: Collection[str], stored: Collection[str]) -> set[str]:
     """The members of a shared loop that cannot be accumulators of the kernel: another one reads them, or a result does not read them
     element by element."""
-    main, found, made = _main_outputs(computation), set[str](), set[Tensor]()
+    main, found, made = _main_outputs(computation, stored), set[str](), set[Tensor]()
     tensors = [t for d in computation.definitions for t in d.tensors]
 
     def staged(t: Tensor) -> bool:
@@ -171,6 +173,31 @@ def prefix_of(steps: tuple[Step, ...]) -> tuple[Place, ...]:
     return tuple(s for s in steps[:blocks] if isinstance(s, Place) and s.memory not in OF_BLOCKS)
 
 
+def stored_names(computation: Computation, steps: tuple[Step, ...]) -> set[str]:
+    """The tensors that the stages of a kernel store: those that `compute` puts in global memory below its blocks.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=4, j=8)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    >>> both = tl.computation("both", (tl.define("Y", X[i, j] / total[i], i, j), total))
+    >>> made = tl.schedule(both).tile(i=1).to(tl.block).compute("total", tl.global_)
+    >>> stored_names(both, made.steps)
+    {'total'}
+    """
+    prefix = prefix_of(steps)
+    return _together(computation, {s.tensor_name for s in steps if isinstance(s, Place) and is_stored(s) and s not in prefix})
+
+
+def is_stored(step: Step) -> bool:
+    """Whether a step, below the blocks, is a stage that stores an output.
+
+    >>> is_stored(Place("compute", "mean", "global")), is_stored(Place("compute", "mean", "register"))
+    (True, False)
+    """
+    return isinstance(step, Place) and (step.verb, step.memory) == ("compute", global_.name)
+
+
 def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool = False) -> list[Task]:
     """The tasks of a schedule in launch order, each a kernel. The steps after its prefix refine the last one.
 
@@ -186,8 +213,9 @@ def tasks_of(computation: Computation, steps: tuple[Step, ...], unfinished: bool
     prefix = prefix_of(steps)
     placed = placed_names(computation, tuple(s for s in steps if s not in prefix))
     made = {s.tensor_name: placed_names(computation, s.steps or ()) for s in prefix if s.verb == "compute"}
+    stored = set[str]().union(*(stored_names(computation, own) for own in (steps, *(s.steps or () for s in prefix))))
     others = dict.fromkeys(kept_in_memory(computation) if unfinished else (), frozenset[str]())
-    return plan(computation, placed, {**others, **made} if others.keys() - made.keys() else made)
+    return plan(computation, placed, {**others, **made} if others.keys() - made.keys() else made, stored)
 
 
 def _computed(steps: tuple[Step, ...] | None) -> set[str]:
@@ -342,12 +370,15 @@ def _padded(value: Expr, outside: Const, indices: tuple[Expr, ...], tensor: Tens
 
 
 def plan(
-    computation: Computation, placed: Collection[str], materialised: Collection[str] | Mapping[str, Collection[str]] = ()
+    computation: Computation,
+    placed: Collection[str],
+    materialised: Collection[str] | Mapping[str, Collection[str]] = (),
+    stored: Collection[str] = (),
 ) -> list[Task]:
     """The tasks of a computation in launch order; the schedule's steps refine the last one.
 
     placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own, and what
-    steps place inside each of these.
+    steps place inside each of these; stored: those of both that their kernel writes to memory.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=2, j=3)
@@ -358,14 +389,17 @@ def plan(
     """
     known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # construction asks again and again
     inside = materialised if isinstance(materialised, Mapping) else dict.fromkeys(materialised, frozenset[str]())
-    key = frozenset(placed), tuple((name, frozenset(stages)) for name, stages in inside.items())
+    key = frozenset(placed), tuple((name, frozenset(stages)) for name, stages in inside.items()), frozenset(stored)
     if key not in known:
-        known[key] = tuple(_planned(computation, placed, inside))
+        known[key] = tuple(_planned(computation, placed, inside, stored))
     return list(known[key])
 
 
-def _planned(computation: Computation, placed: Collection[str], materialised: Mapping[str, Collection[str]]) -> list[Task]:
-    main = _main_outputs(computation)
+def _planned(
+    computation: Computation, placed: Collection[str], materialised: Mapping[str, Collection[str]], stored: Collection[str]
+) -> list[Task]:
+    here = {name for name in stored if name in placed}
+    main = _main_outputs(computation, here)
     check_written_out(computation, {*placed, *materialised, *(t.name for t in computation.outputs if t not in main)})
     done: dict[Tensor, None] = {}
     tasks: list[Task] = []
@@ -375,7 +409,7 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Ma
         stages = {name for t in made_with(tensor) for name in materialised.get(t.name, ())}
         task = with_stages(lambda: task_of(tensor, lambda t: t.name in stages or t in done), stages)
         tasks.append(task)
-        done.update(dict.fromkeys(task.outputs))
+        done.update(dict.fromkeys((*task.outputs, *(computation.tensor(name) for name in stages if name in stored))))
 
     def attempt(made: Callable[[], Task]) -> Task:
         while True:
@@ -402,7 +436,7 @@ def _planned(computation: Computation, placed: Collection[str], materialised: Ma
             if tensor.name in materialised and tensor not in done:
                 own(tensor)
     for tensor in computation.outputs:
-        if tensor not in main and tensor not in done:
+        if tensor not in main and tensor not in done and tensor.name not in here:
             own(tensor)
     last = with_stages(refined, placed)
     return [*tasks, last]
@@ -420,20 +454,21 @@ def made_with(tensor: Tensor) -> tuple[Tensor, ...]:
     return tensor.definition.tensors if tensor.definition.reduction is not None else (tensor,)
 
 
-def _main_outputs(computation: Computation) -> tuple[Tensor, ...]:
-    """The outputs that the schedule refines: the first one, and those defined over the same axes.
+def _main_outputs(computation: Computation, stored: Collection[str] = ()) -> tuple[Tensor, ...]:
+    """The outputs that the schedule refines: the first one that no stage stores, and those defined over the same axes.
 
     Which of them another one needs whole only making them tells.
     """
+    outputs = tuple(t for t in computation.outputs if t.name not in stored) or computation.outputs
 
     def axes(t: Tensor) -> frozenset[Axis]:
         assert t.definition is not None
         return frozenset(t.definition.axes)
 
-    first = computation.outputs[0]
+    first = outputs[0]
     chosen: list[Tensor] = []
     reductions: set[tuple[Axis, ...]] = set()
-    for t in computation.outputs:
+    for t in outputs:
         definition = t.definition
         same = axes(t) == axes(first)
         if same and definition is not None and definition.reduction is not None:

@@ -115,12 +115,25 @@ def together_with(tensor: Tensor) -> tuple[Tensor, ...]:
     return definition_of(tensor).tensors if definition_of(tensor).reduction is not None else (tensor,)
 
 
+def blocks_at(steps: Sequence[Step]) -> int:
+    """The number of the step that maps tiles to blocks or clusters; of all steps, if there is none."""
+    return next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+
+
 def stages(steps: Sequence[Step]) -> Iterator[str]:
-    """The tensors that are computed inside a kernel with these steps, not inside the kernels before it (`compute in global`)."""
-    for s in steps:
-        if isinstance(s, Place) and (s.verb, s.memory) != ("compute", "global"):
+    """The tensors that are computed inside a kernel with these steps, not inside the kernels before it (`compute in global` above the
+    blocks)."""
+    blocks = blocks_at(steps)
+    for k, s in enumerate(steps):
+        if isinstance(s, Place) and (k > blocks or (s.verb, s.memory) != ("compute", "global")):
             yield from [s.tensor_name] if s.verb == "compute" else []
             yield from stages(s.steps or ())
+
+
+def stored_tensors(computation: Computation, steps: Sequence[Step]) -> set[str]:
+    """The outputs that the stages of a kernel with these steps store."""
+    below = [s for s in steps[blocks_at(steps) :] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")]
+    return {t.name for s in below for t in together_with(computation.tensor(s.tensor_name))}
 
 
 def staged_tensors(computation: Computation, steps: Sequence[Step]) -> set[str]:
@@ -142,10 +155,12 @@ def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
     return False
 
 
-def together(computation: Computation) -> tuple[Tensor, ...]:
-    """The outputs that the steps refine: the first one, and others over the same axes, if their reductions also have the same axes."""
-    first, reductions, found = computation.outputs[0], set(), []
-    for t in computation.outputs:
+def together(computation: Computation, stored: Collection[str] = ()) -> tuple[Tensor, ...]:
+    """The outputs that the steps refine: the first one that no stage stores, and others over the same axes, if their reductions also
+    have the same axes."""
+    outputs = [t for t in computation.outputs if t.name not in stored] or computation.outputs
+    first, reductions, found = outputs[0], set(), []
+    for t in outputs:
         if _axes(t) == _axes(first):
             reduction = definition_of(t).reduction
             reductions |= {reduction.axes} if reduction is not None else set()
@@ -215,6 +230,20 @@ def _computes_from(computation: Computation, step: Step, names: set[str], placed
     if not isinstance(step, Place) or step.verb != "compute":
         return False
     return bool(names & sources(computation, definition_of(computation.tensor(step.tensor_name)), placed))
+
+
+def reads_outside(tensors: Sequence[Tensor], stages: Collection[str]) -> bool:
+    """Whether these tensors, or pointwise values that they are computed from, read a stage outside of any reduction."""
+    waiting, seen = [*tensors], set(tensors)
+    while waiting:
+        definition = definition_of(waiting.pop())
+        if definition.reduction is None:
+            read = {t for t in definition.reads if t.definition is not None} - seen
+            if any(t.name in stages for t in read):
+                return True
+            seen |= read
+            waiting += read
+    return False
 
 
 def states_of(tensors: Sequence[Tensor], placed: Collection[str]) -> tuple[Tensor, ...]:

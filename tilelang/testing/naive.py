@@ -16,18 +16,21 @@ import numpy as np
 
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import Axis
-from tilelang.schedules.steps import Place, Step, Tile
+from tilelang.schedules.steps import Place, Step
 from tilelang.testing.kernels import (
     Kernel,
     Places,
     World,
+    blocks_at,
     definition_of,
     made,
     over_blocks,
+    reads_outside,
     resolved,
     staged_tensors,
     stages,
     states_of,
+    stored_tensors,
     together,
     together_with,
     unlike,
@@ -45,15 +48,15 @@ def read(
 ) -> list[Kernel]:
     """The kernels that a schedule has steps for. Raises NotRead. values: of every tensor, for indices and conditions."""
     steps = with_stages(computation, resolved(computation, steps))
-    blocks = next((k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level in ("cluster", "block")), len(steps))
+    blocks = blocks_at(steps)
     repacked = tuple(s for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global"))
     own = {s.tensor_name: s.steps for s in steps[:blocks] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global")}
-    inside = next((s for s in steps[blocks:] if isinstance(s, Place) and s.memory == "global"), None)
+    inside = next((s for s in steps[blocks:] if isinstance(s, Place) and (s.verb, s.memory) == ("load", "global")), None)
     if inside is not None:
-        raise NotRead(f"{inside.verb} in global below blocks")
-    here = staged_tensors(computation, steps)
-    all_main = together(computation)
-    alone = {*own, *(t.name for t in computation.outputs if t not in all_main)}
+        raise NotRead("load in global below blocks")
+    here, stored = staged_tensors(computation, steps), stored_tensors(computation, steps)
+    all_main = together(computation, stored)
+    alone = {*own, *(t.name for t in computation.outputs if t not in all_main and t.name not in stored)}
     written = {n for name in alone for n in _needed(computation, {name}, own.get(name) or (), alone - {name})}
     early = set(written)
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -70,7 +73,8 @@ def read(
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
-    apart = over_blocks(states_of(main, here | early), steps)  # parts meet in a kernel without stages
+    # Parts meet in a kernel without stages, which makes what results read of these again.
+    apart = over_blocks(states_of(main, here | early), steps) and reads_outside(main, here - early - stored)
     places: Places = {}
     for name, staged in (*((t.name, False) for t in main), *((name, True) for name in here)):
         group = {t.name for t in together_with(computation.tensor(name))}
@@ -103,8 +107,10 @@ def _needed(computation: Computation, names: set[str], steps: Sequence[Step], ot
 
 def chains(computation: Computation, steps: Sequence[Step], levels: Mapping[str, int]) -> list[tuple[Table, tuple[Step, ...]]]:
     """The points of each kernel with steps, before the first step, and these steps. The last one has the outputs."""
-    main = together(computation)
-    own = [s for s in steps if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global") and s.steps]
+    main = together(computation, stored_tensors(computation, steps))
+    own = [
+        s for s in steps[: blocks_at(steps)] if isinstance(s, Place) and (s.verb, s.memory) == ("compute", "global") and s.steps
+    ]
     every = [(together_with(computation.tensor(s.tensor_name)), s.steps or ()) for s in own]
     return [(points(tensors, inner, levels, frozenset())[0], tuple(inner)) for tensors, inner in (*every, (main, tuple(steps)))]
 

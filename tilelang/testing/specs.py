@@ -17,9 +17,11 @@ from tilelang.testing.kernels import (
     Indices,
     Kernel,
     World,
+    blocks_at,
     definition_of,
     reads_of,
     states_of,
+    stored_tensors,
     together_with,
 )
 from tilelang.testing.points import Pieces, Table
@@ -61,7 +63,9 @@ class Spec:
         """Applies all steps, then records what the points read."""
         for k, step in enumerate(self.steps):
             match step:
-                case Place(memory="l1" | "l2") | Place(verb="compute", memory="global"):
+                case Place(memory="l1" | "l2"):
+                    pass
+                case Place(verb="compute", memory="global") if k < blocks_at(self.steps):
                     pass
                 case Place(verb="load", memory="global"):
                     self.homes[step.tensor_name] = ("unread",)
@@ -119,7 +123,7 @@ class Spec:
         """The tensors in memory for the steps from `end` on."""
         return (
             self._made()
-            | _computed(self.world, self.steps[:end])
+            | _computed(self.world, self.steps, 0, end)
             | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
         )
 
@@ -136,6 +140,10 @@ class Spec:
                 yield v
                 continue
             yield from self._reduced(t, definition_of(t).axes)
+        for t in map(self.world.computation.tensor, sorted(stored_tensors(self.world.computation, self.steps))):
+            if not all(a.name in self.table.at for a in definition_of(t).axes):
+                raise NotRead(f"{t.name} is stored along other axes than those of the kernel")
+            yield Read(t, definition_of(t).axes)  # as if it were read where it is stored
 
     def _reduced(self, tensor: Tensor, at: Indices) -> Iterator[Read]:
         """The reads of the kernel's reductions in a value, including inlined definitions."""
@@ -237,7 +245,7 @@ class Spec:
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """The tensors that are not followed from the readers of what step k places; and those that are computed later, as whole
         regions."""
-        later = _computed(self.world, self.steps[k + 1 :]) - {tensor.name}
+        later = _computed(self.world, self.steps, k + 1) - {tensor.name}
         return self._placed(k + 1) - later, later
 
     def _load(self, k: int, step: Place) -> None:
@@ -461,10 +469,13 @@ def _sources(definition: Definition) -> set[str]:
     return found
 
 
-def _computed(world: World, steps: Sequence[Step]) -> set[str]:
-    """The tensors that steps compute here, with all members of a reduction."""
-    names = [s.tensor_name for s in steps if isinstance(s, Place) and s.verb == "compute" and s.memory != "global"]
-    return {t.name for name in names for t in together_with(world.computation.tensor(name))}
+def _computed(world: World, steps: Sequence[Step], begin: int = 0, end: int | None = None) -> set[str]:
+    """The tensors that the steps from `begin` to `end` compute here, with all members of a reduction."""
+    blocks, found = blocks_at(steps), set[str]()
+    for k, s in enumerate(steps[:end]):
+        if k >= begin and isinstance(s, Place) and s.verb == "compute" and (k > blocks or s.memory != "global"):
+            found |= {t.name for t in together_with(world.computation.tensor(s.tensor_name))}
+    return found
 
 
 def table_reduces(table: Table, sizes: Any) -> bool:

@@ -9,24 +9,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from tilelang.core.expr import Expr, Pad, Read, Var, index, substitute
+from tilelang.core.expr import Axis, Expr, Pad, Read, Var, index, substitute
 from tilelang.core.simplify import linear, simplify
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.needs import Apart, NotABox, Range, Reading, box, conditions
 from tilelang.schedules.spec import Bound, point
-from tilelang.schedules.steps import Place
-from tilelang.schedules.task import Task, reads
+from tilelang.schedules.steps import Place, Step
+from tilelang.schedules.task import Task, is_stored, reads
 
 
 @dataclasses.dataclass(frozen=True)
 class Use(Reading):
-    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader."""
+    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader. stored: it stands for
+    what a stage stores of its tensor."""
 
     whole: Read | Pad
     read: Read
     task: Task
     main: bool
+    stored: bool = False
 
 
 def spec_ranges(frame: Frame) -> dict[Expr, Range]:
@@ -63,7 +65,7 @@ class Uses:
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
     if not frame.uses:
-        frame.uses.append(_own_uses(frame))
+        frame.uses.append(_own_uses(build, frame))
     (known,) = frame.uses
     below = sum(k >= i for k in known.stages)
     while len(known.counts) <= below:  # a later stage may read an earlier one, never the other way round
@@ -74,13 +76,31 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
     return known.found[: known.counts[below]]
 
 
-def _own_uses(frame: Frame) -> Uses:
-    """The reads that a spec itself makes."""
+def _own_uses(build: Build, frame: Frame) -> Uses:
+    """The reads that a spec itself makes, and of each stage that it stores, the elements at its points."""
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
+    found += [_stored_use(build, frame, s, coordinates, bounded) for s in frame.steps if is_stored(s)]
     stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
     return Uses(found, stages, [len(found)])
+
+
+def _stored_use(
+    build: Build, frame: Frame, stage: Step, coordinates: Mapping[Expr, Expr], bounded: Mapping[Expr, tuple[Bound, ...]]
+) -> Use:
+    """The elements of an output that a spec stores, as a read: those at its points, and all along axes that it has not."""
+    assert isinstance(stage, Place)
+    tensor, own = build.tensors[stage.tensor_name], {a.name: e for a, e in coordinates.items() if isinstance(a, Axis)}
+    assert tensor.definition is not None
+    ranges = spec_ranges(frame)
+    indices = list[Expr]()
+    for a in tensor.definition.axes:
+        if a.name not in own:
+            ranges[point(f"{a.name}'{tensor.name}")] = index(0), a.extent
+        indices.append(own.get(a.name, point(f"{a.name}'{tensor.name}")))
+    read = Read(tensor, tensor.definition.axes)
+    return Use(tuple(indices), ranges, bounded, read, read, frame.task, False, stored=True)
 
 
 def _stage_uses(task: Task, stage: Place, found: list[Use], frame: Frame) -> list[Use]:

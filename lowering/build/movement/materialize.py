@@ -16,13 +16,14 @@ from tilelang.lowering.build.lookahead import ahead_in, slots_below
 from tilelang.lowering.build.movement.cache_prefetch import prefetch
 from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
 from tilelang.lowering.build.movement.shared_loads import box_for, move_frame, move_region, shared_buffer, through_registers
-from tilelang.lowering.build.movement.stages import stage_frame
+from tilelang.lowering.build.movement.stages import check_stored, stage_frame
 from tilelang.lowering.build.movement.staging import by_registers
 from tilelang.lowering.build.movement.storage import Box, Residence
 from tilelang.lowering.build.pipelining.iteration_count import awaits_itself, completes_later
 from tilelang.lowering.build.reductions.shared_loop import states_repaired
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.schedules.steps import Place
+from tilelang.schedules.task import is_stored
 
 STAGED_ELEMENTS = 64  # a move that runs ahead waits in registers where a thread holds at most this many elements
 
@@ -143,14 +144,16 @@ def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
     """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
-    if step.memory not in ("shared", "register"):
+    task = build.task_of(step.tensor_name)
+    if is_stored(step):
+        check_stored(build, frame, step, task)
+    elif step.memory not in ("shared", "register"):
         raise refuse(
             step,
             "stage-memory",
-            f"`{step}` is inside a block, where tensors are computed in shared or register",
+            f"`{step}` is inside a block, where tensors are computed in shared, register or, if they are outputs, global",
             "compute it in shared or register, or in global at the head of the schedule",
         )
-    task = build.task_of(step.tensor_name)
     for read in task.reads():
         own = task.state_member(read.tensor) is not None
         pending = frame.shared is not None and frame.shared.is_pending(read.tensor)
@@ -181,6 +184,8 @@ def _stage_places(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -
 
 
 def _stage_place(build: Build, frame: Frame, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Residence:
+    if is_stored(step):
+        return build.outputs[tensor]
     spatial = [a for a in stage.spec.axes if not a.reduction]
     low, ends = tuple(a.base for a in spatial), tuple(a.bounds for a in spatial)
     if step.memory == "register":

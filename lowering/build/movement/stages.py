@@ -12,7 +12,7 @@ from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.lowering.needs import Range, conditions
 from tilelang.schedules.spec import AxisState, Bound, Spec, point
 from tilelang.schedules.steps import Place, Step, Tile
-from tilelang.schedules.task import Task
+from tilelang.schedules.task import Task, is_stored, update_conditions
 
 
 def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Frame:
@@ -22,6 +22,10 @@ def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Fram
     if not uses:
         raise refuse(step, "stage-unread", f"`{step}`: no step below reads {step.tensor_name}", "remove the `compute`")
     ranges: list[Range] = hull(uses, step)
+    if is_stored(step) and ranges != hull([u for u in uses if u.stored], step):
+        name = step.tensor_name
+        raise refuse(step, "stored-again", f"`{step}`: more is read of {name} below than the part that is stored here, so that other"
+                     " blocks would store the same elements", f"compute {name} in global at the head of the schedule")  # fmt: skip
     tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
     axes = []
     for a, (low, extent), wanted in zip(task.axes, ranges, conditions(uses, ranges), strict=True):
@@ -62,3 +66,41 @@ def stage_steps(build: Build, frame: Frame, spec: Spec, task: Task, step: Place)
             if step.memory != "register" and not task.states:
                 given = move_steps(build, Frame(task, (), spec, Target(()), ()), given)
     return given
+
+
+def check_stored(build: Build, frame: Frame, step: Place, task: Task) -> None:
+    """Refuses a stage that stores outputs where blocks, or iterations, would not store each of their elements once."""
+    name, own = step.tensor_name, {a.name: a.extent for a in task.axes}
+    missing = next((t for t in task.outputs if t not in build.outputs), None)
+    if missing is not None:
+        raise refuse(step, "stage-memory", f"`{step}` is inside a block, where only outputs are computed in global, and {missing.name}"
+                     " is none", f"compute {name} in shared or register, or in global at the head of the schedule")  # fmt: skip
+    if name in {t.name for t in frame.task.outputs}:
+        raise refuse(step, "stage-memory", f"`{step}`: the kernel stores {name} already", "remove the `compute`")
+    for a in frame.spec.axes:
+        if a.base is not index(0) and a.name not in own:
+            raise refuse(step, "stored-again", f"`{step}` is below a step that divides {a.name}, which is not an axis of {name}: each"
+                         " piece would store the same elements", f"write it above the steps that divide {a.name}; or compute {name} in"
+                         " global at the head of the schedule", f"{name} is stored for each piece of {a.name}")  # fmt: skip
+        if a.name in own and own[a.name] != _whole(frame, a.name):
+            message = f"`{step}`: {a.name} has {own[a.name]} points in {name} and {_whole(frame, a.name)} in {frame.task.name}"
+            raise refuse(step, "stored-in-part", message, f"compute {name} in global at the head of the schedule")
+    conditioned = any(update_conditions(s) for s in frame.task.states)
+    several = frame.spec.level != "block" or build.roles is not None or build.cluster > 1
+    empty = any(a.extent == 0 for a in (*frame.task.axes, *frame.task.reduction_axes))
+    for unsupported, what in (
+        (conditioned, f"an output stored where the reduction of {frame.task.name} has a condition"),
+        (several, "an output stored below tiles of threads, by roles, or in clusters"),
+        (empty, f"an output stored in a kernel of {frame.task.name}, which has no points"),
+        (frame.shared is not None, "an output stored in a shared loop"),
+        (bool(step.ahead), "an output stored ahead of its readers"),
+        (step.layout is not None, "a layout for an output"),
+    ):
+        if unsupported:
+            raise refuse(step, "not-lowered-yet", f"`{step}`: {what} is valid, but not supported yet for this target",
+                         f"compute {name} in global at the head of the schedule")  # fmt: skip
+
+
+def _whole(frame: Frame, axis: str) -> int:
+    """The extent of an axis of a task before it was cut; of a fused one, 0."""
+    return next((a.extent for a in (*frame.task.axes, *frame.task.reduction_axes) if a.name == axis), 0)
