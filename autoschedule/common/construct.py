@@ -57,7 +57,7 @@ def ranked(
     else:
         partition = Partition(computation, profile, model)
         found = iter(partition.apart(partition.first(among))) if len(tasks) > 1 else of_task(tasks[0], model)
-        if among:
+        if among or partition.others:
             first = next(found)
             others = partition.planned(among, first.estimate.seconds)
             found = heapq.merge(others, itertools.chain((first,), found), key=lambda m: m.estimate.seconds)

@@ -49,7 +49,10 @@ class Signature:
         part, kept = self.part, set(kept_in_memory(self.part.computation))
         for definition in part.definitions:
             self._add(definition)
-        facts = [(t in part.outputs, t in part.kept, t in part.computation.outputs, t.name in kept) for t in self.tensors]
+        facts = [
+            (t in part.outputs, t in part.kept, t in part.stored, t in part.computation.outputs, t.name in kept)
+            for t in self.tensors
+        ]
         return (*self._entries, *facts, tuple(self._numbers[t] for t in part.outputs))
 
     @cached_property

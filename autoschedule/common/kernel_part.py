@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from tilelang.autoschedule.common.loop_summary import Loops, kernel_loops
 from tilelang.computations.computation import Computation, Definition, Tensor
@@ -16,7 +16,7 @@ from tilelang.core.expr import Call
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Step
-from tilelang.schedules.task import Task, Unplaced, make_task, plan, task_of
+from tilelang.schedules.task import Task, Unplaced, made_with, make_task, plan, task_of
 
 
 def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[Tensor, ...]]]:
@@ -30,22 +30,35 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
     """The definitions of one kernel. outputs: the tensors that it computes, over the same axes; kept: tensors in memory when it
-    starts."""
+    starts; stored: outputs of the computation, over other axes, that its stages store."""
 
     computation: Computation
     outputs: tuple[Tensor, ...]
     kept: frozenset[Tensor] = frozenset()
+    stored: tuple[Tensor, ...] = ()
 
     @classmethod
     def whole(cls, computation: Computation) -> Part:
-        """The largest part of a computation that one kernel, the last one, can compute."""
+        """The largest part of a computation that one kernel, the last one, can compute without stages that store outputs."""
         return cls(computation, plan(computation, set(), kept_in_memory(computation))[-1].outputs)
+
+    @classmethod
+    def with_all_outputs(cls, computation: Computation) -> Iterator[Part]:
+        """All that one kernel can compute, for each choice of the outputs over the same axes that its steps refine: stages store the
+        others."""
+        known, refined = kept_in_memory(computation), set[Tensor]()
+        for number, first in enumerate(computation.outputs):
+            if first not in refined:
+                before = {t.name for t in computation.outputs[:number]}
+                outputs = plan(computation, before, known, before)[-1].outputs
+                refined.update(outputs)
+                yield cls(computation, outputs, stored=tuple(t for t in computation.outputs if t not in outputs))
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
         """The definitions that the kernel computes, in the computation's order."""
         known, found = reads_of(self.computation), dict[Definition, int]()
-        waiting = list(self.outputs)
+        waiting = [*self.outputs, *self.stored]
         while waiting:
             definition = waiting.pop().definition
             if definition is not None and definition not in found:
@@ -66,9 +79,9 @@ class Part:
 
     @cached_property
     def made_whole(self) -> frozenset[Tensor]:
-        """The tensors that must be complete before they are read: reductions that are not accumulators, and values whose expressions
-        are too long to be inlined."""
-        names = set(kept_in_memory(self.computation))
+        """The tensors that must be complete before they are read: reductions that are not accumulators, values whose expressions are
+        too long to be inlined, and those that stages store."""
+        names = {*kept_in_memory(self.computation), *(t.name for first in self.stored for t in made_with(first))}
         found = {t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs}
         while True:
             try:

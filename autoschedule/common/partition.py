@@ -109,7 +109,7 @@ class Partition:
         self.tasks = plan(computation, set(), names)
         self.main = self.tasks[-1].outputs  # made by the last kernel
         self.others = tuple(t for t in computation.outputs if t not in self.main)
-        self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor]], Part] = {}
+        self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor], tuple[Tensor, ...]], Part] = {}
         self._bounds: dict[Part, float] = {}
         self._scheduled: dict[Part, Scheduled | None] = {}
         self._equal: dict[
@@ -123,18 +123,19 @@ class Partition:
         return saved_by_launch(self.model, read_steps(nest_of(part.task(part.made_whole)), ()))
 
     def parts(self, cut: Cut) -> list[Part]:
-        """The kernels of a cut, in order."""
-        kept = frozenset(t for first in (*cut, *self.others) for t in made_with(first))
-        firsts = sorted({made_with(t) for t in (*cut, *self.others)}, key=lambda together: self._order(together[0]))
-        return [self._part(outputs, kept) for outputs in (*firsts, self.main)]
+        """The kernels of a cut, in order. Outputs that are not in the cut are stored by the last one."""
+        kept = frozenset(t for first in cut for t in made_with(first))
+        firsts = sorted({made_with(t) for t in cut}, key=lambda together: self._order(together[0]))
+        stored = tuple(t for t in self.others if t not in kept)
+        return [*(self._part(outputs, kept) for outputs in firsts), self._part(self.main, kept, stored)]
 
     def _order(self, tensor: Tensor) -> int:
         assert tensor.definition is not None
         return reads_of(self.computation)[tensor.definition][0]
 
-    def _part(self, outputs: tuple[Tensor, ...], kept: frozenset[Tensor]) -> Part:
-        read = Part(self.computation, outputs, kept).read & kept
-        return self._parts.setdefault((outputs, read), Part(self.computation, outputs, read))
+    def _part(self, outputs: tuple[Tensor, ...], kept: frozenset[Tensor], stored: tuple[Tensor, ...] = ()) -> Part:
+        read = Part(self.computation, outputs, kept, stored).read & kept
+        return self._parts.setdefault((outputs, read, stored), Part(self.computation, outputs, read, stored))
 
     def bound(self, part: Part) -> float:
         """A lower bound on the seconds of a kernel; infinite if it has no schedule for this device."""
@@ -184,7 +185,7 @@ class Partition:
         """The default cut, which others must clearly beat: a kernel for each task; if there are many definitions, all of them in
         memory, because the last tasks would otherwise inline all pointwise ones."""
         made = among if len(among) > MOST_COMPARED else [task.outputs[0] for task in self.tasks[:-1]]
-        return self.always | frozenset(made)
+        return self.always | frozenset(made) | frozenset(self.others)
 
     def apart(self, cut: Cut) -> list[Made]:
         """The kernels of a cut, with the best steps of the last one; and one kernel for all, row by row. The best first."""
@@ -193,8 +194,7 @@ class Partition:
         if len(before) < len(parts) or not cut.isdisjoint(self.main):  # no step can describe the kernels of another output
             return self._last_alone()
         found = [[*before, k] for k in itertools.islice(self.variants(last), KEPT_OF_SEVERAL)]
-        if not self.others:
-            found += [[k] for k in self.variants(Part.whole(self.computation))]
+        found += [[k] for whole in Part.with_all_outputs(self.computation) for k in self.variants(whole)]
         if not found:  # the last kernel would keep a value on chip, and has no rows
             return self._last_alone()
         made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
@@ -213,11 +213,12 @@ class Partition:
 
     def best(self, among: list[Tensor], seconds: float) -> list[list[Scheduled]]:
         """The kernels of the best cuts whose estimate is below `seconds`, the best first. among: the candidates."""
-        cuts = self._every(among) if len(among) <= MOST_COMPARED else self._climbed(among)
+        several = [*among, *dict.fromkeys(made_with(t)[0] for t in self.others)]
+        cuts = self._every(several) if len(several) <= MOST_COMPARED else self._climbed(among)
         found: list[tuple[float, int, list[Scheduled]]] = []
         most, queue = seconds, [(self._least(cut), n, cut) for n, cut in enumerate(cuts)]
         heapq.heapify(queue)
-        left = max(MOST_SCHEDULED, *(len(self.parts(cut)) for cut in cuts)) if len(among) > MOST_COMPARED else MOST_SCHEDULED
+        left = max(MOST_SCHEDULED, *(len(self.parts(cut)) for cut in cuts)) if len(several) > MOST_COMPARED else MOST_SCHEDULED
         while queue and queue[0][0] < seconds:
             _, number, cut = queue[0]
             parts = self.parts(cut)
@@ -232,8 +233,7 @@ class Partition:
                 continue
             if left == 0:
                 break
-            left -= 1
-            self.scheduled(todo)
+            left -= self.scheduled(todo) is not None  # a kernel without a schedule takes no time
             heapq.heapreplace(queue, (self._least(cut), number, cut))
         return [made for _, _, made in sorted(found, key=lambda f: f[:2])[:KEPT]]
 
@@ -245,12 +245,14 @@ class Partition:
         ]  # fmt: skip
 
     def _climbed(self, among: list[Tensor]) -> list[Cut]:
-        """The cut that the greedy search ends at, and the cut with every candidate in memory.
+        """The cut that the greedy search ends at, the same with all outputs stored by the last kernel, and the cut with every candidate
+        in memory.
 
         The search starts with every candidate in memory, and makes the change of one candidate that lowers the lower bound most, until
         no change lowers it. A gain is computed again when a kernel that it depends on has changed.
         """
-        cut = self.always | frozenset(among)
+        others = frozenset(self.others)
+        cut = self.always | frozenset(among) | others
         parts = {p.outputs: p for p in self.parts(cut)}
         queue = [(self._gain(parts, cut, t)[0], n) for n, t in enumerate(among)]
         heapq.heapify(queue)
@@ -267,13 +269,13 @@ class Partition:
                 near = frozenset[Tensor]().union(*(p.read | p.inside for p in made)) - {among[n]}
                 queue = [(self._gain(parts, cut, among[m])[0] if among[m] in near else g, m) for g, m in queue]
                 heapq.heapify(queue)
-        return [cut, self.always | frozenset(among)]
+        return list(dict.fromkeys((cut, cut - others, self.always | frozenset(among) | others)))
 
     def _gain(self, parts: dict[tuple[Tensor, ...], Part], cut: Cut, tensor: Tensor) -> tuple[float, list[Part], list[Part]]:
         """By how much the lower bound of a cut changes when one definition leaves memory, or enters it; the kernels that this removes,
         and those that it adds."""
         own, other = made_with(tensor), cut ^ {tensor}
-        kept = frozenset(t for first in (*other, *self.others) for t in made_with(first))
+        kept = frozenset(t for first in other for t in made_with(first))
         gone = [p for p in parts.values() if not (p.read if tensor in cut else p.inside).isdisjoint(own)]
         made = [self._part(p.outputs, kept) for p in gone]
         if tensor in cut:
@@ -307,7 +309,7 @@ def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]
         for access in nest.accesses:
             count = float(access.footprint_bytes(nest.extents))
             if access.store:
-                written += count if access.tensor in part.outputs else 0.0
+                written += count if access.tensor in part.outputs or access.tensor in part.stored else 0.0
             elif access.name in names:
                 read[access.name] = max(read.get(access.name, 0.0), count)
     return moved(profile, sum(read.values()), written)

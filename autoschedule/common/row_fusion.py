@@ -31,13 +31,22 @@ class Rows:
     last: Nest
 
     @property
+    def swept(self) -> bool:
+        """Whether the last task reduces the rows."""
+        return self.axes[0] in self.last.reduced_extents
+
+    @property
     def nests(self) -> list[Nest]:
         return [*self.stages, self.last]
 
     def steps(self, head: Steps, stages: Sequence[tuple[str, Steps | None]], tail: Steps) -> Steps:
-        """The steps of the kernel. head: map the rows to units; stages: the memory and the steps of each stage; tail: of the last
-        task."""
-        kept = (Place("compute", t.name, memory, steps=how) for t, (memory, how) in zip(self.first, stages, strict=True))
+        """The steps of the kernel. head: map the rows to units; stages: the memory and the steps of each stage; tail: of the last task.
+        Rows that stages store bypass the caches if those of the last task do."""
+        stream = any(isinstance(s, Place) and s.stream for s in head)
+        kept = (
+            Place("compute", t.name, memory, stream=stream and memory == "global" and len(t.dims) > len(self.axes), steps=how)
+            for t, (memory, how) in zip(self.first, stages, strict=True)
+        )
         return (*head, *kept, *tail)
 
     @property
@@ -50,19 +59,20 @@ class Rows:
         return self.part.loops(steps, self.placed, profile)
 
 
-def rows_of(part: Part, keeps_few: bool) -> Rows | None:
+def rows_of(part: Part, keeps_few: bool, swept: bool = False) -> Rows | None:
     """The rows of a part; None if its tasks have no axis in common, or there is nothing to compute. keeps_few: as for
-    `Part.on_chip`."""
+    `Part.on_chip`; swept: whether the last task may reduce the rows."""
     placed = part.on_chip(keeps_few)
     order = [t for t in placed if t.member == 0]
     stages = [nest_of(part.stage(t, placed)) for t in order]
     last = nest_of(part.task(placed))
-    axes = common_axes(placed, [*stages, last])
+    axes = common_axes(placed, [*stages, last], swept)
     return Rows(part, axes, placed, stages, last) if axes and last.points else None
 
 
-def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:
-    """Axes that every placed tensor has, and at which it is always read."""
+def common_axes(placed: list[Tensor], nests: list[Nest], swept: bool = False) -> list[str]:
+    """Axes that every placed tensor has, and at which it is always read; those of the last nest's results. swept: if there are none,
+    those that it reduces."""
     common: dict[str, int] | None = None
     for tensor in placed:
         assert tensor.definition is not None
@@ -70,11 +80,13 @@ def common_axes(placed: list[Tensor], nests: list[Nest]) -> list[str]:
         common = mine if common is None else {n: e for n, e in common.items() if mine.get(n) == e}
     names = {t.name: t for t in placed}
     for nest in nests:
-        common = {n: e for n, e in (common or {}).items() if nest.spatial_extents.get(n) == e}
+        own = nest.extents if swept and nest is nests[-1] else nest.spatial_extents
+        common = {n: e for n, e in (common or {}).items() if own.get(n) == e}
         for access in nest.reads:
             if access.name in names:
                 definition = names[access.name].definition
                 assert definition is not None
                 at = {a.name: i for a, i in zip(definition.axes, access.written, strict=True)}
                 common = {n: e for n, e in common.items() if isinstance(i := at[n], Axis) and i.name == n}
-    return [a.name for a in nests[-1].spatial if a.name in (common or {})]
+    kinds = (nests[-1].spatial, nests[-1].reduced)
+    return next((found for kind in kinds if (found := [a.name for a in kind if a.name in (common or {})])), [])

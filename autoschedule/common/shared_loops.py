@@ -33,7 +33,7 @@ class Sharing:
 def sharing_of(part: Part) -> Sharing | None:
     """The loop that a part's reductions can share with the last task's; None if there is none, or a repair is not proven."""
     rows = rows_of(part, keeps_few=False)
-    if rows is None or len(rows.last.reduced) != 1:
+    if part.stored or rows is None or len(rows.last.reduced) != 1:
         return None
     axis = rows.last.reduced[0].name
     stages = list(zip(rows.first, rows.stages, strict=True))

@@ -20,23 +20,29 @@ from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
     """All tasks of a part in one kernel, row by row; nothing if they have no axis in common."""
-    fused = rows_of(part, keeps_few=False)
+    fused = rows_of(part, keeps_few=False, swept=True)
     if fused is None:
         return
     rows, last, stages = fused.axes, fused.last, list(zip(fused.first, fused.stages, strict=True))
-    count = math.prod(a.extent for a in last.spatial if a.name in rows)
-    width = sum(stage.outputs // count * t.dtype.bytes for t, stage in stages)
+    count = math.prod(last.extents[a] for a in rows)
+    stored = {t.name for t in part.stored}
+    width = sum(stage.outputs // count * t.dtype.bytes for t, stage in stages if t.name not in stored)
+    width += last.outputs * last.state_bytes if fused.swept else 0
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return
-    fetched = _last_reader(last, fused.stages, {t.name for t in part.read} if device.fetches else set())
+    fetched = _last_reader(last, fused.stages, rows, {t.name for t in part.read} if device.fetches else set())
     for together in (1,) if fetched is None else (2, 1):  # rows: a second one hides the latency of the first one's horizontal sum
         far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
         if together > 1 and far:
             continue
         fetch = fetched and dataclasses.replace(fetched, memory="l2" if far else "l1", rows=2 if far else together)
         lanes = CPU.row_vectors * device.lanes // together
-        kept = [(_memory(stage, rows), _row_steps(stage, rows, lanes, fetch)) for stage in fused.stages]
-        for head in _heads(last, rows, device, any(memory == "shared" for memory, _ in kept), together):
+        kept = [
+            ("global" if t.name in stored else _memory(stage, rows), _row_steps(stage, rows, lanes, fetch)) for t, stage in stages
+        ]
+        delayed = any(memory == "shared" for memory, _ in kept)
+        heads = _sweeps(last, rows, device, together) if fused.swept else _heads(last, rows, device, delayed, together)
+        for head in heads:
             device.pruning.keeps()
             yield fused, fused.steps(head, kept, _last_steps(last, rows, lanes, fetch))
 
@@ -61,6 +67,21 @@ def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: 
         yield tuple(head)
 
 
+def _sweeps(last: Nest, rows: list[str], device: Cores, together: int) -> Iterator[Steps]:
+    """The steps before the stages of rows that the last task reduces: each block reduces some of them, `together` in an iteration."""
+    wide = [a.name for a in last.spatial if a.extent > 1]
+    if wide and any(a.name not in rows for a in last.reduced):
+        return
+    for share in CPU.rows_of_a_core:
+        sizes = tuple(shared_out([a for a in last.reduced if a.name in rows], device.cores * share, {}).items())
+        axis, most = sizes[-1]
+        short = most < CPU.least_rounds * together and share > CPU.rows_of_a_core[0]
+        if short or most % together or last.extents[axis] % together:
+            continue
+        sums = Place("accumulate", None, "shared" if wide else "register")
+        yield (Tile(sizes, "block"), sums, Split((*((a, 1) for a, _ in sizes[:-1]), (axis, together))))
+
+
 def _memory(stage: Nest, rows: list[str]) -> str:
     return "register" if all(a.name in rows or a.extent == 1 for a in stage.spatial) else "shared"
 
@@ -76,11 +97,12 @@ class Fetched:
     rows: int = 1
 
 
-def _last_reader(last: Nest, stages: list[Nest], inputs: set[str]) -> Fetched | None:
-    """The last nest that reads an input over all its axes; it prefetches that input's next row."""
+def _last_reader(last: Nest, stages: list[Nest], rows: list[str], inputs: set[str]) -> Fetched | None:
+    """The last nest that reads an input over all its axes, more than those of the rows; it prefetches that input's next row."""
     for nest in (last, *reversed(stages)):
         for access in nest.reads:
-            if access.name in inputs and not access.gathered and access.axes >= {a.name for a in nest.axes if a.extent > 1}:
+            whole = {a.name for a in nest.axes if a.extent > 1}
+            if access.name in inputs and not access.gathered and access.axes >= whole and not whole <= set(rows):
                 several = sum(a.name == access.name for a in nest.reads) > 1
                 return Fetched(nest, Read(access.tensor, access.written) if several else access.name)
     return None
@@ -113,6 +135,7 @@ def _vectors(nest: Nest, names: list[str], lanes: int, fetched: Fetched | None) 
 
 
 def _last_steps(last: Nest, rows: list[str], lanes: int, fetched: Fetched | None) -> tuple[Step, ...]:
-    names = [a.name for a in (last.reduced or last.spatial) if a.name not in rows]
-    head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if last.reduced else ()
+    inner, summed = [a.name for a in last.reduced if a.name not in rows], rows[0] in last.reduced_extents
+    names = inner or [a.name for a in last.spatial if a.name not in rows]
+    head: tuple[Step, ...] = (Place("accumulate", None, "register"),) if inner and not summed else ()
     return (*head, *_vectors(last, names, lanes, fetched))

@@ -24,7 +24,7 @@ from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 
 def rows_by_lanes(part: Part, device: Lanes) -> Iterator[tuple[Rows, Steps]]:
     """All tasks of a part in one kernel, rows shared by warps and blocks; none where stages have no rows in common, or long ones."""
-    fused = rows_of(part, keeps_few=True)
+    fused = rows_of(part, keeps_few=True) if not part.stored else None
     if fused is None:
         return
     rows, last, nests = fused.axes, fused.last, fused.nests

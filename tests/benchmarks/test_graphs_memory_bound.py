@@ -11,6 +11,7 @@ from benchmarks import graphs_peers
 from benchmarks.graphs_memory_bound import GRAPHS, TINY
 from tilelang import testing
 from tilelang.autoschedule.common.complete import in_order
+from tilelang.schedules.task import tasks_of
 from tilelang.semantics import reference
 
 CASES = [(name, t) for name, graph in GRAPHS.items() for t in (("float32", "bfloat16") if graph.half else ("float32",))]
@@ -35,6 +36,16 @@ def test_the_first_schedule_is_one_that_the_device_takes(name: str, profile: str
     device, graph = tl.load_profile(profile), GRAPHS[name]
     first = next(in_order(graph.computation(graph.sizes[1]), device))
     assert testing.lowered(first.schedule, device)
+
+
+@pytest.mark.parametrize("name", ["row_and_column_sums", "layer_norm_backward", "log_softmax_loss"])
+@pytest.mark.parametrize("profile", ["zen3", "zen4", "sapphire_rapids"])
+def test_a_kernel_reads_rows_once_for_all_outputs(name: str, profile: str) -> None:
+    """What belongs to a row is stored, and the row is added to sums over all rows."""
+    graph = GRAPHS[name]
+    for size in graph.sizes[1:]:
+        schedule = next(in_order(graph.computation(size), tl.load_profile(profile))).schedule
+        assert len(tasks_of(schedule.computation, schedule.steps)) == 1, schedule
 
 
 @pytest.mark.parametrize("name", GRAPHS)
