@@ -132,6 +132,11 @@ CORRECT = {
     " load A in shared; tile i=2 m=2 -> thread 7 order (m, i); load B in shared",
     "a state of the output that a stage needs whole": "axis m: 4 axis k: 3 input B: float32[b: 3, m: 4] E[m] = min[k] B[k, m]"
     " G[m, k] = E[k] + 1.0 output C[m] = E[m] + pad(G[m, m], 0.0) | tile m=4 -> block; compute G in register",
+    "a reduction read by element, and by another reduction": "input I: int32[i: 4] input X: int32[j: 5] D[] = min(argmin[i] I[i], 2)"
+    " output Y[] = D[] + (max[j] X[j] - D[]) | tile j=2 -> thread",
+    "a reduction that one output reads by element, and another's reduction": "input I: int32[i: 4] input X: int32[j: 5]"
+    " input W: int32[j: 5] D[] = min(argmin[i] I[i], 2) output Y[] = D[] + (sum[j] W[j])"
+    " output Z[] = max[j] X[j] - D[] | tile j=2 -> thread",
 }
 
 

@@ -253,6 +253,16 @@ def test_correct_kernels_are_not_judged_wrong(what: str) -> None:
     assert not faults(testing.lowered(made, on), made, on)
 
 
+def test_indices_may_be_as_far_outside_as_data_can_be() -> None:
+    i, a = tl.axes(i=4, a=5)
+    ids, X = tl.input("ids", tl.int64, i), tl.input("X", tl.int32, a)
+    made = tl.schedule(tl.define("Y", tl.pad(X[ids[i]], -1), i)).tile(i=2).to(tl.thread)
+    given = {"ids": np.array([-(2**63), 4, 2**63 - 1, 2**32]), "X": np.arange(5, dtype=np.int32)}
+    trace = traced(testing.lowered(made), given)
+    assert not Reading(made, PROFILE, given).faults(trace)
+    assert trace.outputs["Y"].tolist() == [-1, 4, -1, -1]
+
+
 def test_blocks_that_take_tiles_in_rounds_are_whole_clusters() -> None:
     profile = tl.load_profile("hopper")
     made = tl.parse(

@@ -62,35 +62,47 @@ Indices = tuple[Expr, ...]
 Places = dict[tuple[str, str], Indices]
 
 
-def made(computation: Computation, names: set[str], stages: Collection[str] = (), places: Places | None = None) -> frozenset[str]:
+def made(
+    computation: Computation, names: set[str], stages: Collection[str] = (), places: Places | None = None, others: bool = True
+) -> frozenset[str]:
     """The tensors that kernels compute for others: these, and the reductions that they read as a whole. stages: not looked into.
 
-    places: at which axes of a kernel each reduction is held, by any of its tensors.
+    places: at which axes of a kernel each reduction is held, by any of its tensors. others: also those over other axes than the first
+    reduction that is held. Which one is the first is known only without those that are read as a whole anywhere in the kernel.
     """
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
     places = {} if places is None else places
     waiting = sorted(found)
     while waiting:
         tensor = computation.tensor(waiting.pop())
-        mine = {t.name for t in states_of((tensor,), {*found, *stages} - {tensor.name})}
         kernel = "" if tensor.name in names else tensor.name
-        axes = definition_of(tensor).axes
-        inner: list[tuple[Tensor, Indices | None]] = [(tensor, axes)]
-        seen = set(inner)
-        while inner:
-            reader, at = inner.pop()  # at: what its axes are in the kernel, outside of any reduction
-            for e, to in reads_of(reader, at):
-                t = e.tensor
-                if t.name in {*found, *stages} or (t, to) in seen:
-                    continue
-                first, each = definition_of(t).tensors[0].name, t.name in mine and to is not None and joins(reader, e, to, axes)
-                if definition_of(t).reduction is None or each and to is not None and places.setdefault((kernel, first), to) == to:
-                    seen.add((t, to))
-                    inner.append((t, to))
-                else:
-                    found |= {m.name for m in definition_of(t).tensors}
-                    waiting.append(t.name)
+        for held in (_all_states, states_of)[: 1 + others]:
+            mine = {t.name for t in held((tensor,), {*found, *stages} - {tensor.name})}
+            for t in _read_whole(tensor, mine, {*found, *stages}, places, kernel):
+                found |= {m.name for m in definition_of(t).tensors}
+                waiting.append(t.name)
     return frozenset(found)
+
+
+def _read_whole(tensor: Tensor, held: Collection[str], placed: set[str], places: Places, kernel: str) -> list[Tensor]:
+    """The reductions that the kernel of a tensor reads and cannot hold. held: the names of those that it may hold."""
+    axes, found = definition_of(tensor).axes, list[Tensor]()
+    inner: list[tuple[Tensor, Indices | None]] = [(tensor, axes)]
+    seen = set(inner)
+    while inner:
+        reader, at = inner.pop()  # at: what its axes are in the kernel, outside of any reduction
+        for e, to in reads_of(reader, at):
+            t = e.tensor
+            if t.name in placed or (t, to) in seen:
+                continue
+            first, each = definition_of(t).tensors[0].name, t.name in held and to is not None and joins(reader, e, to, axes)
+            if definition_of(t).reduction is None or each and to is not None and places.setdefault((kernel, first), to) == to:
+                seen.add((t, to))
+                inner.append((t, to))
+            else:
+                placed |= {m.name for m in definition_of(t).tensors}
+                found.append(t)
+    return found
 
 
 def reads_of(reader: Tensor, at: Indices | None) -> Iterator[tuple[Read, Indices | None]]:

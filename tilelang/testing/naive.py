@@ -62,8 +62,9 @@ def read(
     main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
     reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
     at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
-    for t in main:  # each may be written into the others
-        early |= made(computation, {t.name}, here | early, at) - {m.name for m in together_with(t)} - here
+    for others in (False, True):
+        for t in main:  # each may be written into the others
+            early |= made(computation, {t.name}, here | early, at, others) - {m.name for m in together_with(t)} - here
     while True:
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
         other = unlike(main, here | early)

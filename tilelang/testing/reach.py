@@ -19,6 +19,7 @@ from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduc
 Array = Any
 MOST_POINTS = 1 << 20
 MOST_MARKS = 1 << 22
+FAR = 1 << 40  # outside of any tensor, like all that lies beyond
 _by_zero = np.errstate(divide="ignore", invalid="ignore")  # which gives 0
 OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "^": np.bitwise_xor,
               "//": _by_zero(np.floor_divide), "%": _by_zero(np.mod),
@@ -141,7 +142,7 @@ class Reach:
             return
         if self.only is not None and tensor is self.only.tensor and indices != self.only.indices:
             return
-        rows = np.stack([points.unit, *(c.astype(np.int64) for c in at)])
+        rows = np.stack([points.unit, *(c.astype(np.int64).clip(-FAR, FAR) for c in at)])
         self.waiting.setdefault(tensor, []).append(rows if self.must else self._anywhere(tensor, indices, points, rows))
 
     def _anywhere(self, tensor: Tensor, indices: tuple[Expr, ...], points: Points, rows: Array) -> Array:
