@@ -24,6 +24,8 @@ from tilelang.autoschedule.tune.entries import Entry, now
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering import ir, pipeline
+from tilelang.lowering.build import program as build_program
+from tilelang.lowering.passes import unroll
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
@@ -296,3 +298,26 @@ def test_the_collector_pauses_while_a_schedule_is_made_and_is_as_before_after_it
         assert seen == [False] and gc.isenabled() == enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("operations", "tiled"), [(1500, True), (40, False)])
+def test_what_would_be_unrolled_too_far_is_taken_with_loops(
+    operations: int, tiled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kernel with long expressions is not refused for what its schedule unrolls; the plain schedule never unrolls that much."""
+    monkeypatch.setattr(unroll, "MOST_OPERATIONS", operations)
+    monkeypatch.setattr(build_program, "MOST_OPERATIONS", operations)
+    made = tl.compile(PRODUCT, tl.target("cpu", profile="zen3"), options=Options(database="")).schedule
+    text = str(made)
+    assert "accumulate in register\n" in text if tiled else "tile m=1 n=8 -> block" in text
+    assert "unroll" not in text and tl.compile(made, tl.target("cpu")).check().ok
+
+
+def test_a_tensor_that_is_read_with_and_without_padding_is_not_staged_by_points() -> None:
+    what = tl.parse(
+        "computation c { axis i: 8 axis k: 16 input X: int32[a: 8, b: 8]"
+        " output D[i] = sum[k] X[i, i] output E[i] = pad(X[i, i], -1) }"
+    ).computation()
+    target = tl.target("cpu", profile="zen3")
+    for plan in list(schedule_selection.constructed(what, target.profile, Options()))[:8]:
+        assert lower(what, plan.steps, target.profile, needs=target.needs).kernels

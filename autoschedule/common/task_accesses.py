@@ -105,13 +105,15 @@ def _value(index: Expr, at: Tile) -> int | None:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Access:
     """One read, or the write, of a tensor at indices over the nest's axes. written: the same indices over the task's own axes, in which
-    schedules name a read; padded: whether a read outside the tensor gives a constant."""
+    schedules name a read; padded: whether a read outside the tensor gives a constant; ways: how many constants it gives there, the read
+    without one included."""
 
     tensor: Tensor
     indices: tuple[Expr, ...]
     written: tuple[Expr, ...] = ()
     store: bool = False
     padded: bool = False
+    ways: int = 1
 
     @cached_property
     def name(self) -> str:
@@ -472,12 +474,16 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
     by_name = {a.name: a for a in (*task.axes, *task.reduction_axes)}
     there = {by_name[n]: value for n, value in spec.coordinates}
     states = {t for s in task.states for t in s.tensors}
-    found: dict[tuple[Tensor, tuple[Expr, ...]], Access] = {}
+    found: dict[tuple[Tensor, tuple[Expr, ...]], dict[Read | Pad, Read]] = {}
     for whole in (r for e in task.expressions() for r in reads(e)):
         read = whole.read if isinstance(whole, Pad) else whole
         if read.tensor not in states:
             indices = tuple(substitute(i, there) for i in read.indices)
-            found.setdefault((read.tensor, indices), Access(read.tensor, indices, read.indices, False, isinstance(whole, Pad)))
+            found.setdefault((read.tensor, indices), {})[whole] = read
+    accesses = [
+        Access(tensor, indices, next(iter(ways.values())).indices, False, any(isinstance(w, Pad) for w in ways), len(ways))
+        for (tensor, indices), ways in found.items()
+    ]
     writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
-    return Nest(task, spec, axes, (*found.values(), *writes), *operations_of_task(task, spec))
+    return Nest(task, spec, axes, (*accesses, *writes), *operations_of_task(task, spec))

@@ -355,10 +355,10 @@ def together(nest: Nest, name: str) -> bool:
 
 
 def by_points(nest: Nest, name: str) -> bool:
-    """Whether a tensor can be staged point by point: it is read in one way, without a gather. If its dimensions have the names of the
-    axes, a layout over these names is one over its dimensions, which is equivalent only for plain indices."""
+    """Whether a tensor can be staged point by point: it is read in one way, its padding included, without a gather. If its dimensions
+    have the names of the axes, a layout over these names is one over its dimensions, which is equivalent only for plain indices."""
     reads = [a for a in nest.reads if a.name == name]
-    if len(reads) > 1 or reads[0].gathered:
+    if len(reads) > 1 or reads[0].gathered or reads[0].ways > 1:
         return False
     return plain_dims(reads[0]) is not None or not reads[0].axes <= {d.name for d in reads[0].tensor.dims}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core import dtype as dt
@@ -26,6 +26,7 @@ from tilelang.lowering.build.movement.storage import Box, Partial, Residence, Sc
 from tilelang.lowering.build.pipelining.producer_loads import all_roles
 from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_roles
 from tilelang.lowering.build.refusals import laid_out, refuse
+from tilelang.lowering.limits import MOST_OPERATIONS, operations
 from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import axis_extents, resolve_when, tensor_kinds
@@ -446,7 +447,8 @@ def _stored_in(task: Task, steps: tuple[Step, ...]) -> str:
 def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
     """The plain schedule of a task that nobody scheduled: a row of the output per block, its last axis in vectors.
 
-    A documented default, not a fast one. The last output axis is cut in pieces of at most 1024, the others in pieces of 1.
+    A documented default, not a fast one. The last output axis is cut in pieces of at most 1024, the others in pieces of 1. Pieces of
+    reductions are so short that the loop over their accumulators, which is written out, remains within the limits of a kernel.
     """
     axes = [a for a in task.axes if a.extent > 1]
     if not axes:
@@ -454,11 +456,22 @@ def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
     last = axes[-1]
     lanes = max(n for n in profile.vector_lanes(task.outputs[0].dtype) if n <= 16)
     piece = min(last.extent, 1024)
+    if task.states:  # at most each element by itself, in half of the limit, as guards and ends come to it
+        known: dict[Expr, int] = {}
+        whole = MOST_OPERATIONS // 2 // sum(operations(e, known) for e in _each_element(task))
+        piece = min(piece, max(1, whole // lanes) * lanes)
     sizes = tuple((a.name, 1 if a is not last else piece) for a in axes)
     steps: list[Step] = [Tile(sizes, "block")]
     if lanes > 1 and piece >= lanes:
         steps.append(Vectorize(last.name, lanes))
     return tuple(steps)
+
+
+def _each_element(task: Task) -> Iterator[Expr]:
+    """What is written out for each element of a task's results: its expressions, and those that combine them."""
+    yield from task.expressions()
+    for state in task.states:
+        yield from state.reduce.combiner.result
 
 
 def combining_steps(task: Task, profile: Profile) -> tuple[Step, ...]:

@@ -17,6 +17,7 @@ from tilelang.core.expr import INDEX, Binary, Call, Cast, Const, Expr, Var, free
 from tilelang.core.simplify import FALSE, TRUE, simplify
 from tilelang.errors import Refusal
 from tilelang.lowering import ir
+from tilelang.lowering.limits import MOST_OPERATIONS, operations
 
 
 def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
@@ -29,8 +30,6 @@ def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
 
 MOST_STATEMENTS = 1 << 11  # that one written loop becomes; examples and benchmarks have up to 900, clang takes minutes for 4,000
 MOST_IN_KERNEL = 1 << 13  # all its loops together, those included that are written out because they address registers
-MOST_OPERATIONS = 1 << 17  # in these; clang takes 20 s for 250,000
-_FUNCTION, _CONVERSION = 24, 12  # operations: a call of a function, a conversion to or from a float of 8 or 16 bits
 
 
 class _Unrolling:
@@ -87,19 +86,10 @@ class _Unrolling:
             case _:
                 made: ir.Stmt = ir.map_expressions(stmt, lambda e: self.value(e, values))
                 if self.around is not None:
-                    self.in_all += sum(map(self.operations, ir.expressions(made)))
+                    self.in_all += sum(operations(e, self.sizes) for e in ir.expressions(made))
                     if self.in_all > MOST_OPERATIONS:
                         raise _too_long_in_all(self.around, f"{MOST_OPERATIONS:,} operations")
                 return made
-
-    def operations(self, e: Expr) -> int:
-        """The operations in the text of an expression, where functions and conversions of small floats stand in line."""
-        found = self.sizes.get(e)
-        if found is None:
-            small = isinstance(e, Cast) and any(t.is_float and t.bits <= 16 for t in (e.dtype, e.operand.dtype))
-            own = _FUNCTION if isinstance(e, Call) else _CONVERSION if small else 1
-            found = self.sizes[e] = own + sum([self.operations(c) for c in e.children() if isinstance(c, Expr)])
-        return found
 
     def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         """The body of a loop for each of its n rounds."""

@@ -25,7 +25,7 @@ from tilelang.runtime.launch_plan import LaunchPlan
 from tilelang.runtime.targets import Target
 from tilelang.schedules.check import main_task
 from tilelang.schedules.schedule import Builder, PendingTile, Schedule
-from tilelang.schedules.steps import Step, has_holes
+from tilelang.schedules.steps import Place, Split, Step, has_holes
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.tune.measure import Progress
@@ -184,12 +184,21 @@ def acceptable(
     from tilelang.lowering.pipeline import lower  # late: a process that recalls a plan needs no lowering
 
     refused, any_taken = list[Refusal](), False
-    for plan in plans:
+
+    def program_of(plan: Schedule) -> ir.Program | None:
         try:
             known = likely.program_of(plan) if likely is not None else None
-            program = known or lower(plan.computation, plan.steps, profile, options, needs)
+            return known or lower(plan.computation, plan.steps, profile, options, needs)
         except Refusal as refusal:
             refused.append(refusal)
+            return None
+
+    for plan in plans:
+        program = program_of(plan)
+        if program is None and not filling and refused[-1].code == "unrolled-too-long":
+            plan = Schedule(plan.computation, _as_loops(plan.steps))
+            program = program_of(plan)
+        if program is None:
             continue
         if not (any_taken or filling) and refused:
             _say_that_it_is_plain(plan, profile, refused[-1].message)
@@ -197,6 +206,18 @@ def acceptable(
         yield plan, program
     if not any_taken:
         raise _cannot_be_filled(refused) if filling else refused[-1]
+
+
+def _as_loops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The steps without loops that are unrolled or peeled: a body of thousands of operations gains nothing by it."""
+    found: list[Step] = []
+    for s in steps:
+        if isinstance(s, Split):
+            s = dataclasses.replace(s, unroll=False, peel=False)
+        elif isinstance(s, Place) and s.steps:
+            s = dataclasses.replace(s, steps=_as_loops(s.steps))
+        found.append(s)
+    return tuple(found)
 
 
 def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, options: Options) -> tuple[Schedule, ir.Program]:
