@@ -417,6 +417,15 @@ def test_a_condition_on_data_allows_an_index_without_a_range() -> None:
         assert np.array_equal(kernel(given, table), [1, 4, 0, 0, 0, 0])
 
 
+def test_a_condition_on_data_allows_a_read_at_a_reduction_of_ranged_data() -> None:
+    i, k = axes(i=5, k=4)
+    ids, T = tl.input("ids", dt.int32, i, k, range=(0, 5)), tl.input("T", dt.float32, d=4)
+    total = tl.sum(ids[i, k], over=k)
+    kernel = tl.compile(define("Y", tl.where(ids[i, 0] > 0, T[total], -1.0), i))
+    given = np.array([[1, 0, 0, 0], [0, 1, 1, 1], [1, 1, 1, 0], [1, 4, 0, 0], [2, 0, 0, 0]], np.int32)
+    assert kernel(given, np.array([5, 6, 7, 8], np.float32)).tolist() == [6, -1, 8, 0, 7]
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
 def test_an_empty_tensor_is_read_under_pad(shape: tuple[int, int]) -> None:
     d, e = axes(d=shape[0], e=shape[1])

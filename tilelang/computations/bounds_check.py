@@ -89,8 +89,10 @@ def _on_data(condition: Expr) -> bool:
 
 
 def _may_be_outside(read: Read, scope: tuple[Axis, ...], guards: tuple[Expr, ...]) -> bool:
-    """Whether a read is not proven to be in bounds; the values of a tensor without a declared range could be anything."""
+    """Whether a read is not proven to be in bounds; reductions, and tensors without a declared range, could have any values."""
     unsettled = _unsettled(read, scope)
+    if any(isinstance(e, Reduce) for index, _ in unsettled for e in index.walk()):
+        return True
     if any(inner.tensor.range is None for index, _ in unsettled for inner in _index_tensors(index)):
         return True
     return any(_point_outside(index, dim.extent, _bounding(index, guards)) != (True, None) for index, dim in unsettled)
