@@ -137,6 +137,8 @@ CORRECT = {
     "a reduction that one output reads by element, and another's reduction": "input I: int32[i: 4] input X: int32[j: 5]"
     " input W: int32[j: 5] D[] = min(argmin[i] I[i], 2) output Y[] = D[] + (sum[j] W[j])"
     " output Z[] = max[j] X[j] - D[] | tile j=2 -> thread",
+    "an index of bytes that is computed in 32 bits": "input I: uint8[i: 6] input X: int32[a: 5]"
+    " output Y[i] = X[min(cast(1 - I[i], int64), 4)] | tile i=2 -> thread",
 }
 
 

@@ -180,18 +180,18 @@ class Reach:
     def _value(self, e: Expr, points: Points) -> Array:
         match e:
             case Const(value=value):
-                return np.asarray(value)
+                return _computed(np.asarray(value, e.dtype.numpy))
             case Var(name=name) | Axis(name=name):
                 return points.at[name]
             case Read(tensor=tensor, indices=indices):
                 at = [self._value(i, points) for i in indices]
                 if not all(tensor.shape):
                     return np.zeros(points.unit.shape, np.int64)
-                return self.values[tensor][tuple(np.clip(i, 0, n - 1) for i, n in zip(at, tensor.shape, strict=True))]
+                return _computed(self.values[tensor][tuple(np.clip(i, 0, n - 1) for i, n in zip(at, tensor.shape, strict=True))])
             case Pad(read=read, value=fill):
                 return np.where(self._within(read, points), self._value(read, points), fill.value)
             case Cast(operand=operand, type=kind):
-                return np.asarray(self._value(operand, points)).astype(kind.numpy)
+                return _computed(np.asarray(self._value(operand, points)).astype(kind.numpy))
             case Binary(op, left, right) if op in OPERATIONS:
                 return OPERATIONS[op](self._value(left, points), self._value(right, points))
             case Unary(op="not", operand=operand):
@@ -201,6 +201,12 @@ class Reach:
             case Select(condition=condition, then=then, otherwise=otherwise):
                 return np.where(self._value(condition, points), self._value(then, points), self._value(otherwise, points))
         raise NotRead(f"value of {type(e).__name__}")
+
+
+def _computed(values: Array) -> Array:
+    """Integers of 8 and 16 bits as they are computed with: in 32 bits."""
+    small = values.dtype.kind in "iu" and values.dtype.itemsize < 4
+    return values.astype({"i": np.int32, "u": np.uint32}[values.dtype.kind]) if small else values
 
 
 def reduces(tensor: Tensor, indices: tuple[Expr, ...], over: Collection[str]) -> bool:
