@@ -52,7 +52,12 @@ class Reading:
         >>> print(low, extent)
         t * 4 4
         """
-        return tuple(self._range(*form) for form in self._forms)
+        return tuple(self._range(*form, True) for form in self._forms)
+
+    @cached_property
+    def box_in_memory(self) -> tuple[Range, ...]:
+        """`box` for a memory that any index reaches; in registers, the reader of a single element must know that it is this one."""
+        return tuple(self._range(*form, False) for form in self._forms)
 
     @cached_property
     def _inner(self) -> dict[Expr, Expr]:
@@ -93,7 +98,16 @@ class Reading:
 
     # ------------------------------------------------------------ the box
 
-    def _range(self, terms: tuple[tuple[Expr, int], ...], constant: int) -> Range:
+    def _range(self, terms: tuple[tuple[Expr, int], ...], constant: int, known: bool) -> Range:
+        """The range of a sum, from the origin that gives the shortest one; clamped only where that is shorter, as sums then differ by
+        constants less often. known: a range of one element must be so by the index itself."""
+        found = self._range_from(terms, constant, known, False)
+        clamps = (e for atom, _ in terms if self._mixes(atom) for e in atom.walk() if isinstance(e, Binary))
+        if found[1] > 1 and any(e.op in ("min", "max") for e in clamps):
+            return min(found, self._range_from(terms, constant, known, True), key=lambda r: r[1])
+        return found
+
+    def _range_from(self, terms: tuple[tuple[Expr, int], ...], constant: int, known: bool, clamped: bool) -> Range:
         mixed = [(atom, c) for atom, c in terms if atom not in self._sizes and self._mixes(atom)]
         shared = frozenset(v for atom, _ in mixed for v in free(atom))
         begin: Expr = index(constant)
@@ -103,59 +117,63 @@ class Reading:
             if n is None and any(isinstance(e, Read) for e in atom.walk()):
                 raise NotABox  # its start is known only when the element is read
             if n is None:
-                begin = begin + (self._begin(atom) if self._mixes(atom) else atom) * c
+                begin = begin + (self._begin(atom, clamped) if self._mixes(atom) else atom) * c
             elif atom in shared:
                 asked.append((atom, c))
             else:
                 begin, extent = begin + (min(0, c) * (n - 1)), extent + abs(c) * (n - 1)
         if asked:
-            low, high = self._reach(asked, from_linear(_sum((self._begin(atom), c) for atom, c in mixed)))
+            origin = from_linear(_sum((self._begin(atom, clamped), c) for atom, c in mixed))
+            low, high = self._reach(asked, origin, clamped, known)
             begin, extent = begin + low, extent + high - low
         return simplify(begin), extent
 
-    def _reach(self, asked: Sequence[tuple[Expr, int]], begin: Expr) -> tuple[int, int]:
+    def _reach(self, asked: Sequence[tuple[Expr, int]], begin: Expr, clamped: bool, known: bool) -> tuple[int, int]:
         """The least and greatest value of a sum over the points that exist, relative to `begin`."""
-        slack = [self._slack(atom, c) for atom, c in asked]
+        slack = [self._slack(atom, c, clamped) for atom, c in asked]
         low, high = sum(a for a, _ in slack), sum(b for _, b in slack)
         if len(asked) == 1 and isinstance(atom := asked[0][0], Binary) and atom.op == "%":
             return low, high  # the values of a remainder may depend on which points exist; readers want all of them
         exact = extremes(from_linear(_sum(asked)) - begin, self._exists(a for a, _ in asked))
         least, most = low if exact[0] is None else max(low, exact[0]), high if exact[1] is None else min(high, exact[1])
         # With several registers a reader may index them; with a single one, the compiler must know which it is.
-        return (least, most) if least != most else (low, high)
+        return (least, most) if least != most or not known else (low, high)
 
-    def _begin(self, atom: Expr) -> Expr:
-        """The origin of an atom: its value at the start of the piece, ignoring clamps; 0 for a remainder."""
+    def _begin(self, atom: Expr, clamped: bool = False) -> Expr:
+        """The origin of an atom: its value at the start of the piece, without its clamps unless `clamped`; 0 for a remainder."""
         match atom:
             case Binary("//", inner, Const(value=c)):
-                return simplify(self._begin_of(inner) // int(c))
+                return simplify(self._begin_of(inner, clamped) // int(c))
             case Binary("%", _, Const()):
                 return index(0)
-            case Binary("min" | "max", inner, Const()):
-                return self._begin_of(inner)
+            case Binary("min" | "max" as op, inner, Const() as end):
+                begin = self._begin_of(inner, clamped)
+                return simplify(Binary(op, begin, end)) if clamped else begin
         raise NotABox
 
-    def _begin_of(self, e: Expr) -> Expr:
+    def _begin_of(self, e: Expr, clamped: bool = False) -> Expr:
         terms, constant = linear(e)
-        parts = ((self._begin(a) if self._mixes(a) else a, c) for a, c in terms if a not in self._sizes)
+        parts = ((self._begin(a, clamped) if self._mixes(a) else a, c) for a, c in terms if a not in self._sizes)
         return from_linear(_add(_sum(parts), constant))
 
-    def _slack(self, atom: Expr, factor: int) -> tuple[int, int]:
+    def _slack(self, atom: Expr, factor: int, clamped: bool) -> tuple[int, int]:
         """The range of a multiple of an atom relative to its origin, by intervals."""
-        low, high = self._slack_of(atom)
+        low, high = self._slack_of(atom, clamped)
         return (low * factor, high * factor) if factor > 0 else (high * factor, low * factor)
 
-    def _slack_of(self, atom: Expr) -> tuple[int, int]:
+    def _slack_of(self, atom: Expr, clamped: bool) -> tuple[int, int]:
         if atom in self._sizes:
             return 0, self._sizes[atom] - 1
         match atom:
             case Binary("%", _, Const(value=c)):
                 return 0, int(c) - 1
             case Binary("//", inner, Const(value=c)):
-                low, high = self._slack_in(inner)
+                low, high = self._slack_in(inner, clamped)
                 return low // int(c), -(-high // int(c))
             case Binary("min" | "max" as op, inner, Const(value=c)):
-                low, high = self._slack_in(inner)
+                low, high = self._slack_in(inner, clamped)
+                if clamped:  # it is no farther from its origin than what is clamped
+                    return min(0, low), max(0, high)
                 least, greatest = interval(inner)
                 beyond = None if greatest is None or least is None else greatest - int(c) if op == "min" else int(c) - least
                 if beyond is None:
@@ -163,8 +181,8 @@ class Reading:
                 return (low - max(0, beyond), high) if op == "min" else (low, high + max(0, beyond))
         raise NotABox
 
-    def _slack_in(self, e: Expr) -> tuple[int, int]:
-        found = [self._slack(a, c) for a, c in linear(e)[0] if self._mixes(a)]
+    def _slack_in(self, e: Expr, clamped: bool = False) -> tuple[int, int]:
+        found = [self._slack(a, c, clamped) for a, c in linear(e)[0] if self._mixes(a)]
         return sum(a for a, _ in found), sum(b for _, b in found)
 
     # ------------------------------------------------------------ limits
@@ -237,20 +255,23 @@ class Reading:
         return extremes(inner // divisor - begin // divisor, exist) != (0, 0)
 
 
-def box(readings: Sequence[Reading], shape: Sequence[int]) -> list[Range]:
-    """The smallest box that covers all readings of a tensor of a shape. Raises NotABox, and Apart if they have no common box."""
-    return [_around(readings, d, n) for d, n in enumerate(shape)]
+def box(readings: Sequence[Reading], shape: Sequence[int], in_memory: bool = False) -> list[Range]:
+    """The smallest box that covers all readings of a tensor of a shape. Raises NotABox, and Apart if they have no common box.
+
+    in_memory: not in registers, so that readers may index a single element, too.
+    """
+    boxes = [r.box_in_memory if in_memory else r.box for r in readings]
+    return [_around(readings, [b[d] for b in boxes], d, n) for d, n in enumerate(shape)]
 
 
-def _around(readings: Sequence[Reading], d: int, whole: int) -> Range:
+def _around(readings: Sequence[Reading], boxes: Sequence[Range], d: int, whole: int) -> Range:
     """One dimension of the box of all readings. It exists if the readings have constant distances, if one with a constant start
     contains all others, or if their distances are so small that together they cover less than the whole dimension."""
-    low, extent = readings[0].box[d]
-    for reading in readings[1:]:
-        other, n = reading.box[d]
+    low, extent = boxes[0]
+    for other, n in boxes[1:]:
         first, last = _distance(low, other)
         if first is None or last is None or first < last:
-            wide = (r.box[d] for r in readings if isinstance(r.box[d][0], Const))
+            wide = (b for b in boxes if isinstance(b[0], Const))
             if (found := next((w for w in wide if all(r.within(d, *w) for r in readings)), None)) is not None:
                 return found
         if first is None or last is None:

@@ -125,3 +125,40 @@ def test_a_stage_of_one_element_in_registers_is_read_by_a_quotient(step: str) ->
     schedule for c { tile m=3 -> block; STEP; compute G in register }
     """
     check_simulated(tl.parse(text.replace("STEP", step)).schedule(), CUDA)
+
+
+def registers(kernel: tl.Kernel) -> dict[str, tuple[int, ...]]:
+    """The shapes of the buffers in registers."""
+    return {b.name: b.shape for k in kernel.program.kernels for b in k.registers}
+
+
+@pytest.mark.parametrize(
+    ("value", "held"),
+    [
+        ("X[max(i - 3, 0)]", 1),
+        ("X[min(i + 5, 31)]", 1),
+        ("X[min(max(i * 2 - 9, 0), 31)]", 1),
+        ("X[max((i - 3) // 2, 0)]", 1),
+        ("X[max(i - 3, 0)] + X[i]", 11),  # threads read different parts of the block's region
+    ],
+)
+def test_a_thread_holds_the_elements_that_it_reads_at_clamped_indices(value: str, held: int) -> None:
+    text = f"computation c {{ axis i: 30 input X: float32[a: 32] output Y[i] = ({value}) * 2.0 }}"
+    steps = "tile i=8 -> block; load X in register; tile i=1 -> thread"
+    kernel = check_simulated(tl.parse(f"{text} schedule for c {{ {steps} }}").schedule(), CUDA)
+    assert registers(kernel) == {"X_register": (held,)}
+
+
+@pytest.mark.parametrize(
+    ("index", "steps", "held"),
+    [
+        ("min(max(i * 2 + 3, 0), 11)", "tile i=1 -> block; split i=8; load X in shared", 1),  # of which one point exists
+        ("min(max(i - 3, 0), 11)", "tile i=4 -> block; load X in shared; tile i=1 -> thread", 4),
+        ("min(i + k + 3, 9)", "tile i=16 -> block; split k=2; load X in shared ahead 1; tile i=4 -> thread", 7),
+        ("min((i + k) // 2 + 3, 9)", "tile i=16 -> block; load X in shared; tile i=4 -> thread", 7),
+    ],
+)
+def test_a_clamped_region_is_counted_from_its_clamped_start(index: str, steps: str, held: int) -> None:
+    text = f"computation c {{ axis i: 20 axis k: 9 input X: float32[a: 12] output Y[k, i] = X[{index}] + 1.0 }}"
+    kernel = check_simulated(tl.parse(f"{text} schedule for c {{ {steps} }}").schedule(), CUDA)
+    assert [shape[-1] for shape in shared(kernel).values()] == [held]

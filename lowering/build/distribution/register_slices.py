@@ -24,6 +24,7 @@ from tilelang.lowering.build.movement.shared_loads import move_frame
 from tilelang.lowering.build.movement.stages import stage_frame
 from tilelang.lowering.build.movement.storage import DimShare, Fixed, Share, is_thread_part
 from tilelang.lowering.build.refusals import refuse
+from tilelang.lowering.sets import extremes
 from tilelang.schedules.spec import AxisState, Bound, Spec, point
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
 
@@ -186,7 +187,9 @@ def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) ->
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
-    parts = [split_terms(o, is_thread_part) for o in offsets]
+    parts = [split_terms(o, _is_fixed) for o in offsets]
+    if len({p[0] for p in parts}) > 1:
+        parts = [split_terms(o, is_thread_part) for o in offsets]
     (unit,) = {p[0] for p in parts}
     overlapping = len({p[2] for p in parts}) > 1
     lows, highs, every = list[int](), list[int](), list[dict[int, int]]()
@@ -221,6 +224,11 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
     return DimShare(unit, low, stride, tuple(reversed(strides)))
 
 
+def _is_fixed(atom: Expr) -> bool:
+    """Whether a term is the same for all elements of a thread's share: walks below do not change it."""
+    return is_thread_part(atom) or not any(isinstance(v, Var) and is_walk(v) for v in atom.walk())
+
+
 def _mixed(offsets: list[Expr]) -> bool:
     """Whether no one part differs between threads alone: readers disagree about it, or walks run through it too (by a quotient)."""
     units = {split_terms(o, is_thread_part)[0] for o in offsets}
@@ -229,7 +237,7 @@ def _mixed(offsets: list[Expr]) -> bool:
 
 def _everything(offsets: list[Expr]) -> DimShare:
     """Every thread gets all that any reads."""
-    ends = [interval(o) for o in offsets]
+    ends = [extremes(o, ()) for o in offsets]
     low = min(a or 0 for a, _ in ends)
     high = max(b or 0 for _, b in ends)
     return DimShare(index(0), low, high - low + 1, None)

@@ -15,7 +15,7 @@ from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.needs import Apart, NotABox, Range, Reading, box, conditions
 from tilelang.schedules.spec import Bound, point
-from tilelang.schedules.steps import Place, Step
+from tilelang.schedules.steps import Place, Step, every_step
 from tilelang.schedules.task import Task, is_stored, reads
 
 
@@ -127,7 +127,9 @@ def _placeholders(frame: Frame) -> dict[Expr, Expr]:
 def hull(uses: list[Use], step: Place) -> list[Range]:
     """The smallest region that covers all uses; refused where they have none in common. Raises NotABox for a load."""
     try:
-        return box(uses, uses[0].read.tensor.shape)
+        return box(
+            uses, uses[0].read.tensor.shape, not any(s.memory == "register" for s in every_step((step,)) if isinstance(s, Place))
+        )
     except NotABox:
         if step.verb == "load":
             raise

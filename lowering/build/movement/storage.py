@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Const, Expr, Pad, Read, Var, index
-from tilelang.core.layout import Placement, split_terms
-from tilelang.core.simplify import FALSE, interval, simplify
+from tilelang.core.layout import Placement
+from tilelang.core.simplify import FALSE, interval, linear, simplify
 from tilelang.lowering import ir
+from tilelang.lowering.sets import extremes
 from tilelang.schedules.spec import AxisState, Bound, point
 from tilelang.schedules.steps import Step
 
@@ -130,9 +131,10 @@ class Box(Residence):
 class DimShare:
     """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
 
-    strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the offsets of these that a thread has,
-    where a walk or a vector goes beyond its tile; None: all. by_thread: those of each thread, where they are not the same for all, as
-    where there are more threads than tiles; own is then what any has. thread: the number of a thread.
+    unit: fixed while the thread has them. strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own:
+    the offsets of these that a thread has, where a walk or a vector goes beyond its tile; None: all. by_thread: those of each thread,
+    where they are not the same for all, as where there are more threads than tiles; own is then what any has. thread: the number of a
+    thread.
     """
 
     unit: Expr
@@ -252,9 +254,9 @@ class Share(Residence):
     @staticmethod
     def _terms(share: DimShare, offset: Expr) -> tuple[list[tuple[Expr, int]], int] | None:
         """An offset from where this thread's part begins, as terms; None where it is another part."""
-        unit, rest, constant = split_terms(offset, is_thread_part)
-        if simplify(unit - share.unit) is index(0):
-            return rest, constant
+        terms, constant = linear(offset - share.unit)
+        if not any(is_thread_part(atom) for atom, _ in terms):
+            return list(terms), constant
         if share.unit is index(0) and share.strides is None:  # everybody has all of it
             return [(simplify(offset), 1)], 0
         return None
@@ -266,8 +268,7 @@ class Share(Residence):
         for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
             terms = self._terms(share, i - low)
             for x, values in share.tests(*terms) if terms is not None else ():
-                first, last = interval(x)
-                if first is None or last is None or not _all_among(first, last, values):
+                if not any(_all_among(*ends(x), values) for ends in (interval, _extremes)):
                     found.append((d, x, values))
         return found
 
@@ -318,8 +319,14 @@ def within(indices: Sequence[Expr], shape: Sequence[int]) -> list[Expr]:
     return [c for i, n in zip(indices, shape, strict=True) for c in (index(0) <= i, i < n)]
 
 
-def _all_among(first: int, last: int, values: Sequence[int]) -> bool:
-    """Whether every whole number from first to last is one of the values."""
+def _extremes(x: Expr) -> tuple[int | None, int | None]:
+    return extremes(x, ())
+
+
+def _all_among(first: int | None, last: int | None, values: Sequence[int]) -> bool:
+    """Whether every whole number from first to last is one of the values. None: no bound is known."""
+    if first is None or last is None:
+        return False
     if isinstance(values, range):  # it may have more numbers than can be looked at
         return first in values and last in values and (values.step == 1 or first == last)
     return last - first < len(values) and all(v in values for v in range(first, last + 1))
