@@ -19,6 +19,7 @@ from tilelang.errors import TileLangError, not_too_deep
 from tilelang.lowering import ir
 from tilelang.lowering.build.program import build_program
 from tilelang.lowering.passes.allocate_shared import allocate_shared
+from tilelang.lowering.passes.arrays_in_scratch import move_large_arrays
 from tilelang.lowering.passes.barriers import insert_barriers, missing_barrier
 from tilelang.lowering.passes.commit_groups import commit_groups
 from tilelang.lowering.passes.delay_stores import delay_stores
@@ -46,7 +47,11 @@ from tilelang.schedules.steps import Step
 Pass = Callable[[ir.Kernel], ir.Kernel]
 
 # Passes that only some targets need, by name: for features a dialect lacks (`Dialect.passes`) or bugs of a device's compiler.
-NEEDED: Mapping[str, Pass] = {"threads_in_loops": run_threads_in_loops, **WORKAROUNDS}
+NEEDED: Mapping[str, Pass] = {
+    "threads_in_loops": run_threads_in_loops,
+    "arrays_in_scratch": move_large_arrays,
+    **WORKAROUNDS,
+}
 
 
 def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass], ...]:
@@ -86,6 +91,7 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
         *needed("barrier_at_loop_end", "diverge_tail_conditions"),
         ("mark_uniform", lambda kernel: mark_uniform(kernel, lockstep)),
         ("scalar_replacement", replace_by_scalars),
+        *needed("arrays_in_scratch"),
     )
 
 

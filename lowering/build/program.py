@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Axis, Call, Expr, Read, Reduce, index
-from tilelang.core.simplify import FALSE
+from tilelang.core.simplify import FALSE, interval
 from tilelang.errors import Refusal, at_step
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import plan_clusters
@@ -297,7 +297,8 @@ class _Assembly:
             body = ir.Seq(()) if 0 in grid else _reached(body)
         used = {b.name for s in ir.statements(body) for b, _ in ir.touched(s)}
         held = [b for n, b in self.buffers.items() if n in used] + [b for n, b in build.buffers.items() if n in used]
-        largest = max((b.elements for b in self.buffers.values()), default=1)
+        loops = (s.var.upper or interval(s.extent)[1] or 0 for s in ir.statements(body) if isinstance(s, ir.For))
+        largest = max((*(b.elements for b in self.buffers.values()), *loops), default=1)
         name = identifier(task.name if not self.kernels else f"{task.name}_{len(self.kernels)}")
         width = 64 if largest >= 2**30 else 32
         kernel = ir.Kernel(name, grid, threads, tuple(held), body, width, fast_math=self.fast_math, notes=tuple(build.notes),  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ DIALECT = Dialect(
     ),
     long_suffix="LL",
     around_long_bodies="#pragma nounroll",
-    passes=("threads_in_loops",),
+    passes=("threads_in_loops", "arrays_in_scratch"),
     block_arguments="const long* restrict block",
     blocks="""\
 EXPORT void {name}(void* const* arguments, char* scratch, long first, long last)
