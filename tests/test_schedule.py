@@ -301,3 +301,10 @@ def test_a_step_that_asks_for_what_is_not_there_is_where_the_refusal_is(steps: s
         document.schedule().check("ampere")
     span = caught.value.span
     assert caught.value.code == code and span is not None and (span.file, span.line) == ("asks.tile", 5)
+
+
+def test_an_axis_may_be_called_self() -> None:
+    rows, j = tl.axes(self=37, j=16)
+    y = tl.define("Y", tl.input("X", tl.float32, rows, j)[rows, j] * 2, rows, j)
+    plan = tl.schedule(y).tile(self=8).to(tl.block).split(self=1).vectorize(j=4)
+    assert [str(step) for step in plan.steps] == ["tile self=8 -> block", "split self=1", "vectorize j=4"]

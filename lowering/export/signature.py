@@ -7,6 +7,7 @@ Function names begin with the export's name, so that one program can contain two
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 
 from tilelang.computations.computation import Computation, Tensor
@@ -22,6 +23,8 @@ C_TYPES = {
     "float32": "float", "float64": "double", "float16": "uint16_t", "bfloat16": "uint16_t", "float8_e4m3": "uint8_t",
     "float8_e5m2": "uint8_t", "bool": "uint8_t", **{f"{u}int{n}": f"{u}int{n}_t" for u in ("", "u") for n in (8, 16, 32, 64)},
 }  # fmt: skip
+
+MOST_LETTERS = 200  # in a name of files, whose length systems limit to 255 with all that is appended
 
 # Names that the texts use, C++ reserves, or <windows.h> and similar headers define as macros.
 _TAKEN = """
@@ -91,20 +94,28 @@ class Signature:
 
 def signature(computation: Computation, program: ir.Program, name: str) -> Signature:
     """The C function of a program. Raises DeviceError `export-name` if the name is not a valid prefix of C functions."""
-    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS:
+    if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or name in C_KEYWORDS or len(name) > MOST_LETTERS:
         help = 'use another name: kernel.export(folder, name="product"), or --name product'
-        raise DeviceError("export-name", f"`{name}` cannot name files and functions in C", help=help)
+        why = f", because it has {len(name)} letters" if len(name) > MOST_LETTERS else ""
+        raise DeviceError("export-name", f"`{name[:60]}` cannot name files and functions in C{why}", help=help)
+    own = re.compile(rf"({name}|{name.upper()})_\w*|E[A-Z0-9]+|BUFSIZ")  # names of the header, of <errno.h> and of <stdio.h>
     names = Names(dataclasses.replace(DIALECT, reserved=DIALECT.reserved | {*_TAKEN}))
     tensors = [(t, False) for t in computation.inputs] + [(t, True) for t in computation.outputs]
-    arguments = tuple(Argument(names.fresh(t.name), t, written) for t, written in tensors)
+    arguments = tuple(
+        Argument(names.fresh(f"{t.name}_" if own.fullmatch(t.name) else t.name), t, written) for t, written in tensors
+    )
     places = {t.name: ("array", number) for number, (t, _) in enumerate(tensors)}
     workspace = 0
     for buffer in (b for b in program.buffers if b.role == "workspace"):
         places[buffer.name] = ("workspace", workspace)
         workspace += -(-buffer.bytes // 64) * 64
     functions = kernel_names(program, DIALECT)
+    used = {b.name for k in program.kernels for b in k.buffers}
+    symbols = {
+        f: next(s for n in itertools.count() if (s := f"{name}_kernel_{f}" + "_" * n) not in used) for f in functions.values()
+    }
     launches = tuple(
-        Launch(functions[k.name], f"{name}_kernel_{functions[k.name]}", k.grid[0] * k.grid[1] * k.grid[2],
+        Launch(functions[k.name], symbols[functions[k.name]], k.grid[0] * k.grid[1] * k.grid[2],
                tuple(places[b.name] for b in k.arguments))
         for k in program.kernels
     )  # fmt: skip

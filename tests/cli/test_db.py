@@ -88,6 +88,15 @@ def test_export_and_import_carry_everything(database: Database, tmp_path: Path) 
     }  # fmt: skip
 
 
+def test_a_large_export_is_imported(database: Database, tmp_path: Path) -> None:
+    document = json.loads(tilelang("db", "export").stdout)
+    document["entries"] *= 1 + 300_000 // len(json.dumps(document["entries"]))
+    path = tmp_path / "many.json"
+    path.write_text(json.dumps(document))
+    assert path.stat().st_size > 1 << 18  # the limit of a file of the language
+    assert tilelang("db", "import", str(path), "-d", str(tmp_path / "many.sqlite")).exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("changes", "part"),
     [({"schedule": "schedule for doubled { tile q=4 -> block }"}, "q"), ({"computation": "computation doubled {\n}"}, "doubled"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 import subprocess
@@ -202,6 +203,22 @@ def test_names_that_are_none_in_c(name: str, tmp_path: Path) -> None:
         assert name in refused("export-name", product(), tmp_path, name)
     else:
         assert product().export(tmp_path, name)[0].name == "C.c"  # the computation's
+
+
+def test_a_name_that_is_too_long_for_a_file(tmp_path: Path) -> None:
+    assert "300 letters" in refused("export-name", product(), tmp_path, "n" * 300)
+    assert not any(tmp_path.iterdir())
+
+
+def test_tensors_may_have_the_names_of_the_header_and_of_standard_headers(tmp_path: Path) -> None:
+    i = tl.axes(i=9)
+    names = ("P_H", "P_NO_MEMORY", "p_threads", "p_kernel_P_MISPLACED", "EOF", "EDOM", "BUFSIZ")
+    total = functools.reduce(lambda x, y: x + y, (tl.input(name, tl.float32, i)[i] for name in names))
+    kernel = tl.compile(tl.define("P_MISPLACED", total, i), "cpu")
+    kernel.export(tmp_path, "p")
+    folder = built(tmp_path, "main.c", "libp.a")
+    _, found = outputs_of(folder, kernel, 1)
+    np.testing.assert_array_equal(found["P_MISPLACED"], kernel(**inputs_of(kernel)))
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilelang.cli.common import LIMIT, RIGHT, WRONG, Command, errors_of, reporting, text_of
+from tilelang.cli.common import RIGHT, WRONG, Command, errors_of, reporting, text_of
 from tilelang.cli.output import emit, is_json, show, table, write_whole
 from tilelang.errors import ComputationError, TileLangError, counted
 from tilelang.options import Options
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.tune.entries import Entry
 
 DIGITS = 8  # of a key, in a table
+MOST_BYTES = 1 << 26  # of a file that is imported: some 50,000 schedules
 NAME = re.compile(r"(?:[^(,]|\([^)]*\))*")  # of a device, at the beginning of its full description
 
 
@@ -161,7 +162,7 @@ def export(database: Database, keys: tuple[str, ...], output: str | None) -> Non
 
 @command.command("import")
 @click.argument("file", type=click.Path())
-@LIMIT
+@click.option("--limit-bytes", type=click.IntRange(1), default=MOST_BYTES, show_default=True, help="Refuse larger files.")
 @of_a_database
 def import_(database: Database, file: str, limit_bytes: int) -> None:
     """Add the schedules that `export` wrote to FILE.

@@ -107,7 +107,7 @@ class Builder(Unchanging):
             made = made._then(Units(level, members, span))
         return made
 
-    def fuse(self, **axes: Sequence[str]) -> Self:
+    def fuse(self, /, **axes: Sequence[str]) -> Self:
         """Fuses axes into one, row-major: `.fuse(mn=("m", "n"))`."""
         made, span = self, caller_span()
         _need_named("fuse", axes, "axis", '.fuse(mn=("m", "n"))', span)
@@ -117,7 +117,7 @@ class Builder(Unchanging):
             made = made._then(Fuse(name, tuple(parts), span))
         return made
 
-    def unfuse(self, **axes: dict[str, int]) -> Self:
+    def unfuse(self, /, **axes: dict[str, int]) -> Self:
         """Divides an axis into several: `.unfuse(j={"a": 2, "c": 4})`."""
         made, span = self, caller_span()
         _need_named("unfuse", axes, "axis", '.unfuse(j={"a": 2, "c": 4})', span)
@@ -130,11 +130,11 @@ class Builder(Unchanging):
             made = made._then(Unfuse(name, sizes, span))
         return made
 
-    def tile(self, **sizes: int | Hole) -> PendingTile[Self]:
+    def tile(self, /, **sizes: int | Hole) -> PendingTile[Self]:
         """Parallel tiles, mapped to the units of a level: `.tile(m=128, n=128).to(tl.block)`."""
         return PendingTile(self, _checked_sizes("tile", sizes, caller_span()))
 
-    def split(self, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), **sizes: int | Hole) -> Self:
+    def split(self, /, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), **sizes: int | Hole) -> Self:
         """A sequential loop over chunks of the given sizes. unroll: unroll it. peel: peel a partial last iteration. of: the reductions
         that share the loop, by name."""
         span = caller_span()
@@ -195,7 +195,7 @@ class Builder(Unchanging):
         )
         return self._then(Inline(name, span))
 
-    def vectorize(self, **lanes: int | Hole) -> Self:
+    def vectorize(self, /, **lanes: int | Hole) -> Self:
         """Makes the innermost body a vector operation along one axis."""
         span = caller_span()
         found = _checked_sizes("vectorize", lanes, span)
