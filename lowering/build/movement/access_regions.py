@@ -1,7 +1,7 @@
-"""The region of a tensor that a spec reads: an interval per dimension, from the remaining axes.
+"""The region of a tensor that a spec reads: an interval per dimension, derived from the remaining axes.
 
-An interval has a start, which may depend on everything outside the spec, and a constant number of elements. Reads through quotients and
-remainders have a region if their values form an interval; reads through integer tensors have none.
+An interval has a start, which may depend on everything outside the spec, and a constant number of elements. Reads through
+quotients and remainders have a region if their values form an interval; reads through integer tensors have none.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from tilelang.schedules.task import Task, is_stored, reads
 
 @dataclasses.dataclass(frozen=True)
 class Use(Reading):
-    """One read that a spec, or a stage computed below it, makes. indices: over `point(axis)` of `task`'s reader. stored: it stands for
-    what a stage stores of its tensor."""
+    """One read of a spec, or of a stage computed below it. indices: over `point(axis)` of the axes of `task`'s reader. stored: it
+    represents the elements of its tensor that a stage stores."""
 
     whole: Read | Pad
     read: Read
@@ -32,14 +32,17 @@ class Use(Reading):
 
 
 def spec_ranges(frame: Frame) -> dict[Expr, Range]:
-    """What is left of every axis of a spec, by its placeholder."""
+    """The remaining range of every axis of a spec, by the axis's placeholder."""
     return {point(a.name): (a.base, a.extent) for a in frame.spec.axes}
 
 
 def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr, Range],
               bounds: Mapping[Expr, tuple[Bound, ...]], main: bool) -> list[Use]:  # fmt: skip
-    """The reads of a task, each once, with indices over the placeholders in `ranges`. What its values read of its own states is not
-    read from anywhere; its reductions may read the same tensor from where a step made it."""
+    """The distinct reads of a task, with indices over the placeholders in `ranges`.
+
+    Reads of the task's own accumulators by its values are left out: they need no place. Its reductions may read the same tensor
+    from where a step made it.
+    """
     found: dict[Read | Pad, Use] = {}
     for e in task.expressions():
         for whole in reads(e):
@@ -52,9 +55,9 @@ def task_uses(task: Task, coordinates: Mapping[Expr, Expr], ranges: Mapping[Expr
 
 @dataclasses.dataclass
 class Uses:
-    """The reads of a spec and of the stages below it, found from the last stage upwards.
+    """The reads of a spec and of the stages below it, collected from the last stage upwards.
 
-    counts[n]: how many reads there are once the last n stages are looked at.
+    counts[n]: the number of reads after the last n stages have been visited.
     """
 
     found: list[Use]
@@ -63,7 +66,7 @@ class Uses:
 
 
 def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
-    """Every read that the spec before step i makes: its own, and those of stages that later steps compute."""
+    """Every read of the spec before step i: its own reads, and those of the stages that later steps compute."""
     if not frame.uses:
         frame.uses.append(_own_uses(build, frame))
     (known,) = frame.uses
@@ -77,7 +80,7 @@ def uses_below(build: Build, frame: Frame, i: int) -> list[Use]:
 
 
 def _own_uses(build: Build, frame: Frame) -> Uses:
-    """The reads that a spec itself makes, and of each stage that it stores, the elements at its points."""
+    """The reads of a spec itself, and the elements at its points of each stage that it stores."""
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
@@ -104,7 +107,7 @@ def _stored_use(
 
 
 def _stage_uses(task: Task, stage: Place, found: list[Use], frame: Frame) -> list[Use]:
-    """The reads that a stage makes of what its readers want. found: the reads below it."""
+    """The reads of a stage that computes the elements its readers need. found: the reads below it."""
     mine = [u for u in found if u.read.tensor in task.outputs]
     if not mine:
         return []
@@ -113,7 +116,7 @@ def _stage_uses(task: Task, stage: Place, found: list[Use], frame: Frame) -> lis
     ranges: dict[Expr, Range] = {names[a]: r for a, r in zip(task.axes, region, strict=True)}
     bounds: dict[Expr, tuple[Bound, ...]] = {names[a]: b for a, b in zip(task.axes, conditions(mine, region), strict=True)}
     shared = frame.shared is not None and frame.shared.member(stage.tensor_name) is not None
-    for a in task.reduction_axes:  # of a stage of a shared loop, the chunk
+    for a in task.reduction_axes:  # in a shared loop, the chunk of an iteration
         ranges[names[a]] = (frame.spec.axis(a.name).base, frame.spec.axis(a.name).extent) if shared else (index(0), a.extent)
         bounds[names[a]] = frame.spec.axis(a.name).bounds if shared else ()
     return task_uses(task, names, ranges, bounds, False)
@@ -125,7 +128,7 @@ def _placeholders(frame: Frame) -> dict[Expr, Expr]:
 
 
 def hull(uses: list[Use], step: Place) -> list[Range]:
-    """The smallest region that covers all uses; refused where they have none in common. Raises NotABox for a load."""
+    """The smallest region that covers all uses; a Refusal if no region does. Raises NotABox for a load."""
     try:
         return box(
             uses, uses[0].read.tensor.shape, not any(s.memory == "register" for s in every_step((step,)) if isinstance(s, Place))
@@ -148,7 +151,7 @@ def hull(uses: list[Use], step: Place) -> list[Range]:
 
 
 def is_plain_axis(e: Expr) -> tuple[str, int] | None:
-    """(axis, constant) where an index is one axis of the spec plus a constant."""
+    """(axis, constant) if an index is one axis of the spec plus a constant."""
     terms, constant = linear(e)
     if len(terms) == 1 and terms[0][1] == 1 and isinstance(terms[0][0], Var) and terms[0][0].name.startswith("@"):
         return terms[0][0].name[1:], constant

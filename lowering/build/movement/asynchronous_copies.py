@@ -1,8 +1,9 @@
-"""Loads that run ahead, on devices with asynchronous copies from global to shared memory.
+"""Prefetching loads on devices with asynchronous copies from global to shared memory.
 
-A copy moves a number of bytes that the profile lists, between consecutive elements, both aligned to its size; elements that do not
-exist become zero. A load is copied if all of its innermost statements have this form. Otherwise its elements wait in registers, as on a
-device without such copies. The decision is made once per load, for the move in a later iteration; `explain` shows it with the reason.
+A copy moves a number of bytes that the profile lists, between consecutive elements, both aligned to its size; elements that do
+not exist become zero. A load is copied if all of its innermost statements have this form. Otherwise its elements wait in
+registers, as on a device without such copies. The decision is made once per load, for the move in a later iteration; `explain`
+shows it with the reason.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from tilelang.schedules.steps import Do, Place, Vectorize
 
 
 class NotCopied(Exception):
-    """The device cannot copy a leaf; the message says why."""
+    """The device cannot execute a statement as a copy; the message says why."""
 
 
 def choose_copies(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> None:
-    """Decides, once, whether a load is copied; frame: as its move will see it in a later round."""
+    """Decides, once, whether a load is copied. frame: the load in a later iteration."""
     profile, ring = build.profile, build.ring(frame.key(i))
     if ring.refused is not None or step.verb != "load" or step.memory != "shared" or isinstance((step.steps or (None,))[-1], Do):
         return
@@ -39,7 +40,7 @@ def choose_copies(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -
         ring.refused = "as its stop says"
         return
     ring.refused = ""
-    with build.dropped():  # only whether it is all copies counts
+    with build.dropped():  # a trial, to see whether all statements are copies
         make_resident(build, frame, i, step, slot)
         ring.buffers.clear()
     ring.refused = "; ".join(ring.obstacles)
@@ -48,12 +49,14 @@ def choose_copies(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -
         build.note(f"`{step}`: asynchronous copies of {sizes} bytes")
 
 
-# ------------------------------------------------------------ the leaf
+# ------------------------------------------------------------ the innermost statement
 
 
 def copied_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt | None:
-    """A leaf of a load that is copied; None where it is not: one that cannot be is stored at once, which is a copy that lands
-    early."""
+    """The innermost statement of a load as an asynchronous copy; None if that is impossible.
+
+    A statement that cannot be a copy stores its elements at once, as if a copy had completed early.
+    """
     ring = frame.move.load if frame.move is not None and frame.staged is None else None
     if ring is None or not ring.copied:
         return None
@@ -61,13 +64,13 @@ def copied_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt |
         return _copy(build, frame, step, ring)
     except NotCopied as reason:
         ring.obstacles[str(reason)] = None
-    except NotOwner:  # refused with its example as for any other leaf
+    except NotOwner:  # refused later, with a counterexample
         pass
     return None
 
 
 def _copy(build: Build, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.Stmt:
-    """The elements of a leaf in as few copies as the device and their addresses allow."""
+    """Copies the elements of an innermost statement in as few copies as the device and the addresses allow."""
     if frame.is_empty:
         return ir.seq()
     moving = step.axis if step is not None and frame.spec.axis(step.axis).extent != 1 else None
@@ -91,7 +94,7 @@ def _copy(build: Build, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.
 
 
 def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | None, elements: int, lanes: int) -> ir.Stmt:
-    """The elements of a leaf in copies of `lanes`."""
+    """Copies the elements of an innermost statement, `lanes` at a time."""
     piece = build.several("piece", elements // lanes)
     if moving is not None:
         frame = frame.but(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
@@ -121,7 +124,7 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
 
 
 def _source(build: Build, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Load, Expr | None]:
-    """The first element that a leaf copies, in global memory, and the condition under which a padded read is inside its tensor."""
+    """The first element that a statement copies, in global memory, and the condition under which a padded read is inside its tensor."""
     value: Expr = value_at(build, frame, frame.task.values[0], points)
     condition: Expr | None = None
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and _is_zero(value.otherwise):
@@ -135,11 +138,11 @@ def _source(build: Build, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Loa
     return value, condition
 
 
-# ------------------------------------------------------------ what exists
+# ------------------------------------------------------------ which elements exist
 
 
 def existing(frame: Frame, moving: str | None, lanes: int, conditions: list[Expr]) -> Expr | None:
-    """How many leading elements along an axis exist in the source; None: all. conditions: without which there is none."""
+    """How many leading elements along an axis exist in the source; None if all do. conditions: if one fails, none exists."""
     first, conditions = [], list(conditions)
     for a in frame.spec.axes:
         for b in (b for b in open_bounds(a) if b.key in frame.fill_keys):
@@ -160,7 +163,7 @@ def existing(frame: Frame, moving: str | None, lanes: int, conditions: list[Expr
 
 
 def _touching(frame: Frame, moving: str | None, lanes: int) -> list[Expr]:
-    """The conditions under which the thread writes the elements at all."""
+    """The conditions under which the thread writes these elements at all."""
     found: list[Expr] = [*frame.spec.present]
     for a in frame.spec.axes:
         for b in (b for b in open_bounds(a) if b.key not in frame.fill_keys):
@@ -173,7 +176,7 @@ def _touching(frame: Frame, moving: str | None, lanes: int) -> list[Expr]:
 
 
 class _Misaligned(NotCopied):
-    """A smaller copy may do."""
+    """The copy is too large for the alignment; a smaller one may work."""
 
 
 def _is_zero(e: Const) -> bool:
@@ -186,9 +189,9 @@ def _multiple(e: Expr, of: int) -> bool:
 
 
 def _in_a_row(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ...], lane: Var, moving: str) -> bool:
-    """Whether neighbours along an axis are neighbours in one row of a buffer; else the next ones are in the next row.
+    """Whether neighbours along an axis are neighbours in one row of a buffer; otherwise they continue in the next row.
 
-    Raises NotCopied where they do not follow each other in memory.
+    Raises NotCopied if they are not consecutive in memory.
     """
     distance = simplify(ir.flat(buffer, beside) - ir.flat(buffer, first))
     if distance is not lane:

@@ -1,4 +1,6 @@
-"""Loads into a cache: prefetches each line of a region ahead of its readers. A cache has no addresses; nothing waits for it."""
+"""Loads into a cache: prefetches each line of a region before its readers need it. A cache has no addresses, and nothing waits
+for it.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,12 @@ from tilelang.schedules.steps import Place, Split
 
 
 def is_cache(build: Build, step: Place) -> bool:
-    """Whether a load is into a memory without addresses, and so a prefetch."""
+    """Whether a load goes into a memory without addresses, so that it is a prefetch."""
     return build.profile.memory(step.memory).cache
 
 
 def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """A load into a cache: every line of the region, `ahead` rounds of the innermost walk from here; nothing waits for it."""
+    """Prefetches every cache line of the region that is read `ahead` iterations of the innermost loop from now."""
     facts = build.profile.memory(step.memory)
     if not facts.cache:
         raise refuse(step, "not-lowered-yet", f"`{step}`: a load in {step.memory} inside a block is valid, but not supported yet"
@@ -53,7 +55,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     loop = _loop_below(build, frame, i) if step.ahead else None
     if loop is not None:
         last = next((w for w in reversed(frame.rounds) if frame.last_walk and w.axis == frame.last_walk[0]), None)
-        # Further ahead than the loop is long, every prefetch is of what follows the loop's elements in memory, such as the next row.
+        # If `ahead` exceeds the loop, each prefetch fetches what follows the loop's elements in memory, such as the next row.
         exists = simplify(last.var + step.ahead < last.rounds) if last is not None and step.ahead < last.rounds else None
         fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
         return build.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
@@ -62,7 +64,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def _loop_below(build: Build, frame: Frame, i: int) -> Split | None:
-    """The innermost loop below a prefetch, and above what is unrolled, in whose iterations one thread can bring some lines each."""
+    """The innermost loop below a prefetch, outside unrolled loops, in whose iterations a single thread can fetch a few lines each."""
     if build.threads > 1:
         return None
     below = itertools.takewhile(lambda s: not (isinstance(s, Split) and s.unroll), frame.steps[i + 1 :])
@@ -70,7 +72,7 @@ def _loop_below(build: Build, frame: Frame, i: int) -> Split | None:
 
 
 def fetched(build: Build, frame: Frame, fetch: Fetch) -> ir.Stmt:
-    """The lines that one iteration of the loops below a prefetch brings: they follow each other from one iteration to the next."""
+    """The lines that one iteration of the loops below a prefetch fetches; consecutive iterations fetch consecutive lines."""
     number: Expr = index(0)
     iterations = 1
     for w in frame.rounds[fetch.depth :]:
@@ -98,7 +100,7 @@ def _looped(body: ir.Stmt, variables: Sequence[Expr], span: Span | None) -> ir.S
 
 
 def _consecutive(region: Region) -> int | None:
-    """The axis of a region along which its elements follow each other in memory, as they stand where the tensor is read from."""
+    """The axis of a region along which its elements are consecutive in the memory from which the tensor is read."""
     points = [Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes]  # no axis has such a name
     at = region.source.at(tuple(simplify(a.base + p) for a, p in zip(region.spec.axes, points, strict=True)))
     terms = dict(weighted_sum(at, region.source.buffer.strides)[0])

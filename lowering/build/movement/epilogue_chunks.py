@@ -19,7 +19,8 @@ from tilelang.schedules.steps import Do, Place, Split, Step
 
 def in_pieces(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, stop: Place, walks: tuple[Step, ...],
               rest: tuple[Step, ...]) -> ir.Stmt:  # fmt: skip
-    """Each piece from its owners to the stop, and on from there. walks: what cuts the pieces; rest: the steps after the stop."""
+    """For each chunk, stores from the owners to the staging buffer, and from there to the target. walks: the loops that cut
+    the chunks; rest: the steps after the staging buffer."""
     sizes: dict[str, int] = {}
     for walk in walks:
         if not isinstance(walk, Split) or not isinstance(frame.steps[-1], Do):
@@ -42,15 +43,15 @@ def in_pieces(build: Build, frame: Frame, finishing: Frame, i: int, step: Place,
 
 
 def _of_piece(box: Box, frame: Frame) -> Box:
-    """The box of another piece."""
+    """The same staging buffer, for another chunk."""
     names = [p.name[1:] for p in box.points] or [d.name for d in box.tensor.dims]
     return dataclasses.replace(box, low=tuple(frame.spec.axis(name).base for name in names))
 
 
 def slots_inside(held: Fragment, coordinates: list[str], width: int, frame: Frame, step: Do) -> range:
-    """Which groups of `width` slots of a lane lie in the frame's pieces: a run of them, the same for all lanes.
+    """The groups of `width` slots of a lane that lie in the frame's chunks: a contiguous range, the same for all lanes.
 
-    coordinates: the axis along which each coordinate of the map counts.
+    coordinates: the axis that each coordinate of the map counts along.
     """
     import numpy as np  # late: NumPy takes long to import
 

@@ -26,7 +26,7 @@ from tilelang.schedules.task import Task, reads
 
 @dataclasses.dataclass(frozen=True)
 class Region:
-    """What a load brings, and from where: the move's task and spec, the fill, and what the residence will promise."""
+    """The elements that a load copies and their source: the task and spec of the move, the fill value, and what readers may rely on."""
 
     task: Task
     spec: Spec
@@ -39,7 +39,7 @@ class Region:
 
     @property
     def ends(self) -> tuple[tuple[Bound, ...], ...]:
-        """The bounds of each dimension, counted from where it begins, beyond which the move fills."""
+        """The bounds of each dimension, counted from its begin, beyond which the move fills."""
         return tuple(a.bounds for a in self.spec.axes)
 
 
@@ -61,7 +61,7 @@ def region_of(build: Build, frame: Frame, i: int, step: Place) -> tuple[Region, 
 
 
 def _unread(build: Build, frame: Frame, step: Place) -> Refusal:
-    """The refusal of a load that no read uses."""
+    """The refusal of a load whose tensor no step reads."""
     name = step.tensor_name
     tensor = build.tensors.get(name)
     if any(t is tensor for t in frame.task.outputs):
@@ -75,10 +75,10 @@ def _unread(build: Build, frame: Frame, step: Place) -> Refusal:
 
 
 def _staged_bounds(frame: Frame, region: Region) -> Region:
-    """The region with the bounds of where it comes from: large tiles and idle units reach over them."""
+    """The region limited to what its source holds: large tiles and idle units reach beyond it."""
     source = region.source
     if not isinstance(source, Box | Share) or bool(region.points) != bool(source.points):
-        return region  # points taken out of a region are points that its readers' bounds leave
+        return region  # of a region staged by points, the readers' bounds already exclude the rest
     names = [p.name[1:] for p in source.points] or [a.name for a in region.spec.axes]
     held = dict(zip(names, zip(source.low, _ends_of(source), strict=True), strict=True))
     axes = []
@@ -96,8 +96,11 @@ def _wanted(use: Use, step: Place) -> bool:
 
 
 def _by_access(frame: Frame, step: Place, uses: list[Use]) -> bool:
-    """Whether the buffer holds one element per point: the layout or a step of the move names axes, the tensor is already laid out so,
-    or the read goes through a fused axis or a gather."""
+    """Whether the buffer holds one element per point of the axes instead of a region.
+
+    That is so if the layout or a step of the load names axes, if the tensor is already staged by access, or if the read goes
+    through a fused axis or a gather.
+    """
     dims = {d.name for d in uses[0].read.tensor.dims}
     if step.layout is not None and step.layout.terms:
         return not set(step.layout.dims) <= dims
@@ -108,7 +111,7 @@ def _by_access(frame: Frame, step: Place, uses: list[Use]) -> bool:
     if residence_of(frame, uses[0].whole).points:
         return True
     gathered = any(isinstance(e, Read) for i in uses[0].indices for e in i.walk())
-    if gathered and step.memory == "register":  # which rows a thread has is known by their points only
+    if gathered and step.memory == "register":  # only the points tell which rows a thread has
         return True
     try:
         boxed = math.prod(n for _, n in hull(uses, step))
@@ -137,7 +140,7 @@ def _box_region(frame: Frame, step: Place, uses: list[Use]) -> Region:
 
 
 def _dim_bounds(frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Expr, extent: int) -> list[Bound]:
-    """Where elements of a region stop existing: at this spec's bounds along an axis, and at the tensor's ends."""
+    """The bounds beyond which elements of a region do not exist: this spec's bounds along the axis, and the tensor's ends."""
     plain = {is_plain_axis(u.indices[d]) for u in uses} if all(u.main for u in uses) else set()
     bounds: list[Bound] = []
     only = plain.pop() if len(plain) == 1 else None
@@ -156,7 +159,7 @@ def _dim_bounds(frame: Frame, uses: list[Use], d: int, dim_extent: int, low: Exp
 
 
 def _fill(frame: Frame, uses: list[Use], pads: Sequence[int | float]) -> Const:
-    """The constant for what is outside: the pad value; else one that folds the reader's body away; else zero."""
+    """The fill value: the pad value; else a value that makes the reader contribute nothing to the reduction; else zero."""
     type = uses[0].read.dtype
     if pads:
         return const(pads[0], type)
@@ -173,7 +176,7 @@ def _fill(frame: Frame, uses: list[Use], pads: Sequence[int | float]) -> Const:
 
 
 def _access_region(frame: Frame, step: Place, uses: list[Use]) -> Region:
-    """One element per point of the axes that the read uses."""
+    """One element per point of the axes that the read depends on."""
     tensor, elsewhere = uses[0].read.tensor, next((u for u in uses if not u.main), None)
     if elsewhere is not None:
         other = elsewhere.task.name
@@ -211,12 +214,12 @@ def _access_region(frame: Frame, step: Place, uses: list[Use]) -> Region:
 
 
 def _narrowest(frame: Frame) -> tuple[str, ...]:
-    """An axis for the single element of a read that varies along none, as `X[ids[0]]`: there is a copy for each of its points."""
+    """An axis for a read that depends on none, such as `X[ids[0]]`: its single element is stored once per point of this axis."""
     return tuple(a.name for a in sorted(frame.spec.axes, key=lambda a: (a.reduction, a.extent))[:1])
 
 
 def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str, ...]) -> Refusal:
-    """The layout's names are neither the dimensions of the tensor nor the axes of its read."""
+    """The refusal of a layout whose names are neither the tensor's dimensions nor the axes of its read."""
     assert step.layout is not None
     dims = [d.name for d in use.read.tensor.dims]
     if set(step.layout.dims) <= set(dims):
@@ -232,7 +235,7 @@ def _layout_names(step: Place, use: Use, axes: tuple[str, ...], wide: tuple[str,
 
 
 def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
-    """Where the elements of a residence end, dimension by dimension, counted from where it begins."""
+    """The bounds of the elements of a residence, dimension by dimension, counted from its begin."""
     ends = source.ends or ((),) * len(source.low)
     if isinstance(source, Share) or source.placement is None:
         return list(ends)
@@ -241,8 +244,7 @@ def _ends_of(source: Box | Share) -> list[tuple[Bound, ...]]:
 
 
 def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:
-    """A read as a move may do it at every point: a condition of its reader that keeps it, or what its indices read, inside the tensor
-    is not the move's."""
+    """A read that is safe at every point: the load does not run under the conditions by which its reader stays inside the tensors."""
     read = whole.read if isinstance(whole, Pad) else whole
     read = read.map_children(lambda i: _reads_inside(i) if isinstance(i, Expr) else i)
     if isinstance(whole, Pad):
@@ -255,7 +257,7 @@ def _inside(whole: Read | Pad, fill: Const) -> Read | Pad:
 
 
 def _reads_inside(e: Expr) -> Expr:
-    """An index whose own reads give a number that it may be where they lie outside their tensors."""
+    """An index whose own reads, if they are outside their tensors, give a valid number."""
     if isinstance(e, Read | Pad):
         least = (e.read if isinstance(e, Pad) else e).tensor.range or (0,)
         return _inside(e, const(least[0], e.dtype))
@@ -264,19 +266,19 @@ def _reads_inside(e: Expr) -> Expr:
 
 
 def source_of(frame: Frame, uses: Sequence[Use]) -> Residence:
-    """Where a load takes its tensor from: the innermost place that each of its readers would read, were there no such load."""
+    """Where a load reads its tensor: the innermost place from which each of its readers would read it without the load."""
     return next(r for r in reversed(frame.residences) if all(r.serves(u.read, u.whole) for u in uses))
 
 
 def sources(frame: Frame, region: Region) -> tuple[Residence, ...]:
-    """Where the move of a load finds its tensor, and whatever its indices read."""
+    """Where the move of a load finds its tensor, and the tensors that its indices read."""
     (value,) = region.task.values
     assert isinstance(value, (Read, Pad))
     return (*frame.residences, dataclasses.replace(region.source, read=value))
 
 
 def _named(step: Place) -> set[str]:
-    """The axes that steps of a move name."""
+    """The axes that the steps of a move name."""
     cut = {axis for s in step.steps or () if isinstance(s, Tile | Split) for axis, _ in s.sizes}
     return cut | {s.axis for s in step.steps or () if isinstance(s, Vectorize)}
 
@@ -292,7 +294,10 @@ def axes_of(use: Use) -> tuple[str, ...]:
 
 
 def nobody_reads(frame: Frame, uses: list[Use]) -> bool:
-    """Whether nothing is to be moved because no point reads it. Points that a cut made of nothing may be read all the same, where their
-    fills fold."""
+    """Whether there is nothing to load, because no point reads it.
+
+    Points that a cut created outside the tensor do not count: they may be read as well, if fill values make them contribute
+    nothing.
+    """
     axes = [[frame.spec.axis(a) for a in axes_of(u)] for u in uses if u.main]
     return len(axes) == len(uses) and all(any(a.extent == 0 for a in of) for of in axes)

@@ -1,4 +1,4 @@
-"""Makes tensors resident: loads by region and by access, in shared memory and in registers, and computed stages."""
+"""Makes tensors resident: loads by region and by access, into shared memory and into registers, and computed stages."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.schedules.steps import Place
 from tilelang.schedules.task import is_stored
 
-STAGED_ELEMENTS = 64  # a move that runs ahead waits in registers where a thread holds at most this many elements
+STAGED_ELEMENTS = 64  # a prefetched load waits in registers if a thread holds at most this many elements
 
 
 # ------------------------------------------------------------ loads
 
 
 def load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The move, then the rest with the tensor resident."""
+    """The move of a load, then the remaining steps with the tensor resident."""
     if step.memory not in ("shared", "register"):
         return prefetch(build, frame, i, step)
     move, residence = make_resident(build, frame, i, step, None)
@@ -40,8 +40,10 @@ def load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
-    """The move of a load, and where its readers find it. slot: which buffer of a ring it fills; outside a ring an asynchronous move
-    is awaited at once."""
+    """The move of a load, and where its readers find the tensor.
+
+    slot: which buffer of a multistage buffer it fills; without one, an asynchronous move is awaited at once.
+    """
     region, uses = region_of(build, frame, i, step)
     points = [p.name[1:] for p in region.source.points]
     if points and not region.points:
@@ -64,12 +66,15 @@ def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | 
     return move, residence
 
 
-# ------------------------------------------------------------ rings
+# ------------------------------------------------------------ multistage buffers
 
 
 def staged_move(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[ir.Stmt, ir.Stmt | None]:
-    """A move that runs ahead: its fetch, and the store that waits in registers for the end of the round; of an asynchronous one the
-    device stores it."""
+    """A prefetching load in two parts: the fetch, and the store at the end of the iteration, until which the data waits in
+    registers.
+
+    There is no second part if the device copies asynchronously, or if the elements are stored at once.
+    """
     ring = build.ring(frame.key(i))
     if completes_later(ring, step):
         return make_resident(build, frame, i, step, slot)[0], None
@@ -92,9 +97,9 @@ def staged_move(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> 
 
 
 def ring_body(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
-    """A walk's body in which some loads are moved ahead: their readers use `slots`.
+    """The body of a loop with prefetched loads, whose readers use `slots`.
 
-    Asynchronous moves of earlier rounds are awaited as far as this round needs them, this round's make a group.
+    Asynchronous moves of earlier iterations are awaited as far as this iteration needs them; its own moves form one group.
     """
     rings = {step: build.ring(frame.key(frame.steps.index(step, i))) for step in moves}
     mine = [step for step, ring in rings.items() if completes_later(ring, step)]
@@ -109,7 +114,7 @@ def ring_body(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], move
 
 
 def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
-    """The moves for later rounds, and the rest of a walk's body with what they bring resident."""
+    """The moves for later iterations, then the rest of the loop's body with the prefetched tensors resident."""
     out: list[ir.Stmt] = []
     here = ahead_in(frame.steps, i)
     mine = [(k, s) for k, s in enumerate(frame.steps) if isinstance(s, Place) and any(s is p for p in here) and s in slots]
@@ -132,7 +137,7 @@ def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: 
 
 
 def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """A stage: a tensor made here for this spec and later stages."""
+    """A stage: computes a tensor here, for this spec and for later stages."""
     shared = frame.shared
     if shared is not None and shared.member(step.tensor_name) is not None:
         made, frame = make_stage(build, frame, i, step, None)[0], frame.but(shared=shared.after(step))
@@ -143,7 +148,7 @@ def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
-    """The statements of a stage, and where its readers find its tensors. slot: which buffers of a ring it fills."""
+    """The statements of a stage, and where its readers find its tensors. slot: which buffer of a multistage buffer it fills."""
     task = build.task_of(step.tensor_name)
     if is_stored(step):
         check_stored(build, frame, step, task)
@@ -161,7 +166,7 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
             raise refuse(step, "stage-order", f"`{step}`: it reads {read.tensor.name}, which a later step computes",
                          f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
     stage = stage_frame(build, frame, i, i, step)
-    if stage.shared is not None:  # in the buffers of its loop
+    if stage.shared is not None:  # the shared loop has its buffers
         places = {r.tensor: r for r in frame.residences}
         residences = tuple(places[t] for t in stage.task.outputs)
         stage = stage.but(shared=None)
@@ -172,13 +177,13 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
 
 
 def stage_places(build: Build, frame: Frame, i: int, step: Place) -> tuple[Residence, ...]:
-    """Places for the tensors of a stage that outlive the loop it stands in."""
+    """Buffers for the tensors of a stage that outlive its loop."""
     task, stage = build.task_of(step.tensor_name), stage_frame(build, frame, i, i, step)
     return tuple(_stage_place(build, frame, stage, step, t, None) for t in task.outputs)
 
 
 def _stage_places(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> tuple[Residence, ...]:
-    """Where the readers of a stage that runs ahead find its tensors: in registers always in the first buffers of its ring."""
+    """Where the readers of a stage that runs ahead find its tensors; in registers, always in the first buffers of the ring."""
     stage, slot = stage_frame(build, frame, i, i, step), index(0) if step.memory == "register" else slot
     return tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
 

@@ -28,14 +28,14 @@ from tilelang.schedules.steps import Do, Place, Step, Tile, Vectorize
 
 
 def box_for(build: Build, frame: Frame, step: Place, region: Region, known: Ring, slot: Expr | None) -> Box:
-    """Where a load's region is in shared memory. slot: which buffer of a ring it is."""
+    """Where a load's region is in shared memory. slot: which buffer of a multistage buffer it is."""
     tensor = region.task.outputs[0]
     dims = {a.name: a.extent for a in region.spec.axes}
     named = set(step.layout.dims) if region.points and step.layout is not None and step.layout.terms else set(dims)
     placement = laid_out(step, {d: n for d, n in dims.items() if d in named}, tensor.dtype.bytes)
-    parts = dict(zip(placement.dims, placement.variables, strict=True))  # what a layout leaves out has one point
+    parts = dict(zip(placement.dims, placement.variables, strict=True))  # a dimension that the layout omits has one point
     placement = placement.replace(dims=tuple(dims), variables=tuple(parts.get(d, Var(d, INDEX, 0, 0)) for d in dims))
-    ring = step.ahead + 1 if slot is not None else 0  # without a walk around it there is nothing to run ahead of
+    ring = step.ahead + 1 if slot is not None else 0  # without an enclosing loop there is nothing to prefetch
     count, unit = frame.own_copy(build.threads)
     shape = (*((ring,) if ring else ()), *count, *placement.shape)
     buffer = shared_buffer(build, known, tensor, shape, step, ring)
@@ -44,7 +44,7 @@ def box_for(build: Build, frame: Frame, step: Place, region: Region, known: Ring
 
 
 def shared_buffer(build: Build, known: Ring, tensor: Tensor, shape: tuple[int, ...], step: Place, ring: int) -> ir.Buffer:
-    """The buffer of a load or a stage; of a ring of so many buffers the one that its earlier moves fill."""
+    """The buffer of a load or stage; for a multistage buffer of `ring` buffers, the one that its earlier moves already fill."""
     found = known.buffers.get(tensor.name) if ring and (step.ahead or step.on) else None
     if found is None:
         made = build.buffer(f"{tensor.name}_{step.memory}", tensor.dtype, shape, "shared", ring=ring)
@@ -53,7 +53,8 @@ def shared_buffer(build: Build, known: Ring, tensor: Tensor, shape: tuple[int, .
 
 
 def move_region(build: Build, frame: Frame, step: Place, region: Region, target: Target, of: Move) -> ir.Stmt:
-    """The move; on blocks of one thread in two versions, so that whole regions move without a condition in their loops."""
+    """The move of a region. With one thread per block it is written twice, so that whole regions move without conditions in
+    their loops."""
     guard, whole = whole_version(build, region.spec)
     guarded = _move_version(build, frame, step, region, target, of)
     if guard is None:
@@ -68,7 +69,7 @@ def _move_version(build: Build, frame: Frame, step: Place, region: Region, targe
 
 
 def through_registers(build: Build, move: Frame) -> tuple[ir.Stmt, ir.Stmt]:
-    """The fetch of a thread's share of a move into registers, and its store."""
+    """The fetch of a thread's part of a move into registers, and the store of it."""
     shape, axis, lanes = slots_below(move, 0, build.profile)
     (tensor,) = move.task.outputs
     held = (*shape, lanes) if axis else (shape or (1,))
@@ -78,9 +79,11 @@ def through_registers(build: Build, move: Frame) -> tuple[ir.Stmt, ir.Stmt]:
 
 
 def whole_version(build: Build, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:
-    """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds known to hold.
+    """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds marked as
+    known.
 
-    None where nothing can be gained: no bounds, none that hold everywhere, or threads, which each test for themselves anyway.
+    None if a second version gains nothing: no bounds, no bounds that can all hold, or several threads, each of which must test
+    for itself anyway.
     """
     if build.threads > 1:
         return None, spec
@@ -103,9 +106,10 @@ def move_frame(build: Build, frame: Frame, step: Place, region: Region, target: 
 
 
 def move_steps(build: Build, frame: Frame, steps: tuple[Step, ...] | None) -> tuple[Step, ...]:
-    """The steps of a move: as written, or single elements. Where they spread nothing, its pieces go to the frame's units.
+    """The steps of a move as written; if they map no tiles, its elements are mapped to the threads of the frame.
 
-    A tensor without dimensions is one piece, which one of the units moves; those of a `do` go to threads, unless one lane issues it.
+    With `vectorize` or `do`, each thread gets whole vectors or whole tiles of the instruction. An instruction that one lane
+    issues, or a tensor without dimensions, needs no mapping.
     """
     given = steps or ()
     if (frame.spec.units or 1) == 1 or any(isinstance(s, Tile) for s in given):

@@ -16,7 +16,7 @@ from tilelang.schedules.task import Task, is_stored, update_conditions
 
 
 def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Frame:
-    """The spec of the stage of step k as it will stand, seen from the frame before step i."""
+    """The frame of the stage that step k computes, seen from the frame before step i."""
     task = build.task_of(step.tensor_name)
     uses = [u for u in uses_below(build, frame, k + 1) if u.read.tensor in task.outputs]
     if not uses:
@@ -36,7 +36,7 @@ def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Fram
                 bounds.append(b.replace(key=f"{task.name}.{a.name}:{len(bounds)}"))
         axes.append(AxisState(a.name, low, extent, tuple(bounds)))
     member = frame.shared.member(step.tensor_name) if frame.shared is not None else None
-    if member is not None:  # the chunk of a round
+    if member is not None:  # the chunk of an iteration
         axes += [frame.spec.axis(a.name) for a in task.reduction_axes]
     else:
         axes += [AxisState(a.name, index(0), a.extent, (), True) for a in task.reduction_axes]
@@ -54,7 +54,7 @@ def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Fram
 
 
 def stage_steps(build: Build, frame: Frame, spec: Spec, task: Task, step: Place) -> tuple[Step, ...]:
-    """A stage's steps; silent ones follow the owners of an operand in registers."""
+    """The steps of a stage; if they map no tiles, it follows the owners of an operand in registers."""
     given = step.steps or ()
     if not any(isinstance(s, Tile) for s in given):
         for residence in reversed(frame.residences):

@@ -1,7 +1,7 @@
-"""Staging buffers on the way of a load: `via` in its braces.
+"""Staging buffers of loads: `via` in their braces.
 
-A buffer in shared memory splits the load into two: the steps before `via` move the elements into the buffer, those after it move them
-on. A buffer in registers keeps the load in one: the same threads read all of their elements before they store them.
+A buffer in shared memory splits the load into two: the steps before `via` move the elements into the buffer, those after it move
+them on. A buffer in registers keeps the load in one: the same threads read all of their elements before they store them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tilelang.schedules.steps import Do, Place, Step
 
 
 def with_stops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps with every load that stops in shared memory as two loads.
+    """The steps with every load through a shared staging buffer written as two loads.
 
     >>> print(*with_stops((Place("load", "A", "register", steps=(Place("via", None, "shared"),)),)), sep="; ")
     load A in shared; load A in register
@@ -29,17 +29,17 @@ def with_stops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
 
 
 def by_registers(step: Place) -> bool:
-    """Whether a load's elements all wait in registers before the first of them is stored."""
+    """Whether all elements of a load wait in registers before the first of them is stored."""
     return any(_is_stop(s) for s in step.steps or ())
 
 
 def without_stops(steps: tuple[Step, ...] | None) -> tuple[Step, ...] | None:
-    """The steps of a move, without stops."""
+    """The steps of a move, without `via`."""
     return steps if steps is None else tuple(s for s in steps if not _is_stop(s))
 
 
 def at_stop(steps: tuple[Step, ...] | None, but: str = "") -> tuple[tuple[Step, ...], Place, tuple[Step, ...]] | None:
-    """The steps before the first stop that is not in the memory `but`, the stop, and the steps after it; None where there is none."""
+    """The steps before the first `via` into another memory than `but`, that `via`, and the steps after it; None if there is none."""
     for k, step in enumerate(steps or ()):
         if isinstance(step, Place) and _is_stop(step) and step.memory != but:
             return (steps or ())[:k], step, (steps or ())[k + 1 :]
@@ -51,7 +51,7 @@ def _is_stop(step: Step) -> bool:
 
 
 def _stages_of(step: Place) -> list[Step]:
-    """A load as the loads from stop to stop."""
+    """A load as a sequence of loads, from one staging buffer to the next."""
     parted = at_stop(step.steps, but="register")
     if parted is None:
         _check_register_stops(step)
@@ -75,7 +75,7 @@ def _stages_of(step: Place) -> list[Step]:
 
 
 def _check_register_stops(step: Place) -> None:
-    """A stop in registers says nothing but that it is one."""
+    """Refuses `via register` with a layout or steps of its own, or where it has no meaning."""
     stops = [s for s in step.steps or () if isinstance(s, Place) and _is_stop(s)]
     if not stops:
         return

@@ -24,18 +24,18 @@ def is_thread_part(atom: Expr) -> bool:
     return any(isinstance(e, Var) and e.name == "thread" for e in atom.walk())
 
 
-TENSOR_END = "tensor:"  # what the keys of bounds at a tensor's own ends begin with
+TENSOR_END = "tensor:"  # prefix of the keys of bounds at a tensor's own ends
 
 
 @dataclasses.dataclass(frozen=True)
 class Residence(abc.ABC):
     """A tensor, or one read of it, in a buffer.
 
-    fill: the value of every element that the move found outside (None: such elements hold nothing). outside: elements outside the
-    tensor hold `fill` too. steps: how its owners were spread. points: by
-    access, the axes that stand for the dimensions: one element per point of them. ends: bounds of each dimension, counted from where it
-    begins, beyond which it holds nothing at all, though there is room. moved: those within which it holds the tensor's own elements, of
-    what was moved; its other elements hold `fill`.
+    fill: the value of every element that the move found outside the bounds (None: such elements are undefined). outside: whether
+    elements outside the tensor hold `fill` too. steps: the tiles that distributed it over its owners. points: if it was staged by
+    access, the axes in place of the dimensions: one element per point. ends: bounds of each dimension, counted from its begin,
+    beyond which the buffer has room but no elements. moved: bounds within which it holds the tensor's own elements; its other
+    elements hold `fill`.
     """
 
     tensor: Tensor
@@ -49,11 +49,11 @@ class Residence(abc.ABC):
     moved: tuple[tuple[Bound, ...], ...] = ()
 
     def serves(self, read: Read, whole: Read | Pad) -> bool:
-        """Whether it holds what a read wants. whole: the read as it stands, its padding included."""
+        """Whether a read can be served from here. whole: the read with its padding."""
         return read.tensor is self.tensor and (self.read is None or self.read is whole or self.read is read)
 
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        """How an element is counted here. indices: in the tensor; axes: the coordinate of every axis at the reader."""
+        """The coordinates of an element in this residence. indices: in the tensor; axes: the value of every axis at the reader."""
         return tuple(axes[p] for p in self.points) or indices
 
     @abc.abstractmethod
@@ -61,14 +61,14 @@ class Residence(abc.ABC):
         """Buffer indices of an element."""
 
     def there(self, element: tuple[Expr, ...]) -> list[Expr]:
-        """The conditions under which an element stands in the buffer and something was written there. Layouts come after that."""
+        """The conditions under which an element is in the buffer and has been written; before the layout is applied."""
         return within(self.at(element), self.buffer.shape or (1,))
 
     def _made(self, element: tuple[Expr, ...], low: tuple[Expr, ...]) -> list[Expr]:
         return [b.holds(simplify(i - begin)) for i, begin, ends in zip(element, low, self.ends, strict=False) for b in ends]
 
     def own(self, element: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The conditions without which what stands there is another element."""
+        """The conditions under which the buffer holds this element and not another one in its place."""
         return ()
 
 
@@ -90,15 +90,16 @@ class Scalar(Whole):
 
 @dataclasses.dataclass(frozen=True)
 class Partial(Residence):
-    """A block's partial states in a workspace: at the block's number along each split axis, then the coordinates.
+    """The partial results of a block in a workspace, indexed by the block's number along each split axis, then by the
+    coordinates.
 
-    grid: (axis, piece) of each of these axes.
+    grid: (axis, tile size) of each split axis.
     """
 
     grid: tuple[tuple[str, int], ...] = ()
 
     def element(self, indices: tuple[Expr, ...], axes: Mapping[Expr, Expr]) -> tuple[Expr, ...]:
-        # An axis that is fused or unfused below was not cut: one block takes it whole.
+        # An axis that is fused or unfused later was not cut: one block has all of it.
         return (*(axes.get(point(n), index(0)) // size for n, size in self.grid), *indices)
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -107,7 +108,7 @@ class Partial(Residence):
 
 @dataclasses.dataclass(frozen=True)
 class Box(Residence):
-    """A region from `low` on, in a buffer with a layout. slot: the ring's current buffer; unit: whose copy, where each has one."""
+    """A region from `low` on, in a buffer with a layout. slot: which buffer of a ring; unit: which unit's copy, if each has its own."""
 
     low: tuple[Expr, ...] = ()
     placement: Placement | None = None
@@ -129,12 +130,11 @@ class Box(Residence):
 
 @dataclasses.dataclass(frozen=True)
 class DimShare:
-    """Which coordinates of one dimension a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
+    """The coordinates of one dimension that a thread has: unit + the offsets {least + sum c_k x_k}, 0 <= x_k < n_k.
 
-    unit: fixed while the thread has them. strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own:
-    the offsets of these that a thread has, where a walk or a vector goes beyond its tile; None: all. by_thread: those of each thread,
-    where they are not the same for all, as where there are more threads than tiles; own is then what any has. thread: the number of a
-    thread.
+    unit: constant for a thread's part. strides maps each c_k to the step of its slot numbers; None: slots are offsets (dense). own: the
+    offsets that a thread really has, if a loop or vector runs beyond its tile; None: all. by_thread: the offsets of each thread if they
+    differ, as with more threads than tiles; `own` is then their union. thread: the thread index.
     """
 
     unit: Expr
@@ -146,7 +146,7 @@ class DimShare:
     thread: Expr | None = None
 
     def slot(self, rest: list[tuple[Expr, int]], constant: int) -> Expr | None:
-        """The slot of an offset given as terms; None where it has no constant-stride form."""
+        """The slot of an offset, given as terms; None if it is not a sum of terms with constant strides."""
         if self.strides is None:
             return self.digits(rest, constant)[0][0]
         strides = {c: stride for c, _, stride in self.strides}
@@ -158,7 +158,7 @@ class DimShare:
         return simplify(total)
 
     def tests(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, Sequence[int]]]:
-        """(x, values) for an offset that has a slot: the thread has the element where every x is one of its values."""
+        """(x, values) for an offset that has a slot: the thread has the element if every x is one of its values."""
         if self.own is None:
             return [(x, range(n)) for x, n in self.digits(rest, constant)]
         total: Expr = index(constant)
@@ -166,13 +166,13 @@ class DimShare:
             total = total + atom * c
         found: list[tuple[Expr, Sequence[int]]] = [(simplify(total), self.own)]
         if self.by_thread is not None and self.thread is not None and self.own:
-            least, count = min(self.own), max(self.own) - min(self.own) + 1  # each thread's offsets have numbers of their own
+            least, count = min(self.own), max(self.own) - min(self.own) + 1  # numbers the offsets of all threads without overlap
             numbers = tuple(t * count + o - least for t, offsets in enumerate(self.by_thread) for o in offsets)
             found.append((simplify(self.thread * count + total - least), numbers))
         return found
 
     def digits(self, rest: list[tuple[Expr, int]], constant: int) -> list[tuple[Expr, int]]:
-        """(x, n) for an offset that has a slot, which lies in the share where every 0 <= x < n."""
+        """(x, n) for an offset that has a slot: it lies in the share if every 0 <= x < n."""
         if self.strides is None:
             total: Expr = index(constant - self.least)
             for atom, c in rest:
@@ -198,11 +198,11 @@ class DimShare:
 
 @dataclasses.dataclass(frozen=True)
 class Owners:
-    """Who made the elements of a share, so that others may be handed them.
+    """Which thread made which element of a share; needed to pass elements on to other threads.
 
-    leaf: what a thread has at a time along each dimension, over the walks of look-ahead: an element is its own within these bounds.
-    present: the conditions under which a thread has any; alone: those under which no other of its unit hands on the same elements.
-    units: the threads of each unit (warp, warpgroup, block) that owns one copy of the elements.
+    leaf: the tile of a thread along each dimension, over the look-ahead's loop variables: a thread owns the elements within these
+    bounds. present: the conditions under which a thread has any. alone: the conditions that select one of several threads with
+    the same elements. units: the threads of each unit (warp, warpgroup, block) that has its own copy of the elements.
     """
 
     leaf: tuple[AxisState, ...]
@@ -212,14 +212,15 @@ class Owners:
 
     @property
     def walks(self) -> tuple[Var, ...]:
-        """The variables of its walks, in order."""
+        """Its look-ahead loop variables, in order."""
         found = (v for a in self.leaf for e in (a.base, *(b.offset for b in a.bounds)) for v in e.walk())
         return tuple(dict.fromkeys(v for v in found if isinstance(v, Var) and v.name.startswith("?")))
 
 
 @dataclasses.dataclass(frozen=True)
 class Share(Residence):
-    """Every thread has some elements, in registers: its share, dimension by dimension. owners: None where nobody is handed them."""
+    """A tensor distributed over the registers of threads, dimension by dimension. owners: None if elements are never passed to
+    other threads."""
 
     low: tuple[Expr, ...] = ()
     dims: tuple[DimShare, ...] = ()
@@ -227,7 +228,7 @@ class Share(Residence):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the elements are counted along."""
+        """The names of the dimensions, or of the axes in their place."""
         return tuple(p.name[1:] for p in self.points) or tuple(d.name for d in self.tensor.dims)
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -237,33 +238,34 @@ class Share(Residence):
             slot = None if terms is None else share.slot(*terms)
             if slot is None:
                 raise self.foreign(d, indices)
-            if share.size > 1:  # the buffer has no dimension for what every thread has one of
+            if share.size > 1:  # the buffer has no dimension where every thread has one element
                 found.append(slot)
         return tuple(found) or (index(0),)
 
     def inside(self, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        """The element that the thread has in a register, counted from where the region begins."""
+        """The element that the thread has in a register, counted from the start of the region."""
         slots = iter(at)
         return tuple(simplify(d.unit + d.offset(next(slots) if d.size > 1 else index(0))) for d in self.dims)
 
     def piece(self) -> tuple[tuple[Var, ...], tuple[Expr, ...], tuple[Expr, ...]]:
-        """What a thread has of one leaf: the variables that run over it, the register, and the element from the leaf's first."""
+        """What a thread holds of one innermost tile: the variables that iterate over it, the register, and the element
+        relative to the tile's first."""
         assert self.owners is not None
         return (), self.at(tuple(a.base for a in self.owners.leaf)), tuple(index(0) for _ in self.dims)
 
     @staticmethod
     def _terms(share: DimShare, offset: Expr) -> tuple[list[tuple[Expr, int]], int] | None:
-        """An offset from where this thread's part begins, as terms; None where it is another part."""
+        """An offset as terms relative to the begin of this thread's part; None if it belongs to another part."""
         terms, constant = linear(offset - share.unit)
         if not any(is_thread_part(atom) for atom, _ in terms):
             return list(terms), constant
-        if share.unit is index(0) and share.strides is None:  # everybody has all of it
+        if share.unit is index(0) and share.strides is None:  # every thread has all elements
             return [(simplify(offset), 1)], 0
         return None
 
     def beyond(self, indices: tuple[Expr, ...]) -> list[tuple[int, Expr, Sequence[int]]]:
-        """(dimension, x, values) for indices that have slots: the thread has the element only where x is one of the values, which is
-        not certain."""
+        """(dimension, x, values) for indices that have slots: the thread has the element only if x is one of the values, which
+        is not certain."""
         found = []
         for d, (i, low, share) in enumerate(zip(indices, self.low, self.dims, strict=True)):
             terms = self._terms(share, i - low)
@@ -284,13 +286,13 @@ class Share(Residence):
         return tuple(found)
 
     def foreign(self, d: int, indices: tuple[Expr, ...]) -> NotOwner:
-        """That a reader wants an element that the thread has not; d: the dimension that tells."""
+        """The error of a reader that needs an element which its thread does not have. d: the dimension that shows it."""
         return NotOwner(self, d, [simplify(i - low) for i, low in zip(indices, self.low, strict=True)])
 
 
 @dataclasses.dataclass(frozen=True)
 class Fixed(Residence):
-    """One slot of a register buffer."""
+    """A single slot of a register buffer."""
 
     slots: tuple[Expr, ...] = ()
 
@@ -300,14 +302,15 @@ class Fixed(Residence):
 
 @dataclasses.dataclass(frozen=True)
 class Staging(Residence):
-    """Where a fetched element waits; its slots come from the walks of the move."""
+    """Registers in which fetched elements wait; their slots follow the loops of the move."""
 
     def at(self, indices: tuple[Expr, ...]) -> tuple[Expr, ...]:
         return ()
 
 
 class NotOwner(Exception):
-    """A reader wants an element that it has not. offsets: the element, from where the share's region begins; dim: where it fails."""
+    """A thread reads an element that it does not have. offsets: the element, from the start of the share's region; dim: the
+    dimension that shows it."""
 
     def __init__(self, share: Share, dim: int, offsets: Sequence[Expr]) -> None:
         super().__init__(share.tensor.name)
@@ -327,6 +330,6 @@ def _all_among(first: int | None, last: int | None, values: Sequence[int]) -> bo
     """Whether every whole number from first to last is one of the values. None: no bound is known."""
     if first is None or last is None:
         return False
-    if isinstance(values, range):  # it may have more numbers than can be looked at
+    if isinstance(values, range):  # a range may be too long to enumerate
         return first in values and last in values and (values.step == 1 or first == last)
     return last - first < len(values) and all(v in values for v in range(first, last + 1))

@@ -1,7 +1,8 @@
-"""Counts the iterations of nested loops as one, so that a pipeline continues when its inner loop ends.
+"""Numbers the iterations of nested loops consecutively, so that a pipeline continues when its inner loop ends.
 
-A multistage buffer counts the iterations of its own loop and of the loops around it, outermost first; the iteration n ahead is the n-th
-successor in this count. Every loop inside the outermost counts its greatest number of iterations, except at the very end.
+A multistage buffer counts the iterations of its own loop and of the enclosing loops together, outermost first; prefetching n
+ahead means n further in this count. Every loop but the outermost counts its greatest number of iterations, except at the very
+end.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from tilelang.schedules.steps import Do, Place
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """The rounds over which a ring goes on: of its own walk, the last of `walks`, and of those around it."""
+    """The iterations over which a multistage buffer continues: of its own loop, the last of `walks`, and of enclosing loops."""
 
     walks: tuple[Walk, ...]
 
     @property
     def most(self) -> int:
-        """How many there can be."""
+        """The greatest number of iterations."""
         return math.prod(w.rounds for w in self.walks)
 
     @property
     def number(self) -> Expr:
-        """The current round."""
+        """The number of the current iteration."""
         total: Expr = index(0)
         for w in self.walks:
             total = total * w.rounds + w.var
@@ -42,11 +43,11 @@ class Rounds:
 
     @property
     def first(self) -> Expr:
-        """The first round."""
+        """The number of the first iteration."""
         return simplify(self.walks[0].first * math.prod(w.rounds for w in self.walks[1:]))
 
     def at(self, number: Expr) -> dict[Var, Expr]:
-        """The variables of the walks in a round."""
+        """The values of the loop variables in an iteration."""
         digits, rest = list[Expr](), number
         for w in reversed(self.walks[1:]):
             digits.append(simplify(rest % w.rounds))
@@ -54,13 +55,13 @@ class Rounds:
         return dict(zip((w.var for w in self.walks), (rest, *reversed(digits)), strict=True))
 
     def exists(self, number: Expr) -> Expr | None:
-        """The condition under which there is a round of that number; None: there is."""
+        """The condition under which an iteration with this number exists; None if it always does."""
         if all(w.whole for w in self.walks):
             return conjunction([number < self.most])
         return self.exists_at(self.at(number))
 
     def exists_at(self, at: Mapping[Var, Expr]) -> Expr | None:
-        """The same, by the variables of the walks."""
+        """The same, given the values of the loop variables."""
         outermost, inner = self.walks[0], self.walks[1:]
         conditions = [at[w.var] < simplify(substitute(w.end, at)) for w in (outermost, *(w for w in inner if not w.whole))]
         return conjunction([simplify(c) for c in conditions])
@@ -68,10 +69,10 @@ class Rounds:
 
 @dataclasses.dataclass(frozen=True)
 class Arrival:
-    """When the regions of a ring in shared memory are there, for what reads them a round before their own.
+    """When the data of a multistage buffer in shared memory is available to a load that reads it one iteration early.
 
-    early: the next round's is there, or on its way, while a round runs. pending: how many groups of copies may be unfinished once it is
-    (None: it is not copied asynchronously). awaited: the statements that see to that themselves.
+    early: while an iteration runs, the next one's data is there or being copied. pending: how many groups of copies may still be
+    unfinished when the data is there (None: not copied asynchronously). awaited: the statements that wait for it themselves.
     """
 
     rounds: Rounds
@@ -81,25 +82,25 @@ class Arrival:
 
 
 def completes_later(ring: Ring, step: Place) -> bool:
-    """Whether a load is copied asynchronously: as the device can, or by an instruction that completes with an in-order group."""
+    """Whether a load is asynchronous: copied by the device, or loaded by an instruction that completes in an in-order group."""
     last = step.steps[-1] if step.steps and step.verb == "load" else None
     return ring.copied or isinstance(last, Do) and use(last.instruction).completes == IN_ORDER_GROUP
 
 
 def awaits_itself(build: Build, rings: list[Ring], body: ir.Stmt) -> bool:
-    """Whether whatever reads the rings of these loads in a round has waited for them in the round before."""
+    """Whether all statements that read these buffers have already waited for the data in the iteration before."""
     names = {b.name for ring in rings for buffers in ring.buffers.values() for b in buffers}
     waiting = [s for name in names for s in build.arrivals[name].awaited]
     return bool(waiting) and all(any(s is w for w in waiting) for s in ir.statements(body) if _reads(s, names))
 
 
 def _reads(stmt: ir.Stmt, names: set[str]) -> bool:
-    """Whether one statement itself reads one of the buffers of these names."""
+    """Whether the statement itself, without its children, reads a buffer with one of these names."""
     return any(not writes and b.name in names for b, writes in ir.touched(stmt))
 
 
 def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
-    """A frame as it is in another round of the walks around it. Of what is resident, only what is outside them can be relied on."""
+    """The frame as it is in another iteration of the enclosing loops. Only tensors resident outside these loops are valid in it."""
 
     def go(e: Any) -> Any:
         return simplify(substitute(e, at))

@@ -1,8 +1,8 @@
-"""Software pipelining with circular buffers: filled before the loop, then each iteration moves what a later one reads.
+"""Software pipelining with circular buffers: filled before the loop; then each iteration loads the data of a later one.
 
-A buffer continues across the end of its loop into the next iteration of an outer loop, if the region that is read then is known in
-advance. It is filled once, before the outermost such loop, and its slot is the count of all their iterations modulo its size. Otherwise
-it drains and is filled again; `explain` gives the reason.
+A buffer continues across the end of its loop into the next iteration of an enclosing loop, if the region that is read then is
+known in advance. It is filled once, before the outermost such loop, and its slot is the count of all their iterations modulo its
+size. Otherwise it drains and is filled again; `explain` gives the reason.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tilelang.lowering.build.pipelining.register_buffers import clear_ring, regi
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Place, Split
 
-At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the walk in another round
-MOST_AHEAD = 1024  # rounds; the moves before the walk are written out
-UNKNOWN_BYTES = 1 << 24  # of a memory whose profile says nothing
+At = Callable[[Mapping[Var, Expr]], Frame]  # the frame inside the loop in another iteration
+MOST_AHEAD = 1024  # iterations; the moves before the loop are unrolled
+UNKNOWN_BYTES = 1 << 24  # the capacity of a memory if the profile has none
 
 
 def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
-    """A walk some of whose loads and stages run ahead."""
+    """A loop in which some loads and stages run ahead."""
 
     def at(where: Mapping[Var, Expr]) -> Frame:
         outer = {v: e for v, e in where.items() if v is not own.var}
@@ -50,7 +50,7 @@ def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, 
     awaited: list[tuple[Arrival, int]] = []
     _first_rounds(build, at, places, rounds, rings, awaited)
     fetches: dict[Place, ir.Stmt] = {}
-    ends: list[ir.Stmt] = []  # of the round: what waited in registers is stored
+    ends: list[ir.Stmt] = []  # at the end of the iteration: stores of what waited in registers
     rotations: list[ir.Stmt] = []
     groups = [p.ahead for p in ahead if completes_later(rings[p], p)]
     awaited.clear()
@@ -76,11 +76,11 @@ def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, 
 
 
 def _check_room(build: Build, frame: Frame, k: int, place: Place) -> None:
-    """Refuses a ring whose buffers alone exceed the memory, before as many are made as it has."""
+    """Refuses a multistage buffer that alone exceeds the memory, before its buffers are created."""
     count = place.ahead + 1
     each = _buffer_bytes(build, frame, k, place)
     profile = build.profile
-    # Of a processor the capacity is a cache's, and memory of the process holds what exceeds it where the target allows that.
+    # On a CPU the capacity is a cache's, and ordinary memory may hold the excess if the target allows it.
     capacity = profile.memory(place.memory).capacity_bytes if profile.lockstep else None
     capacity = capacity or UNKNOWN_BYTES
     if count * each > capacity:
@@ -96,7 +96,7 @@ def _check_room(build: Build, frame: Frame, k: int, place: Place) -> None:
 
 
 def _buffer_bytes(build: Build, frame: Frame, k: int, place: Place) -> int:
-    """At least how many bytes one buffer of a ring takes, in registers of one thread."""
+    """A lower bound on the bytes of one buffer of the ring; for registers, those of one thread."""
     if place.verb == "compute":
         stage = stage_frame(build, frame, k, k, place)
         points = math.prod(max(1, a.extent) for a in stage.spec.axes if not a.reduction)
@@ -112,7 +112,7 @@ def _buffer_bytes(build: Build, frame: Frame, k: int, place: Place) -> int:
 
 def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
           awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
-    """Puts the moves of the first rounds before the loops; the copies for one round are one group, as in the loop."""
+    """Puts the moves for the first iterations before the loops. The copies for one iteration form one group, as inside the loop."""
     for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
         mine = {p: k for p, k in places.items() if rounds[p].walks[0] is first}
         for p, k in mine.items():
@@ -125,7 +125,7 @@ def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Map
 
 
 def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
-    """The move for round j."""
+    """The move for iteration j."""
     number = simplify(rounds.first + j)
     where = _no_better_known(build, at, k, place, rounds, rounds.at(number))
     if place.verb == "compute":
@@ -141,7 +141,7 @@ def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: i
 
 
 def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
-    """What a round moves for a later one; at its beginning, and what of it is left for its end."""
+    """What an iteration loads for a later one: the part at its beginning, and the part that is left for its end."""
     n = place.ahead
     number = rounds.number + n
     following = _no_better_known(build, at, k, place, rounds, _variables(rounds, place, build.name))
@@ -162,11 +162,11 @@ def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tu
     return guarded(fetch), [] if commit is None else [guarded(commit)]
 
 
-# ------------------------------------------------------------ from a ring around it
+# ------------------------------------------------------------ from the multistage buffer of an enclosing loop
 
 
 def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
-    """The ring of a walk around its own that a load reads, where it reads that walk's next round too."""
+    """The multistage buffer of an enclosing loop from which a load reads, if it also reads that loop's next iteration."""
     if len(rounds.walks) == 1:
         return None
     here = at({})
@@ -175,7 +175,7 @@ def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arri
 
 
 def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
-    """The wait before a load's move, unless an earlier load of the walk has waited for as much."""
+    """The wait before a load's move, unless an earlier load of the loop has already waited for it."""
     arrival = _arrival(build, at, k, place, rounds)
     if arrival is None or arrival.pending is None:
         return []
@@ -187,7 +187,8 @@ def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: 
 
 
 def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
-    """The move for a later round of the same round of the walk around it, or for the next one, which must have arrived."""
+    """The move for a later iteration of the inner loop: within the current iteration of the enclosing loop, or in its next
+    one, whose data must have arrived."""
     split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
     outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
     number = inner.number + place.ahead
@@ -207,13 +208,14 @@ def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arriva
 
 
 def _no_better_known(build: Build, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
-    """A round as it is given, or by variables that know no more than the walks' where it has another region than the readers find.
+    """The iteration `where` with known loop variables, or with fresh ones if knowing them would give another region than the
+    readers have.
 
-    Through quotients, a round that begins at a multiple of the divisor reads fewer elements than others, and threads share what it
-    reads in another way.
+    With quotients, an iteration that begins at a multiple of the divisor reads fewer elements than others, and they are
+    distributed over the threads differently.
     """
     mine, readers = (_shape_of(build, at(x), k, place, x or where) for x in (where, {}))
-    counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # else no end of it is known
+    counted = rounds.first is index(0) or all(isinstance(e, Var) for e in where.values())  # otherwise its range is unknown
     if counted and mine == readers:
         return where
     begins = {w.first for w in rounds.walks}
@@ -223,7 +225,7 @@ def _no_better_known(build: Build, at: At, k: int, place: Place, rounds: Rounds,
 
 
 def _shape_of(build: Build, frame: Frame, k: int, place: Place, where: Mapping[Var, Expr]) -> tuple[object, ...]:
-    """How much of each dimension a round moves, or makes, and each thread's share of it as it is in a given round."""
+    """The extents that an iteration loads or computes, and each thread's share of them."""
     if place.verb == "compute":
         return tuple(a.extent for a in stage_frame(build, frame, k, k, place).spec.axes)
     region, uses = region_of(build, frame, k, place)
@@ -236,11 +238,11 @@ def _shape_of(build: Build, frame: Frame, k: int, place: Place, where: Mapping[V
     return (*extents, *dims)
 
 
-# ------------------------------------------------------------ how far a ring goes on
+# ------------------------------------------------------------ where a multistage buffer drains
 
 
 def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
-    """The rounds over which a ring goes on: of a stage, those of its own walk."""
+    """The iterations over which a multistage buffer continues without draining; for a stage, those of its own loop."""
     rounds = Rounds((own,))
     if not frame.nest or place.verb == "compute":
         return rounds
@@ -256,7 +258,7 @@ def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Wal
 
 
 def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
-    """Why a ring cannot go on where a walk around its own begins another round; None: it can."""
+    """Why the buffer must drain before the next iteration of an enclosing loop; None if it continues."""
     short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
     if short is not None:
         return f"{short.axis} has fewer rounds in some of them"
@@ -274,12 +276,13 @@ def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[
 
 
 def _slot(place: Place, number: Expr, ahead: int) -> Expr:
-    """Which buffer of its ring the move for a round fills; in registers readers always use the first, so it is how far ahead it is."""
+    """The buffer of the ring that the move for an iteration fills. In registers readers always use the first, so it is the
+    distance ahead."""
     return index(ahead) if place.memory == "register" else simplify(number % (place.ahead + 1))
 
 
 def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict[Var, Var]:
-    """The variables of the walks in the round that a move is for."""
+    """The loop variables of the iteration that a move is for."""
     if len(rounds.walks) == 1:
         (own,) = rounds.walks
         n = place.ahead
@@ -288,6 +291,6 @@ def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict
 
 
 def _named(where: Mapping[Var, Expr], values: Mapping[Var, Expr], place: Place) -> tuple[ir.Stmt, ...]:
-    """The values of the variables that stand for a round."""
+    """Lets that bind the loop variables of that iteration."""
     named = [(name, values[v]) for v, name in where.items() if isinstance(name, Var)]
     return tuple(ir.Let(name, value, place.span) for name, value in named if value is not name)

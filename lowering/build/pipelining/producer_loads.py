@@ -1,10 +1,10 @@
 """Loads by another role than the one that computes (warp specialization), ordered by barriers with phases.
 
-The kernel is built once for each role. In the main role, the steps below such a load read its circular buffer between an Await of the
-slot's `full` barrier and an arrival at its `empty` barrier. In the role that loads, there is only the move, between an Await of `empty`
-and an arrival at `full`. Both count the iterations of all loops around the load, including a block's loop over its tiles: iteration r
-uses slot r % n, and each use of a slot is one phase of its barriers. So the buffer never drains, and is filled and emptied in one
-order. tests/lowering/ring_model.py checks every interleaving of this protocol.
+The kernel is built once for each role. In the main role, the steps below such a load read its circular buffer between an Await of
+the slot's `full` barrier and an arrival at its `empty` barrier. In the role that loads, there is only the move, between an Await
+of `empty` and an arrival at `full`. Both count the iterations of all loops around the load, including a block's loop over its
+tiles: iteration r uses slot r % n, and each use of a slot is one phase of its barriers. So the buffer never drains, and is filled
+and emptied in the same order. tests/lowering/ring_model.py checks every interleaving of this protocol.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tilelang.schedules.steps import Do, Place
 
 
 def all_roles(build: Build, plan: Plan, frame: Frame) -> ir.Stmt:
-    """The body of a kernel: barriers are made, then every role goes its way."""
+    """The body of a kernel: initializes the barriers, then branches into the roles."""
     roles = build.roles = Roles(plan, frame.task, plan.main)
     made, grid = [], list[int]()
     for role in (plan.main, *plan.others):
@@ -39,10 +39,10 @@ def all_roles(build: Build, plan: Plan, frame: Frame) -> ir.Stmt:
         build.grid = []
         spec = frame.spec if frame.spec.units is None else frame.spec.replace(units=role.threads, lane=build.thread)
         body = build.chain(frame.but(spec=spec), 0)
-        if any(s.in_cluster for s in roles.signals.values()):  # others may still fill this block's slots, or give theirs back
+        if any(s.in_cluster for s in roles.signals.values()):  # others may still fill this block's slots, or release theirs
             body = ir.seq(body, ir.ClusterBarrier(plan.step.span))
         grid = grid or build.grid
-        assert build.grid in ([], grid), "roles that have different grids"  # none where nothing is left to do
+        assert build.grid in ([], grid), "roles that have different grids"  # a role with nothing to do has none
         made.append(ir.Role(role.name, role.first, role.threads, body, role.registers, plan.step.span))
     build.roles, build.grid = None, grid
     init = [
@@ -60,16 +60,16 @@ def all_roles(build: Build, plan: Plan, frame: Frame) -> ir.Stmt:
 
 
 def _count_threads(build: Build, role: Role) -> None:
-    """Threads are counted in the role."""
+    """Counts threads within the role."""
     build.threads = role.threads
     build.thread = Build.thread_of(role.threads)
 
 
-# ------------------------------------------------------------ walking over the steps
+# ------------------------------------------------------------ steps in a role
 
 
 def role_accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The scope of an accumulator; a role that only loads walks through it."""
+    """The scope of an accumulator; a role that only loads just continues with the steps inside."""
     roles = build.roles
     if roles is None or not roles.aside or frame.task is not roles.task:
         return accumulate(build, frame, i, step)
@@ -78,13 +78,13 @@ def role_accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def role_load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """A load; on another role than the one that is built it is awaited there."""
+    """A load; the main role waits for one that another role executes."""
     roles = build.roles
     if roles is None or not by_role(build, step):
         return load(build, frame, i, step)
     if roles.aside and not roles.is_mine(step):
         return build.chain(frame, i + 1)
-    beside = [step]  # loads that stand beside each other share the barriers of their slots
+    beside = [step]  # adjacent loads share the barriers of their slots
     for other in frame.steps[i + 1 :]:
         if not (isinstance(other, Place) and other.verb == "load" and (other.on, other.ahead) == (step.on, step.ahead)):
             break
@@ -92,11 +92,11 @@ def role_load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     return (_filled_ring if roles.aside else _emptied_ring)(build, frame, i, beside, roles)
 
 
-# ------------------------------------------------------------ both ends of a ring
+# ------------------------------------------------------------ consumer and producer
 
 
 def _emptied_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles: Roles) -> ir.Stmt:
-    """In the main role: what stands below the loads reads a slot while it is full."""
+    """The main role: waits until a slot is full, executes the steps below the loads, and releases the slot."""
     signals, together = _signals_of(build, frame, i, loads, roles), _together(build, roles.plan.main)
     slot, use = _place(frame, signals)
     boxes = tuple(_slot_of(build, frame, k, step, slot)[0] for k, step in enumerate(loads, i))
@@ -107,7 +107,7 @@ def _emptied_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles:
 
 
 def _filled_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles: Roles) -> ir.Stmt:
-    """In a role that only loads: the moves into a slot that is empty."""
+    """A role that only loads: waits until a slot is empty, and fills it."""
     signals, span = _signals_of(build, frame, i, loads, roles), loads[0].span
     slot, use = _place(frame, signals)
     moves, bytes, boxes = list[ir.Stmt](), 0, list[Residence]()
@@ -131,9 +131,9 @@ def _filled_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles: 
 
 def _slot_of(build: Build, frame: Frame, k: int, step: Place, slot: Expr, signals: Signals | None = None
              ) -> tuple[Residence, ir.Stmt, int]:  # fmt: skip
-    """Where the readers of a load find it, the move that fills it, and how many elements that brings.
+    """Where the readers of a load find its data, the move that fills it, and how many elements that moves.
 
-    signals: of the ring that it fills; None where another role does.
+    signals: the barriers of the buffer that it fills; None if another role fills it.
     """
     region, uses = region_of(build, frame, k, step)
     ring = build.ring(frame.key(k))
@@ -146,7 +146,7 @@ def _slot_of(build: Build, frame: Frame, k: int, step: Place, slot: Expr, signal
 
 
 def _signals_of(build: Build, frame: Frame, i: int, loads: list[Place], roles: Roles) -> Signals:
-    """The barriers of the ring that some loads share: made by the main role, found again by theirs."""
+    """The barriers of the buffer that some loads share: created for the main role, and found again by the role that loads."""
     counted = _counted(frame, loads[0])
     known = roles.signals.get(frame.key(i))
     if known is not None:
@@ -169,7 +169,7 @@ def _signals_of(build: Build, frame: Frame, i: int, loads: list[Place], roles: R
 
 
 def _together(build: Build, role: Role) -> int:
-    """How many threads of a role arrive as one: those that run in lockstep."""
+    """How many threads of a role arrive at a barrier as one: those that run in lockstep."""
     profile = build.profile
     sizes = [f.threads for f in profile.levels if f.lockstep and f.threads and role.threads % f.threads == 0]
     return max(sizes, default=1)
@@ -181,7 +181,8 @@ def _by_bytes(step: Place) -> bool:
 
 
 def _counted(frame: Frame, step: Place) -> tuple[tuple[int, Expr], ...]:
-    """The walks around a load: their rounds, and where the outermost one ends. Every round inside it must be there."""
+    """The loops around a load: their numbers of iterations, and the end of the outermost one. Refuses inner loops that may end
+    early."""
     for depth, walk in enumerate(frame.rounds):
         if not (walk.whole if depth else isinstance(walk.first, Const) and walk.first.value == 0):
             raise refuse(step, "not-lowered-yet", f"`{step}`: its loop over {walk.axis} has fewer iterations in some iterations of an"
@@ -191,7 +192,7 @@ def _counted(frame: Frame, step: Place) -> tuple[tuple[int, Expr], ...]:
 
 
 def _check_alike(frame: Frame, step: Place) -> None:
-    """All blocks of a cluster fill a ring together in every round, so they must all have it."""
+    """Refuses loops that may end early in some blocks of a cluster: all blocks fill the shared slots together in every iteration."""
     for walk in frame.rounds:
         if not (walk.whole or walk.axis == "block"):
             raise refuse(step, "not-lowered-yet", f"`{step}`: a loop over {walk.axis} that may end sooner in some blocks of a cluster"
@@ -200,7 +201,7 @@ def _check_alike(frame: Frame, step: Place) -> None:
 
 
 def _place(frame: Frame, signals: Signals) -> tuple[Expr, Expr]:
-    """The slot of the current round, and the parity of its barriers' current phase."""
+    """The slot of the current iteration, and the parity of the current phase of its barriers."""
     number: Expr = index(0)
     for walk in frame.rounds:
         number = number * walk.rounds + walk.var

@@ -1,4 +1,4 @@
-"""Multistage buffers in registers: one per iteration ahead. Readers use the first; after each iteration, all values move on by one."""
+"""Multistage buffers in registers, one per iteration ahead. Readers use the first; after each iteration, all values move on by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def register_ring(build: Build, frame: Frame, i: int, step: Place, number: int) 
     region, uses = region_of(build, frame, i, step)
     share = share_of(build, frame, i, step, region, uses)
     buffer = ring_register(build, build.ring(frame.key(i)), share.tensor, share.buffer.shape, number)
-    if nobody_reads(frame, uses):  # nothing is fetched, but the buffers move on
+    if nobody_reads(frame, uses):  # nothing to fetch, but the buffers rotate
         return _cleared(build, buffer, step)
     return redistributed(build, frame, step, region, dataclasses.replace(share, buffer=buffer))
 
@@ -39,18 +39,18 @@ def ring_register(build: Build, known: Ring, tensor: Tensor, shape: tuple[int, .
 
 
 def clear_ring(build: Build, ring: Ring, step: Place) -> ir.Stmt:
-    """0 in every element of a register ring: a stage makes only what exists, and its buffers move on as a whole."""
+    """Zeroes every element of a register ring: a stage computes existing elements only, but its buffers rotate as a whole."""
     return ir.seq(*(_cleared(build, b, step) for buffers in ring.buffers.values() for b in buffers))
 
 
 def _cleared(build: Build, buffer: ir.Buffer, step: Place) -> ir.Stmt:
-    """0 in every element of a register buffer."""
+    """Zeroes every element of a register buffer."""
     variables = [build.variable("r", n) for n in buffer.shape]
     return nested(variables, ir.Store(buffer, tuple(variables), const(0, buffer.dtype), None, False, step.span), "unroll")
 
 
 def rotate_ring(build: Build, ring: Ring, step: Place, exists: Callable[[int], Expr | None]) -> ir.Stmt:
-    """After a round: every buffer of a register ring takes the next one's values; readers always use the first."""
+    """After an iteration: copies each buffer of a register ring to the one before it; readers always use the first."""
     out = []
     pairs = [(j, *p) for buffers in ring.buffers.values() for j, p in enumerate(itertools.pairwise(buffers))]
     for j, here, following in pairs:

@@ -1,4 +1,4 @@
-"""Warp specialization: all roles run the same loops, some load for the block, the main role computes."""
+"""Warp specialization: all roles run the same loops; some load data for the block, the main role computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang.schedules.task import Task
 
 @dataclasses.dataclass(frozen=True)
 class Role:
-    """Some threads of a block."""
+    """A contiguous range of a block's threads with a task of its own."""
 
     name: str
     level: str
@@ -27,7 +27,8 @@ class Role:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """The roles of a block as `units` says, the main one, and the schedule's steps with its level in place of its name."""
+    """The roles of a block as `units` defines them, the main role, and the schedule's steps with the main role's name replaced
+    by its level."""
 
     step: Units
     main: Role
@@ -40,13 +41,13 @@ class Plan:
 
 
 def plan_roles(steps: tuple[Step, ...], profile: Profile) -> Plan | None:
-    """The roles of a schedule; None where a block's threads have none. Raises Refusal."""
+    """The roles of a schedule; None if it has none. Raises Refusal."""
     said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
     if said is None or not any(team.role for team in said.teams):
         return None
     roles, first = dict[str, Role](), 0
     sizes = {team: _unit_threads(said, team, profile) for team in said.teams}
-    for team in sorted(said.teams, key=lambda team: -sizes[team]):  # units begin at multiples of their size
+    for team in sorted(said.teams, key=lambda team: -sizes[team]):  # each unit starts at a multiple of its size
         if team.role is None or team.role in roles or profile.has_level(team.role):
             raise refuse(
                 said, "role-name", f"`{said}`: {team} needs a name of its own", "give it one, as in `2 warp as consumer`"
@@ -71,7 +72,7 @@ def _unit_threads(step: Units, team: Team, profile: Profile) -> int:
 
 
 def _main_role(said: Units, steps: tuple[Step, ...], roles: dict[str, Role]) -> Role:
-    """The role that a tile names; without one, the largest on which no load stands, the last of several."""
+    """The role that a tile names; if none does, the largest one without a load, and the last of several equally large ones."""
     named = {s.level for s in steps if isinstance(s, Tile)} & set(roles)
     if len(named) > 1:
         raise refuse(said, "main-role", f"`{said}`: only one role can compute, but tiles are mapped to {' and '.join(sorted(named))}",
@@ -90,7 +91,7 @@ def _with_levels(steps: tuple[Step, ...], main: Role) -> tuple[Step, ...]:
 
 
 def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) -> None:
-    """Refuses what stands on a role and is not a load of the main chain, above what gives tiles to the main role's units."""
+    """Refuses a step on a role unless it is a load of the main chain, above the tiles that are mapped to the main role's units."""
     spread: Tile | None = None
     for step in steps:
         if isinstance(step, Tile) and step.level not in ("cluster", "block"):
@@ -117,7 +118,7 @@ def _check_loads(plan: Plan, steps: tuple[Step, ...], roles: dict[str, Role]) ->
 
 
 def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
-    """Refuses a role that does nothing, as soon as no step that follows can give it a load."""
+    """Refuses a role without work, as soon as no later step can give it a load."""
     last = next(
         (s for s in steps if isinstance(s, (Vectorize, Do)) or isinstance(s, Tile) and s.level not in ("cluster", "block")), None
     )
@@ -129,7 +130,7 @@ def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
 
 
 def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> None:
-    """Refuses budgets that the device cannot give."""
+    """Refuses register budgets that the device cannot provide."""
     budgets = {name: role.registers for name, role in roles.items() if role.registers is not None}
     if not budgets:
         return
@@ -157,9 +158,10 @@ def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> No
 
 @dataclasses.dataclass(frozen=True)
 class Signals:
-    """The barriers of a ring, one of each for a slot, and how often they were used before: the same in every role.
+    """The `full` and `empty` barriers of a multistage buffer, one of each per slot, and the loops that count their uses: the same
+    in every role.
 
-    in_cluster: every block of the cluster fills a part of the slots of all of them.
+    in_cluster: every block of the cluster fills a part of the slots of all blocks.
     """
 
     full: ir.Buffer
@@ -173,9 +175,9 @@ class Signals:
 
 @dataclasses.dataclass
 class Roles:
-    """The roles of a kernel, which is built once for each. task: the kernel's; role: the one that is being built.
+    """The roles of a kernel, which is built once for each. task: the kernel's task; role: the one being built.
 
-    signals: of the rings so far, by the first of the loads that share one.
+    signals: the barriers made so far, by the first of the loads that share them.
     """
 
     plan: Plan
@@ -185,32 +187,32 @@ class Roles:
 
     @property
     def aside(self) -> bool:
-        """Whether a role is built that only loads."""
+        """Whether the role being built only loads."""
         return self.role is not self.plan.main
 
     def is_mine(self, step: Step) -> bool:
-        """Whether a step is a load on the role that is being built."""
+        """Whether a step is a load on the role being built."""
         return isinstance(step, Place) and step.on == self.role.name
 
 
 def by_role(build: Build, step: Place) -> bool:
-    """Whether a load is not moved by the threads of this role, or in another way than others."""
+    """Whether a load is executed by another role than the main one, or the role being built only loads."""
     roles = build.roles
     return roles is not None and (roles.aside or step.on not in (None, roles.plan.main.name))
 
 
 def on_roles(build: Build, steps: tuple[Step, ...]) -> bool:
-    """Whether some of these steps load on another role than the main one: all roles must walk over them alike."""
+    """Whether some of these steps load on another role than the main one; all roles must then run the same loops around them."""
     main = None if build.roles is None else build.roles.plan.main.name
     return main is not None and any(isinstance(s, Place) and s.on not in (None, main) for s in steps)
 
 
 def is_aside(build: Build) -> bool:
-    """Whether a role is built that only loads."""
+    """Whether the role being built only loads."""
     return build.roles is not None and build.roles.aside
 
 
 def has_done(build: Build, frame: Frame, i: int) -> bool:
-    """Whether a role that only loads has nothing to do from step i on."""
+    """Whether a role that only loads has nothing left to do from step i on."""
     roles = build.roles
     return roles is not None and roles.aside and frame.task is roles.task and not any(map(roles.is_mine, frame.steps[i:]))

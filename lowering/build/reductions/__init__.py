@@ -1,1 +1,1 @@
-"""Accumulators, partial results of threads, and the stores of results."""
+"""Accumulators, the combination of threads' partial results, and the stores of results."""

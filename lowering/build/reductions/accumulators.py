@@ -1,8 +1,8 @@
 """Accumulators: where the values of reductions are kept, how partial values are combined, how results are stored.
 
-In registers, an accumulator has one dimension per loop below it, and the lanes of the vector. If a reduced axis is mapped to units or
-lanes, each keeps a partial value. They are combined once, when the scope of the accumulator ends: lanes by halving, threads by warp
-shuffles or through shared memory. Each result is then stored by its owner, along the same tiles.
+In registers, an accumulator has one dimension per loop below it, and the lanes of the vector. If a reduced axis is mapped to
+units or lanes, each keeps a partial value. They are combined once, when the scope of the accumulator ends: lanes by halving,
+threads by warp shuffles or through shared memory. Each result is then stored by its owner, with the same tiles.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tilelang.schedules.task import State, reads
 
 
 def accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The scope of an accumulator: states, the steps below, results."""
-    step = step.replace(span=step.span or frame.origin)  # one that a stage implies is written where the stage is
+    """The scope of an accumulator: its initialization, the steps below, and the stores of its results."""
+    step = step.replace(span=step.span or frame.origin)  # an implied accumulator gets the source position of its stage
     if step.ahead:
         raise refuse(step, "accumulate-form", f"`{step}`: an accumulator is not loaded, so `ahead` cannot prefetch it",
                      "remove `ahead`, or write it at a load")  # fmt: skip
@@ -55,7 +55,7 @@ def accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def _check_partial_rounds(frame: Frame, step: Place) -> None:
-    """Rule 2: under a walk over a reduction, partial states go to the output, which must be able to hold them."""
+    """Rule 2: inside a loop over the reduction, partial results go to the output; refuses an output that cannot hold them."""
     if not frame.walks or frame.outer is not None or frame.state is not None or isinstance(frame.target.places[0], Partial):
         return
     if any(a.empty and not a.reduction for a in frame.spec.axes):
@@ -84,8 +84,11 @@ def _check_partial_rounds(frame: Frame, step: Place) -> None:
 
 
 def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The scope; on blocks of one thread, in later rounds of walks around it, only where a condition leaves it anything, and nothing
-    around it is repaired."""
+    """The scope of a register accumulator, skipped if nothing contributes to it.
+
+    Skipping applies to blocks of one thread, in later iterations of enclosing reduction loops, if no accumulator around it needs
+    repairs.
+    """
     first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
     skips = first is not None and build.threads == 1 and not on_roles(build, frame.steps[i + 1 :]) and not repairs_of(frame)
     some = wanted(frame) if skips else None
@@ -95,20 +98,20 @@ def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir
 
 
 def _register_scopes(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """In two versions where that spares most tiles the guards of what they read where it lies."""
+    """The scope in two versions, if this lets most tiles read their operands in global memory without guards."""
     operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
     in_place = [w for w in operands if isinstance(residence_here(frame, w), Whole)]
     axes = {a.name for a in frame.spec.axes if any(depends(frame, w, a) for w in in_place)}
     guard, whole = whole_version(build, frame.spec, axes)
     if guard is None:
         return _register_scope(build, frame, i, step)
-    frame = frame.but(nest=())  # two versions of what stands inside
+    frame = frame.but(nest=())  # the body exists in two versions
     plain = _register_scope(build, frame.but(spec=whole), i, step)
     return ir.If(guard, plain, _register_scope(build, frame.but(rare=True), i, step, partial=True), step.span)
 
 
 def _register_scope(build: Build, frame: Frame, i: int, step: Place, partial: bool = False) -> ir.Stmt:
-    """partial: the tile is known not to be whole."""
+    """partial: the tile is known to be incomplete."""
     place = _register_place(build, frame, i)
     below = frame.but(state=place, outer=frame.state, slots=(), walks=(), idle=())
     body = build.chain(below, i + 1)
@@ -119,7 +122,7 @@ def _register_scope(build: Build, frame: Frame, i: int, step: Place, partial: bo
 
 
 def _rounds(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, partial: bool) -> ir.Stmt:
-    """The way back in every round; whole tiles without guards."""
+    """The stores of results, for the first and for later iterations; whole tiles without guards."""
     finishing = kept_beyond(finishing, finishing.outer)
     guard, whole = (None, finishing.spec) if partial else whole_version(build, finishing.spec)
 
@@ -127,15 +130,15 @@ def _rounds(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, p
         guarded = _go_back(build, frame, f, i, step)
         return guarded if guard is None else ir.If(guard, _go_back(build, frame, f.but(spec=whole), i, step), guarded, step.span)
 
-    if at_stop(step.steps) is not None:  # all rounds stop in the same place; what differs is how they go on from there
+    if at_stop(step.steps) is not None:  # all iterations use the same staging buffer; only the move from there differs
         return back(finishing)
     return by_round(frame, finishing.target, step, lambda target: back(finishing.but(target=target)))
 
 
 def state_shape(build: Build, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
-    """The dimensions of a register state by the steps from i on, the vectorized axis, and its lanes.
+    """The dimensions of a register accumulator by the steps from i on, the vectorized axis, and its lanes.
 
-    An instruction's slots are as the lanes of a vector.
+    The slots of an instruction take the place of vector lanes.
     """
     shape, axis, lanes = slots_below(frame, i, build.profile)
     if frame.matched is None:
@@ -161,7 +164,7 @@ def _register_place(build: Build, frame: Frame, i: int) -> StatePlace:
 
 
 def _identity(build: Build, frame: Frame, place: StatePlace, step: Place) -> ir.Stmt:
-    """Every element of the states becomes the identity."""
+    """Sets every element of the accumulators to the identity."""
     out = []
     for state, members in zip(frame.task.states, place.buffers, strict=True):
         for b, identity in zip(members, state.reduce.combiner.identity, strict=True):
@@ -170,7 +173,7 @@ def _identity(build: Build, frame: Frame, place: StatePlace, step: Place) -> ir.
 
 
 def _lanes_meet(build: Build, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
-    """Partial states of vector lanes into one, by halves."""
+    """Combines the partial values of vector lanes into one, by halving."""
     if not place.lanes:
         return [], place
     out: list[ir.Stmt] = []
@@ -209,7 +212,7 @@ def _halve(
 
 
 def _go_back(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
-    """The results from their owners to where the output was, as the accumulator's braces say."""
+    """Stores the results, from their owners to the output, as the accumulator's braces say."""
     finishing = finishing.but(target=finishing.target.stored_as(step))
     steps = step.steps or ()
     parted = at_stop(steps)
@@ -245,7 +248,7 @@ def _go_back(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) 
 
 
 def _check_owners_store(build: Build, frame: Frame, i: int, step: Place) -> None:
-    """Rule 4: without a stop in shared memory results are stored by their owners, so what the braces spread must be the owners'."""
+    """Rule 4: without a staging buffer, results are stored by their owners, so the tiles in the braces must match the owners."""
     steps = step.steps or ()
     if isinstance(frame.steps[-1], Do) or not all(isinstance(s, (Tile, Split, Vectorize)) for s in steps):
         raise refuse(step, "owners-store", f"`{step}`: the threads that own a register accumulator store it themselves; only"
@@ -269,8 +272,10 @@ def _check_owners_store(build: Build, frame: Frame, i: int, step: Place) -> None
 
 
 def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
-    """The frame without the bounds beyond which a state outside registers has room as well, and no tile an element: what lands there
-    is never read."""
+    """The frame without those bounds beyond which an accumulator outside registers still has room but no tile has elements.
+
+    Values stored there are never read, so no guard is needed.
+    """
     if place is None or place.box is None or place.box.placement is None:
         return frame
     box, variables = place.box, place.box.placement.variables
@@ -288,12 +293,13 @@ def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
 
 
 def _without_reductions(spec: Spec) -> Spec:
-    """What a store refines: the results have the output's axes alone."""
+    """The spec that a store refines: results have the output's axes only."""
     return spec.replace(axes=tuple(a for a in spec.axes if not a.reduction))
 
 
 def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) -> Refusal:
-    """That an output cannot keep a state from one round to the next. stores: what the first round leaves of it, {} its chunk."""
+    """The refusal of an output that cannot hold a partial result between iterations. stores: what the first iteration stores,
+    {} its chunk."""
     axis = next(a for a in frame.spec.axes if a.reduction and not isinstance(a.base, Const))  # of the loop
     end = next(a.extent for a in root_spec(frame.task).axes if a.name == axis.name)
     first, second = f" over {axis.name} = 0..{axis.extent - 1}", f"{axis.extent}..{min(2 * axis.extent, end) - 1}"
@@ -307,7 +313,7 @@ def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) 
 
 
 def st_read(frame: Frame, tensor: Tensor) -> Expr:
-    """How a value reads a state's tensor."""
+    """The read of an accumulator's tensor as values contain it."""
     return Read(tensor, frame.task.axes)
 
 

@@ -1,7 +1,7 @@
 """Statements that combine two accumulators: all members of the result together, without computing a value twice.
 
-The members of a tuple mostly share a subexpression (argmax: is the new value better?), and an operand may be used several times. Both
-are kept in registers. If a result replaces a member that a later result still reads, it waits in a register, too.
+The members of a tuple often share a subexpression (argmax: is the new value better?), and an operand may be used several times.
+Both are kept in registers. If a result replaces a member that a later result still reads, it waits in a register, too.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from tilelang.lowering.build.frame import Build
 
 
 def as_logical(storage: DType, logical: DType, e: Expr) -> Expr:
-    """A stored element as the type it stands for."""
+    """A stored element converted to the type that it represents."""
     return e if storage == logical else Cast(e, logical)
 
 
 def stored(e: Expr, buffer: ir.Buffer) -> Expr:
-    """A value as the type of the buffer that takes it."""
+    """A value converted to the type of the buffer that it is stored to."""
     return e if e.dtype == buffer.dtype else Cast(e, buffer.dtype)
 
 
 def elements(variables: Sequence[Expr], buffers: Sequence[ir.Buffer], at: tuple[Expr, ...]) -> list[Expr]:
-    """The members of a state that lies in buffers, as a combiner's variables see them."""
+    """The members of an accumulator in buffers, with the types of a combiner's variables."""
     return [as_logical(b.dtype, v.dtype, ir.Load(b, at)) for v, b in zip(variables, buffers, strict=True)]
 
 
 @dataclasses.dataclass(frozen=True)
 class Combining:
-    """into[at] = combiner(left, right). slot: which of `slots` elements of a register is this point's own, where points go in
-    vectors."""
+    """into[at] = combiner(left, right). In a vector loop, `slot` selects this point's own element of a temporary with `slots`
+    elements."""
 
     build: Build
     combiner: Combiner
@@ -45,7 +45,7 @@ class Combining:
     span: Span | None
 
     def statement(self, left: Sequence[Expr], right: Sequence[Expr]) -> ir.Stmt:
-        """The stores, and what they need first."""
+        """The stores, after the temporaries that they need."""
         before: list[ir.Stmt] = []
         mapping: dict[Expr, Expr] = {}
         for variable, value in zip((*self.combiner.left, *self.combiner.right), (*left, *right), strict=True):
@@ -70,7 +70,7 @@ class Combining:
         return [*out, *last]
 
     def _hold(self, what: str, value: Expr, before: list[ir.Stmt], stem: str = "") -> Expr:
-        """A value in a register of its own."""
+        """A value in a temporary register."""
         name = f"{stem or self.into[0].name}_{what}"
         held = self.build.buffer(name, value.dtype, (self.slots,), "register", "temporary")
         before.append(ir.Store(held, (self.slot,), stored(value, held), None, False, self.span))
@@ -78,13 +78,13 @@ class Combining:
 
 
 def _uses(results: Sequence[Expr], variable: Expr) -> int:
-    """How often a variable is written in expressions that share what is equal."""
+    """How often a variable occurs in expressions, counting equal subexpressions once."""
     nodes = {e for r in results for e in r.walk()}
     return sum(r is variable for r in results) + sum(child is variable for e in nodes for child in e.children())
 
 
 def _common(results: Sequence[Expr]) -> list[Expr]:
-    """What several results have in common: the largest such expressions, none inside another."""
+    """The largest subexpressions that several results share, none inside another."""
     seen: list[set[Expr]] = [set(r.walk()) for r in results]
     found: dict[Expr, None] = {}
 

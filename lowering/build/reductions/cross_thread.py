@@ -1,9 +1,9 @@
 """Combines the partial results of threads: by warp shuffles within a warp if the device has them, else through shared memory.
 
-A reduced axis that is mapped to threads is a digit of the thread number; threads that differ in this digit alone hold parts of one
-result. If flipping a bit of the digit flips one bit of the lane number, a shuffle (found by its meaning) brings the other part; log2(n)
-of them combine n parts without memory or barriers. Parts in different warps are combined in shared memory, by halving. Afterwards,
-every thread has the result.
+If a reduced axis is mapped to threads, the thread number has an index (a digit) along it; threads that differ in this digit alone
+hold parts of one result. If flipping a bit of the digit flips one bit of the lane number, a shuffle (found by its meaning)
+fetches the other part; log2(n) of them combine n parts without memory or barriers. Parts in different warps are combined in
+shared memory, by halving. Afterwards, every thread has the result.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ Each = Callable[[tuple[Expr, ...]], ir.Stmt]  # the statement for one element
 
 @dataclasses.dataclass(frozen=True)
 class Digit:
-    """One digit of the threads' numbers: its value, how many there are, how far apart its neighbours are, and the conditions under
-    which its unit is in use."""
+    """The index of a thread along one reduced axis: its value, the number of parts, the distance in threads between
+    neighbours, and the conditions under which its unit is in use."""
 
     value: Expr
     count: int
@@ -42,7 +42,7 @@ class Digit:
 
 @dataclasses.dataclass(frozen=True)
 class Exchanges:
-    """What of some digits meets within warps: the distances between threads, and the digits that are left."""
+    """The part of a reduction that shuffles do: the distances between threads, and the digits that remain for shared memory."""
 
     distances: tuple[int, ...]
     left: tuple[Digit, ...]
@@ -54,7 +54,7 @@ class Exchanges:
 
 
 def exchanges(build: Build, digits: Sequence[Digit], members: Sequence[ir.Buffer]) -> Exchanges:
-    """How much of the meeting of a state's members the device does by exchanging registers."""
+    """Which steps of combining an accumulator's members across threads the device can do with shuffles."""
     warp = warp_lanes(build.profile)
     if not build.profile.can("shuffle") or not warp or build.threads % warp:
         return Exchanges((), tuple(digits))
@@ -67,14 +67,14 @@ def exchanges(build: Build, digits: Sequence[Digit], members: Sequence[ir.Buffer
                 break
             distances.append(digit.stride * inner)
             inner *= 2
-        if units > inner:  # more parts, or threads that have none and are told the result
+        if units > inner:  # more parts, or threads without a part that receive the result
             value, count = simplify(digit.value // inner), -(-digit.count // inner)
             left.append(Digit(value, count, digit.stride * inner, digit.active))
     return Exchanges(tuple(distances), tuple(left))
 
 
 def _power_of_two(count: int) -> int:
-    """The least power of two that is no smaller."""
+    """The smallest power of two that is not less than a number."""
     return 1 << (count - 1).bit_length()
 
 
@@ -87,12 +87,12 @@ def _values(build: Build, digit: Digit) -> Numbers:
 
 
 def _units(build: Build, digit: Digit) -> int:
-    """How many values a digit has; those of idle units, whose parts are the identity, among them."""
+    """The number of values of a digit, including those of idle units, whose parts are the identity."""
     return int(_values(build, digit).max()) + 1
 
 
 def _flips(build: Build, digit: Digit, bit: int, warp: int) -> bool:
-    """Whether every thread has a neighbour in its warp, one bit of its number away, that differs in that bit of the digit alone."""
+    """Whether flipping a bit of the digit flips one bit of the lane number, within a warp and for every thread."""
     distance = digit.stride * bit
     if distance >= warp or distance & (distance - 1):
         return False
@@ -104,8 +104,10 @@ def _flips(build: Build, digit: Digit, bit: int, warp: int) -> bool:
 
 
 def each(build: Build, b: ir.Buffer, statement: Each, vector: bool, dims: int | None = None) -> ir.Stmt:
-    """`statement(indices)` for every element; the last dimension as a vector where `vector`. Of more elements than registers can be
-    addressed, the registers are an array, and loops stay loops."""
+    """`statement(indices)` for every element; the last dimension is a vector if `vector`.
+
+    With more elements than can be registers, the buffer is an array, and the loops are not unrolled.
+    """
     n = len(b.shape) if dims is None else dims
     variables = [build.several("s", extent) for extent in b.shape[:n]]
     written_out = "unroll" if b.elements <= build.profile.unrolled_register_elements else "serial"
@@ -114,7 +116,7 @@ def each(build: Build, b: ir.Buffer, statement: Each, vector: bool, dims: int | 
 
 
 def threads_meet(build: Build, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
-    """Partial states of threads into one; every thread then has the result."""
+    """Combines the partial values of threads; every thread then has the result."""
     digits = reduced_digits(build, frame, i)
     out: list[ir.Stmt] = []
     for state, members in zip(frame.task.states, place.buffers, strict=True) if digits else ():
@@ -126,7 +128,7 @@ def threads_meet(build: Build, frame: Frame, i: int, place: StatePlace, step: Pl
 
 
 def _meet_in_warps(build: Build, state: State, members: tuple[ir.Buffer, ...], within: Exchanges, step: Place) -> list[ir.Stmt]:
-    """By exchanges of registers, or at once where one instruction combines what all lanes have."""
+    """Combines by shuffles, or by a single instruction if it combines the values of all lanes."""
     if not within.distances:
         return []
     others = tuple(build.buffer(f"{b.name}_other", b.dtype, (1,), "register", "temporary") for b in members)
@@ -140,7 +142,7 @@ def _meet_in_warps(build: Build, state: State, members: tuple[ir.Buffer, ...], w
 def _exchanged(
     build: Build, state: State, members: tuple[ir.Buffer, ...], others: tuple[ir.Buffer, ...], distance: int, step: Place
 ) -> Each:
-    """Every thread's element combined with that of the thread `distance` away. others: registers for what comes from there."""
+    """Combines every thread's element with that of the thread `distance` away. others: registers for the fetched values."""
     combiner, start = state.reduce.combiner, (index(0),)
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
@@ -155,7 +157,7 @@ def _exchanged(
 
 
 def _combined_by(semantics: Instruction, state: State, member: ir.Buffer, all: ir.Buffer, step: Place) -> Each:
-    """Every thread's element replaced by what all lanes have together, which an instruction combines into the identity."""
+    """Replaces every thread's element by the combination of all lanes' elements, which one instruction computes."""
     start, identity = (index(0),), stored(state.reduce.combiner.identity[0], all)
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
@@ -180,8 +182,10 @@ def _issued(
 def _meet_in_shared(
     build: Build, state: State, members: tuple[ir.Buffer, ...], digits: tuple[Digit, ...], step: Place, few: bool
 ) -> list[ir.Stmt]:
-    """Partial results combined through shared memory, where each thread has its own place. few: every thread combines the parts of all
-    warps; otherwise they are combined by halves."""
+    """Combines partial results through shared memory, where each thread has its own place.
+
+    few: every thread combines the parts of all warps itself; otherwise they are combined by halving.
+    """
     thread, count = build.thread, build.threads
     scratch = tuple(build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
     out = [each(build, b, _offering(b, sc, thread, step), False) for b, sc in zip(members, scratch, strict=True)]
@@ -205,7 +209,8 @@ def _meet_in_shared(
 def _taken(
     build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...], there: Expr, step: Place
 ) -> ir.Stmt:
-    """A part that another thread left combined into every thread's own, but for idle threads whose group the block cuts off."""
+    """Combines a part that another thread stored into every thread's own value, except for idle threads whose group is cut off
+    by the block's end."""
     combiner, exists = state.reduce.combiner, there < build.threads
 
     def combine(at: tuple[Expr, ...]) -> ir.Stmt:
@@ -232,19 +237,19 @@ def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: t
 
 
 def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
-    """A thread's partial state to where the others find it."""
+    """Stores a thread's partial value where the others find it."""
     return lambda at: ir.Store(scratch, (ir.flat(b, at), thread), ir.Load(b, at), None, False, step.span)
 
 
 def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
-    """The combined state from where it came together."""
+    """Loads the combined value."""
     return lambda at: ir.Store(b, at, ir.Load(scratch, (ir.flat(b, at), home)), None, False, step.span)
 
 
 def reduced_digits(build: Build, frame: Frame, i: int) -> list[Digit]:
-    """The digit of every spread of a reduced axis below.
+    """The thread's index along every reduced axis that a step below maps to threads.
 
-    Idle units beside a single tile are told the result only where it stays in registers, which they may read.
+    If there is a single tile, idle units receive the result only if it stays in registers, which they may read.
     """
     found = []
     told = frame.target.in_registers and frame.outer is None

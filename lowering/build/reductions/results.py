@@ -21,14 +21,15 @@ from tilelang.schedules.task import Task
 
 
 def by_round(frame: Frame, target: Target, step: Place, back: Callable[[Target], ir.Stmt]) -> ir.Stmt:
-    """Rule 2: the way back in the first round of the reduction walks outside, which stores, and in later ones, which combine."""
+    """Rule 2: stores results in the first iteration of the enclosing reduction loops, and combines with the stored ones in
+    later iterations."""
     first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
     again = dataclasses.replace(target, again=frame.task.states)
     return back(target) if first is None else ir.If(first, back(target), back(again), step.span)
 
 
 def check_stop(frame: Frame, target: Target, stop: Place) -> None:
-    """What a stage holds in registers, each thread has by the steps that compute it: it does not come from elsewhere."""
+    """Refuses a staging buffer for a stage in registers: each thread holds what its own steps compute, so nothing is passed on."""
     if target.in_registers and (frame.spec.units or 1) > 1 and stop.memory == "shared":
         name = frame.task.name
         raise refuse(stop, "not-lowered-yet", f"`{stop}` on the way to {name} in registers is valid, but not supported yet",
@@ -36,19 +37,20 @@ def check_stop(frame: Frame, target: Target, stop: Place) -> None:
 
 
 def boxes_for(build: Build, frame: Frame, stop: Place) -> tuple[Box, ...]:
-    """Shared memory for this spec's part of each output."""
+    """Staging buffers in shared memory for this spec's part of each output."""
     return tuple(result_box(build, frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
 
 
 def stored_by_round(
     build: Build, frame: Frame, target: Target, step: Place, boxes: tuple[Residence, ...], rest: tuple[Step, ...]
 ) -> ir.Stmt:
-    """The move of finished values from boxes to the target."""
+    """Moves finished values from the staging buffers to the target."""
     return by_round(frame, target, step, lambda t: store_results(build, frame, t, boxes, rest))
 
 
 def via(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """A stop for pointwise results: in registers (how they are stored), or in shared memory before a move of their own."""
+    """The staging of pointwise results: in registers (which changes only how they are stored), or in shared memory before a
+    move of its own."""
     if frame.task.states:
         raise refuse(step, "via-of-state", f"`{step}`: {frame.task.name} has reductions, whose results are stored by the steps of"
                      " `accumulate`",
@@ -67,7 +69,8 @@ def via(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 
 
 def result_box(build: Build, frame: Frame, name: str, type: DType, step: Place, tensor: Tensor, over: Sequence[Axis]) -> Box:
-    """A shared buffer for this spec's part of a tensor, asked in the order of the axes `over`, or by points of fused ones."""
+    """A shared buffer for this spec's part of a tensor, with dimensions in the order of the axes `over`, or of fused axes in
+    their place."""
     dims = _box_axes(frame, step, over)
     placement = laid_out(step, {d: frame.spec.axis(d).extent for d in dims}, type.bytes)
     count, unit = frame.own_copy(build.threads)
@@ -78,7 +81,8 @@ def result_box(build: Build, frame: Frame, name: str, type: DType, step: Place, 
 
 
 def _box_axes(frame: Frame, step: Place, over: Sequence[Axis]) -> tuple[str, ...]:
-    """The axes of a box: those asked for, or where some are fused or divided, those of the spec, which no step below may change."""
+    """The axes of such a buffer: those requested or, if some are fused or divided, those of the spec, which no later step may
+    change."""
     own, axes = tuple(a.name for a in over), tuple(a.name for a in frame.spec.axes if not a.reduction)
     if set(axes) <= set(own):
         return own
@@ -90,7 +94,7 @@ def _box_axes(frame: Frame, step: Place, over: Sequence[Axis]) -> tuple[str, ...
 
 
 def store_results(build: Build, frame: Frame, target: Target, boxes: tuple[Residence, ...], steps: tuple[Step, ...]) -> ir.Stmt:
-    """A move of finished values from `boxes` to the target."""
+    """Moves finished values from `boxes` to the target."""
     values = tuple(Read(t, by_dims(t, frame.task)) for t in frame.task.outputs)
     task = Task(frame.task.name, frame.task.outputs, frame.task.axes, values)
     return stored_pointwise(build, frame, task, target, boxes, steps)

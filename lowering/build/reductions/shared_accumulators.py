@@ -29,7 +29,8 @@ from tilelang.schedules.task import State, Task, reads
 
 
 def shared_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """States in shared memory, addressed by coordinates; an inner accumulator combines into them, or the leaf updates them."""
+    """An accumulator in shared memory, indexed by coordinates; an inner accumulator combines into it, or the innermost
+    statement updates it."""
     if frame.state is not None and frame.state.memory == "shared":
         raise refuse(step, "accumulate-order", f"`{step}`: there is already an accumulator in shared", f"remove this `{step}`")
     if frame.state is not None:
@@ -63,7 +64,7 @@ def shared_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.St
             frame = finished(build, frame, k)
     there = frame.but(residences=(*frame.residences, *boxes), finishing=True)
     for whole in dict.fromkeys(whole for value in task.values for whole in reads(value)):
-        residence_of(there, whole)  # refuses a stage that stands below
+        residence_of(there, whole)  # refuses a stage that is computed below
 
     def back(target: Target) -> ir.Stmt:
         if target.in_registers:
@@ -76,7 +77,7 @@ def shared_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.St
 def _back_to_owners(
     build: Build, frame: Frame, i: int, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place
 ) -> ir.Stmt:
-    """The finished values of states in shared memory to registers: each thread takes what the steps below would leave to it."""
+    """Loads the finished values from shared memory into registers: each thread gets the elements that the steps below map to it."""
     name = frame.task.name
     if step.steps:
         raise refuse(step, "owners-store", f"`{step}`: the results go to the registers that hold {name}, and the tiles of these are"
@@ -98,7 +99,7 @@ def _back_to_owners(
 def _back_from_shared(
     build: Build, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place
 ) -> ir.Stmt:
-    """The finished values of states in shared memory: to the target, or to a stop and on from there, each by its own steps."""
+    """Stores the finished values from shared memory to the target, or to a staging buffer and on from there, each by its own steps."""
     parted = at_stop(step.steps)
     if parted is None or parted[1].memory != "shared":
         return stored_pointwise(build, frame, task, target, boxes, step.steps)
@@ -112,7 +113,7 @@ def _back_from_shared(
 
 
 def _clear(build: Build, frame: Frame, state: State, members: tuple[ir.Buffer, ...], step: Place) -> ir.Stmt:
-    """The identity into a shared state, by all units."""
+    """Sets a shared accumulator to the identity, with all units."""
     out = []
     _, unit = frame.own_copy(build.threads)
     units = frame.spec.units or 1

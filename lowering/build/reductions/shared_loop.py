@@ -1,9 +1,10 @@
 """Loops that several reductions share, with repairs of those that read the running value of another one.
 
 The running value of a stage of the loop (`compute peak in register`) is in a buffer that outlives the loop. Each iteration first
-repairs it, if it reads other running values, and then combines the terms of the chunk into it. The old value is kept beside the new one
-while a repair needs both. The kernel's own accumulators are repaired when all stages of the iteration are made: in registers at once,
-in shared memory when the accumulators of a chunk are added to them. After the loop, the same buffers hold the final values.
+repairs it, if it depends on other running values, and then combines the terms of the chunk into it. The old value is kept beside
+the new one while a repair needs both. The kernel's own accumulators are repaired when the iteration has made all stages: in
+registers at once, in shared memory when the accumulators of a chunk are added to them. After the loop, the same buffers hold the
+final values.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Shared:
-    """The state of a shared loop during the lowering of its body.
+    """The state of a shared loop while its body is lowered.
 
-    stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor that
-    holds it. changes: of repairs that follow one stage alone, by stage and change, the tensor that holds the change, which blocks
-    of one thread compute once for each element of the stage. made: the stages that this iteration has already made.
+    stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor
+    that holds it. changes: for repairs that follow a single stage, by stage and change, the tensor that holds the change; blocks
+    of one thread compute it once for each element of the stage. made: the stages that this iteration has already made.
     """
 
     loop: SharedLoop
@@ -82,7 +83,7 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     read = {r.tensor for m in loop.members if m.repair is not None for r in m.repair.reads}
     own = [t for t in loop.tensors if t.name in stages]
     old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
-    changes = _changes(loop) if build.threads == 1 else {}  # many threads have units for functions, but few registers
+    changes = _changes(loop) if build.threads == 1 else {}  # GPUs have function units, but few registers
     shared = Shared(loop, stages, old, changes)
     inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
     out: list[ir.Stmt] = []
@@ -106,7 +107,8 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
 
 
 def aside(build: Build, frame: Frame, i: int, step: Split) -> Frame:
-    """The frame of a shared loop in a warp role that only loads: it loads the regions of a chunk; the main role has the values."""
+    """The frame of a shared loop in a role that only loads: it loads the regions of a chunk; the running values are in the
+    main role."""
     loop = build.loop_of(step)
     return frame.but(shared=Shared(loop, _stages(build, frame, i, step, loop)))
 
@@ -157,8 +159,10 @@ def _read(build: Build, stage: Place) -> set[str]:
 
 
 def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
-    """The kernel's own accumulators outlive the loop, and are repaired once in a round: each thread repairs those that it holds in
-    registers, or those in shared memory that it combines its own into."""
+    """Refuses accumulators that the loop cannot repair: they must outlive the loop, and each is repaired once per iteration.
+
+    A thread repairs those that it holds in registers, or those in shared memory that it combines its own into.
+    """
     below = frame.steps[i + 1 :]
     inner = next((k for k, s in enumerate(below) if isinstance(s, Place) and s.verb == "accumulate"), None)
     if frame.state is None or frame.outer is not None or frame.state.memory == "shared" and inner is None:
@@ -184,13 +188,13 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
 
 
 def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
-    """A second buffer like that of a place, for another tensor."""
+    """A second buffer of the same shape, for another tensor."""
     b = at.buffer
     return dataclasses.replace(at, tensor=old, buffer=build.buffer(old.name, old.dtype, b.shape, b.memory))
 
 
 def _changes(loop: SharedLoop) -> dict[tuple[Tensor, Expr], Tensor]:
-    """Places for the changes of repairs that take a function to find, and follow one stage."""
+    """Tensors for the changes of repairs that are costly to compute (a function call) and follow a single stage."""
     found: dict[tuple[Tensor, Expr], Tensor] = {}
     for repair in (m.repair for m in loop.members if m.repair is not None):
         tensors = {r.tensor for r in repair.reads}
@@ -220,11 +224,11 @@ def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) 
     return ir.For(turn, index(-(-elements // units)), store, "serial", span)
 
 
-# ---------------------------------------------------------------- a round
+# ---------------------------------------------------------------- one iteration
 
 
 def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
-    """A stage's task in one round: the chunk's terms are its state, combined into the repaired value so far."""
+    """A stage's task in one iteration: it reduces the chunk's terms and combines them into the repaired running value."""
     reduce = task.states[0].reduce
     terms = tuple(Tensor(f"{t.name}_chunk", v.dtype, t.dims) for t, v in zip(task.outputs, reduce.combiner.left, strict=True))
     axes = {a.name: a for a in task.axes}
@@ -246,13 +250,13 @@ def chunk_task(task: Task, member: Member, shared: Shared) -> Task:
 
 
 def _over(read: Read, old: Tensor, change: Expr) -> Expr:
-    """The change of a repair over reads of the value so far and of the one before, where these are at the same point."""
+    """The change of a repair, with reads of the current and the previous value at the same point."""
     found: Expr = substitute(change, {now(read): read, before(read): Read(old, read.indices)})
     return found
 
 
 def repaired(repair: Repair | None, accumulator: Expr, shared: Shared) -> Expr:
-    """An accumulator after the changes of a round, over reads of the values so far, of those before, and of changes."""
+    """An accumulator after the changes of an iteration, in terms of current values, previous values, and changes."""
     if repair is None:
         return accumulator
     known: dict[Expr, Expr] = {now(r): r for r in repair.reads}
@@ -266,7 +270,7 @@ def repaired(repair: Repair | None, accumulator: Expr, shared: Shared) -> Expr:
 
 
 def repairs_of(frame: Frame) -> dict[int, Repair]:
-    """The repairs of the kernel's own states in a round of the shared loop around, by number."""
+    """The repairs of the kernel's own accumulators in an iteration of the enclosing shared loop, by number."""
     found: dict[int, Repair] = {}
     for member in frame.shared.loop.members if frame.shared is not None else ():
         state = frame.task.state_member(member.definition.tensors[0])
@@ -276,7 +280,8 @@ def repairs_of(frame: Frame) -> dict[int, Repair]:
 
 
 def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
-    """The kernel's accumulators after a round's changes: each owner goes over what it holds, as when results are stored."""
+    """Repairs the kernel's accumulators after an iteration's changes: each owner visits the elements that it holds, as when
+    storing results."""
     repairs = repairs_of(frame)
     if not repairs or frame.state is None or frame.state.memory != "register":
         return ir.seq()
@@ -284,7 +289,7 @@ def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
 
 
 def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Step | None) -> ir.Stmt:
-    """The statements of `states_repaired` at a point. If lanes have accumulators of their own, all of them are repaired."""
+    """The statements of `states_repaired` at a point. If each lane has its own accumulator, all of them are repaired."""
     assert frame.state is not None and frame.shared is not None
     span = getattr(step, "span", None) or frame.origin
     own = build.variable("lane", frame.state.lanes) if frame.state.lanes else None
@@ -302,6 +307,6 @@ def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr |
     ]
     kept = settled(
         build, frame, asked, (), points, tuple(read), Effect(tuple(asked))
-    )  # beyond a tile there may be no such element
+    )  # beyond a tile, the element may not exist at all
     present = conjunction([*frame.spec.present, *(c for c in asked if c in kept)])
     return body if present is None else ir.If(present, body, None, span)
