@@ -1,4 +1,4 @@
-"""Describes the reads of innermost statements to `guards.settle`: which element each reads, and what it may find instead."""
+"""Describes the reads of innermost statements to `guards.settle`: which element each one reads, and what it may find in its place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang.schedules.spec import AxisState, Bound
 
 
 def facts(build: Build, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
-    """What holds at all points of a frame, whether they exist or not."""
+    """Conditions that hold at every point that the loops of a frame reach, also at points outside the tensors."""
     tested = [c for a in frame.spec.axes for c in _tested(a)]
     known = list[Expr]()
     for c in frame.known:
@@ -26,9 +26,10 @@ def facts(build: Build, frame: Frame, points: dict[str, Expr]) -> list[Expr]:
 
 def settled(build: Build, frame: Frame, conditions: Mapping[Expr, AxisState | None], always: Sequence[Expr], points: dict[str, Expr],
             values: Sequence[Expr], effect: Effect, written: Sequence[Access] = ()) -> frozenset[Expr]:  # fmt: skip
-    """The conditions that guard a leaf, of those that may be left out, each with the axis that it bounds.
+    """The conditions that must guard an innermost statement.
 
-    always: conditions that may not be left out. values: what the leaf reads; written: what it writes, where that may be missing.
+    conditions: those that may be dropped if that is safe, each with the axis that it bounds. always: conditions that must stay.
+    values: the expressions that the statement reads; written: its stores to elements that may not exist.
     """
     if not conditions:
         return frozenset()
@@ -42,7 +43,7 @@ def settled(build: Build, frame: Frame, conditions: Mapping[Expr, AxisState | No
 
 
 def stored_where(build: Build, frame: Frame, conditions: Sequence[Expr]) -> None:
-    """Notes for `TILELANG_DEBUG` that these conditions guard a store, whatever it reads."""
+    """Records for `TILELANG_DEBUG` that these conditions guard a store, whatever the store reads."""
     _tell(build, frame, Settled(tuple((c, "only elements that exist are stored") for c in conditions), ()), frame.within)
 
 
@@ -52,9 +53,10 @@ def _tell(build: Build, frame: Frame, found: Settled, context: Sequence[Expr]) -
 
 
 def accesses_of(build: Build, frame: Frame, values: Sequence[Expr], points: dict[str, Expr], here: bool = False) -> list[Access]:
-    """Every read of some values that finds its tensor somewhere, with the conditions under which it is made.
+    """Every read in some expressions whose tensor is resident, with the conditions under which it is executed.
 
-    here: steps below may still place what they read, or give threads other shares; only what they find is asked for.
+    here: the steps below may still stage tensors or assign elements to other threads. Reads that depend on that are returned
+    without any conditions.
     """
     found = []
     for value in values:
@@ -68,20 +70,20 @@ def accesses_of(build: Build, frame: Frame, values: Sequence[Expr], points: dict
 
 
 def _access_here(build: Build, frame: Frame, whole: Read | Pad, under: tuple[Expr, ...], points: dict[str, Expr]) -> Access:
-    """A read that finds all that it needs, its indices and conditions included; of any other nothing is told."""
+    """A read with its conditions if everything it needs (its indices and conditions included) is resident; otherwise the bare read."""
     every = [w for e in (whole, *under) for w, _ in _conditioned_reads(frame, e, ())]
     if any(residence_here(frame, w) is None for w in every):
         return Access(whole)
     try:
         return _access(build, frame, whole, under, points, here=True)
-    except NotOwner:  # steps below may give threads other shares
+    except NotOwner:  # steps below may assign other elements to the threads
         return Access(whole)
 
 
 def _conditioned_reads(frame: Frame, e: Expr, under: tuple[Expr, ...]) -> Iterator[tuple[Read | Pad, tuple[Expr, ...]]]:
-    """The reads that an expression makes, with the conditions of the branches that they stand in.
+    """The reads that an expression executes, each with the conditions of the branches that enclose it.
 
-    Indices are computed, and what they read is read, unless the tensor was staged point by point.
+    Reads inside indices count too, unless the tensor was staged point by point.
     """
     match e:
         case Select(condition, then, otherwise):
@@ -114,28 +116,28 @@ def _access(
         padded = const(whole.value.value, whole.dtype)
         if source.outside and fill is not None and fill.value == padded.value:
             real += inside
-        else:  # the value is chosen where it is read
+        else:  # both values are read, and one is selected
             under, fill, real = (*under, *inside), padded, list(inside)
     own = () if here else source.own(element)
     return Access(whole, there, under, fill, tuple(real), own)
 
 
 def _tested(a: AxisState) -> list[Expr]:
-    """The bounds that a surrounding condition has tested."""
+    """The bounds of an axis that an enclosing condition has already tested."""
     return _within_cuts([a], [b.replace(known=False).holds(index(0)) for b in a.bounds if b.known])
 
 
 def _within_cuts(axes: Sequence[AxisState], held: list[Expr]) -> list[Expr]:
-    """What was found to hold at all points of a piece, each implied by the bounds of the cuts of its axes.
+    """Conditions that hold at all points of a tile, weakened to "or the point is outside the tile's bounds".
 
-    Beyond these bounds, later cuts have points that the piece did not have.
+    Later cuts may produce points beyond these bounds, for which the conditions were never shown.
     """
     cuts = conjunction([b.holds(index(0)) for a in axes for b in a.bounds if not b.known])
     return held if cuts is None else [Binary("or", Unary("not", cuts), c) for c in held]
 
 
 def _worth_its_test(frame: Frame, condition: Expr, axis: AxisState | None, far: Sequence[Read]) -> str | None:
-    """Why a condition guards a leaf that could do without; None: it should do without. far: what the leaf reads from global memory."""
+    """Why it pays to keep a guard that could be dropped; None if it does not. far: the statement's reads of global memory."""
     if axis is None:
         return "it is a condition of the reduction"
     if free(condition) <= frame.unrolled:
@@ -150,20 +152,20 @@ def depends(frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
 
 
 def _on(frame: Frame, e: Expr, a: AxisState) -> bool:
-    """Whether an expression of the task depends on an axis of the spec."""
+    """Whether an expression over the task's axes depends on an axis of the spec."""
     named = dict(frame.spec.coordinates)
     axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
     return mentions(substitute(e, axes), a.name)
 
 
 def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Expr, Expr, tuple[Bound, ...]]]:
-    """(coordinate, where the region begins, what of it was moved) for each dimension of what a move has filled."""
+    """(coordinate, begin of the region, bounds of the elements that were copied) for each dimension of a buffer that a move filled."""
     if isinstance(source, Box | Share) and source.moved:
         yield from zip(element, source.low, source.moved, strict=True)
 
 
 def effect_of(frame: Frame, s: int) -> Effect:
-    """What an update of state s does: whose element it is, and what leaves it as it was."""
+    """What an update of accumulator s does: whether its element exists, and which value leaves it unchanged."""
     exists = tuple(b.replace(known=False).holds(index(0)) for a in frame.spec.axes if not a.reduction for b in a.bounds)
     reduce = frame.task.states[s].reduce
     if len(reduce.values) > 1:
@@ -172,7 +174,8 @@ def effect_of(frame: Frame, s: int) -> Effect:
 
 
 def folds(build: Build, frame: Frame, axis: str) -> bool:
-    """Whether points beyond the bounds of a reduction axis change no state, by what their operands were filled with."""
+    """Whether points beyond the bounds of a reduction axis leave every accumulator unchanged, because of the fill values of
+    the operands."""
     pieces = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
     bounds = [
         b.replace(offset=b.offset + inside_piece(a.name, a.extent))

@@ -1,8 +1,8 @@
-"""Clusters of blocks: how many blocks form one, and the schedule with its blocks directly below its clusters.
+"""Clusters of blocks: how many blocks form one, and the schedule with the tile of the blocks directly below that of the clusters.
 
-A cluster is a run of n consecutive blocks along x: block_x // n is the number of the cluster, block_x % n that of a block in it. Steps
-between `-> cluster` and `-> block` apply to all blocks of a cluster. If they cut other axes than the tile of the blocks, they mean the
-same below that tile, where every block does its part.
+A cluster is n consecutive blocks along x: the cluster's number is block_x // n, and a block's rank in it is block_x % n. Steps
+between `-> cluster` and `-> block` apply to all blocks of a cluster. If they cut other axes than the tile of the blocks, they
+mean the same below that tile, where every block does its part.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tilelang.schedules.walk import Extents, count_pieces, piece_of, refine, wal
 
 @dataclasses.dataclass(frozen=True)
 class Clusters:
-    """blocks: of one cluster; steps: of the schedule, its blocks' tile directly below its clusters'."""
+    """blocks: how many blocks form a cluster. steps: the schedule's steps, with the blocks' tile directly below the clusters' tile."""
 
     blocks: int
     steps: tuple[Step, ...]
 
 
 def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clusters:
-    """The clusters of a schedule; of one block where it has none. Raises Refusal."""
+    """The clusters of a schedule; clusters of one block if the schedule has none. Raises Refusal."""
     said = next((s for s in steps if isinstance(s, Units) and s.level == "cluster"), None)
     tiles = [k for k, s in enumerate(steps) if isinstance(s, Tile) and s.level == "cluster"]
     steps = tuple(s for s in steps if s is not said)
@@ -65,7 +65,7 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
 
 
 def no_clusters(step: Step, profile: Profile) -> Refusal:
-    """That a device has no clusters."""
+    """The refusal for a device without clusters."""
     return refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `cluster`",
                   "use one of the levels " + ", ".join(profile.level_names))  # fmt: skip
 
@@ -77,7 +77,7 @@ def _said(step: Units, profile: Profile) -> int:
 
 
 def _derived(left: Extents, tile: Tile, inner: Tile, profile: Profile) -> int:
-    """As many blocks as the blocks' tile has tiles in a cluster's."""
+    """The number of blocks per cluster: the number of the blocks' tiles in one tile of the clusters."""
     blocks = units_numbered(inner.order, count_pieces(piece_of(inner), refine(left, tile).sizes))
     _check_count(inner, blocks, profile)
     return blocks
@@ -92,9 +92,10 @@ def _check_count(step: Step, blocks: int, profile: Profile) -> None:
 
 
 def _has_blocks(task: Task, steps: tuple[Step, ...], blocks: int) -> bool:
-    """Whether a schedule without tiles for clusters gives some to blocks, which clusters may have more of than there are tiles.
+    """Whether a schedule without `-> cluster` maps tiles to blocks, which `units cluster` then groups.
 
-    Every block that shares a reduction must have a partial result.
+    The number of blocks is rounded up to whole clusters, so a reduction must not be mapped to them: every block that shares a
+    reduction must have a partial result.
     """
     for w in walk_steps(root_spec(task).extents, steps):
         if isinstance(w.step, Tile) and w.step.level == "block":
@@ -105,7 +106,8 @@ def _has_blocks(task: Task, steps: tuple[Step, ...], blocks: int) -> bool:
 
 
 def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step, ...], tuple[Step, ...]]:
-    """The tile of a cluster's blocks, what stands above it, and what below; one block has all where nothing else is said."""
+    """The blocks' tile inside a cluster, the steps above it, and the steps below it. Without such a tile, one block takes the
+    cluster's whole tile."""
     for k in range(first + 1, len(steps)):
         step = steps[k]
         if isinstance(step, Tile) and step.level == "block":
@@ -118,7 +120,7 @@ def _blocks_below(steps: tuple[Step, ...], first: int) -> tuple[Tile, tuple[Step
 
 
 def _check_between(step: Step, inner: Tile) -> None:
-    """Refuses what does not mean the same below the blocks' tile."""
+    """Refuses a step between the tiles that would change its meaning if it were moved below the blocks' tile."""
     if isinstance(step, Split):
         fits = not {a for a, _ in inner.sizes} & {a for a, _ in step.sizes}
     else:
@@ -132,7 +134,8 @@ def _check_between(step: Step, inner: Tile) -> None:
 
 
 def _check_braces(step: Step) -> None:
-    """Only what stands above the blocks can be given to the blocks of a cluster."""
+    """Refuses tiles mapped to blocks or clusters inside braces: only steps above the blocks can divide a move among the blocks
+    of a cluster."""
     for s in step.steps or () if isinstance(step, Place) else ():
         if isinstance(s, Tile) and s.level in ("block", "cluster"):
             raise _blocks_twice(s)
@@ -143,20 +146,21 @@ def _blocks_twice(tile: Tile) -> Refusal:
 
 
 def shares(step: Place) -> Tile | None:
-    """How the move of a load is divided among the blocks of a cluster; None: every block brings what it reads."""
+    """The tile that divides a load among the blocks of a cluster; None if every block loads all that it reads."""
     return next((s for s in step.steps or () if isinstance(s, Tile) and s.level == "block"), None)
 
 
 def is_multicast(step: Place) -> bool:
-    """Whether a load brings the same to all blocks of a cluster."""
+    """Whether a load writes the same elements to all blocks of a cluster (multicast)."""
     last = step.steps[-1] if step.steps else None
     return isinstance(last, Do) and use(last.instruction).multicast
 
 
 def divided(build: Build, step: Place, spec: Spec) -> Place:
-    """A load as each block brings its part of it: what all blocks read is shared out among them, the rest each has for itself.
+    """A load as one block of a cluster executes it: data that all blocks read is divided among them, other data is loaded by each
+    block.
 
-    spec: of what this block reads. Raises Refusal.
+    spec: the region that this block reads. Raises Refusal.
     """
     tile = shares(step)
     if tile is None and not is_multicast(step):
@@ -191,7 +195,7 @@ def divided(build: Build, step: Place, spec: Spec) -> Place:
 
 
 def _apart(build: Build, begin: Expr) -> list[Expr]:
-    """How far from where block 0 of a cluster finds something every block does."""
+    """For each block of a cluster, how far its begin is from that of block 0."""
     number = next((v for v in begin.walk() if isinstance(v, Var) and v.name == "block_x"), None)
     if number is None:
         return [index(0)]
@@ -201,7 +205,7 @@ def _apart(build: Build, begin: Expr) -> list[Expr]:
 
 
 def _in_order(differing: dict[str, list[Expr]], extents: dict[str, int]) -> bool:
-    """Whether block 1 reads what follows what block 0 reads, and so on."""
+    """Whether the parts that the blocks read follow each other in the order of the blocks."""
     return all(e is index(rank * extents[a]) for a, found in differing.items() for rank, e in enumerate(found))
 
 
@@ -211,5 +215,5 @@ def _multicasts(build: Build) -> str:
 
 
 def rank_of(build: Build) -> Expr:
-    """The number of a block in its cluster."""
+    """The rank of a block in its cluster."""
     return simplify(Var("block_x", INDEX, 0, build.grid[0] - 1) % build.cluster)

@@ -1,9 +1,10 @@
-"""Conditions of reductions: which iterations of a loop they allow, and whether they hold everywhere in a tile.
+"""Conditions of reductions: which iterations of a loop can satisfy them, and whether they hold everywhere in a tile.
 
-A condition is a conjunction. A part that compares sums of axes and of elements of integer inputs (a length, a row number) is written as
-`d <= 0` and solved for the axis of the loop. With the least value of everything that varies between inner points and threads, it bounds
-the iterations that any of them needs; with the greatest value, it tells where the part holds for all. Both answers are uniform across
-threads, so the loop may contain barriers. For an element that varies between them, the range of its tensor is used.
+A condition is a conjunction of comparisons. A comparison between sums of axes and of elements of integer inputs (a length, a row
+number) is written as `d <= 0` and solved for the axis of the loop. With the smallest value of everything that varies between the
+points and threads of a tile, it bounds the iterations that any of them needs; with the largest value, it shows where the
+comparison holds for all. Both results are uniform across threads, so the loop may contain barriers. For an element that varies
+within the tile, the range of its tensor is used.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from tilelang.schedules.task import State, reads, update_conditions
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """A condition implies q <= bound, or q >= bound. exact: whether that bound implies the condition."""
+    """A condition implies q <= bound, or q >= bound. exact: whether the bound also implies the condition."""
 
     upper: bool
     bound: Expr
@@ -47,20 +48,23 @@ class Limit:
 
 
 def stated(frame: Frame) -> dict[Expr, None]:
-    """The conditions of a task's reductions, without those that are known to hold in the whole tile."""
+    """The conditions of a task's reductions that are not known to hold in the whole tile."""
     return dict.fromkeys(c for s in frame.task.states for c in update_conditions(s) if c not in frame.known)
 
 
 def needed(frame: Frame, padded: bool) -> list[Expr]:
-    """The conditions that must hold for any accumulator of the task to change. padded: including that padded reads are inside their
-    tensors."""
+    """The conditions without which no accumulator of the task changes. padded: include the conditions that padded reads are
+    inside their tensors."""
     first, *others = [needed_by(s, padded) for s in frame.task.states] or [{}]
     return [c for c in first if all(c in other for other in others) and c not in frame.known]
 
 
 def needed_by(state: State, padded: bool) -> dict[Expr, None]:
-    """The conditions that must hold for an accumulator to change: those of its reduction and, if `padded`, those that keep a padded
-    read inside its tensor, if its padding makes the term the identity."""
+    """The conditions without which an accumulator does not change.
+
+    These are the conditions of its reduction and, if `padded`, those that keep a padded read inside its tensor, provided that the
+    padding turns the term into the identity.
+    """
     found, values = update_conditions(state), state.reduce.values
     if len(values) == 1:
         identity = state.reduce.combiner.identity[0].value
@@ -81,8 +85,10 @@ def _inside(pad: Pad) -> list[Expr]:
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:
-    """The d of every `d <= 0` that a condition consists of, over the points of the frame. Empty if it does not compare sums, or if
-    moving a term to the other side might overflow."""
+    """The d of every `d <= 0` in a condition, over the points of the frame.
+
+    Empty if the condition does not compare sums, or if moving a term to the other side might overflow.
+    """
     if not isinstance(condition, Binary) or condition.op not in COMPARISONS:
         return []
     left, right = _as_index(frame, condition.left), _as_index(frame, condition.right)
@@ -131,7 +137,7 @@ def _input(frame: Frame, read: Read) -> Whole | None:
 
 
 def _placed(frame: Frame, e: Expr | None) -> Expr | None:
-    """An expression with loads in place of reads; None if a read might be outside its tensor."""
+    """An expression with each read replaced by a load; None if a read might be outside its tensor."""
     if e is None:
         return None
     loads: dict[Expr, Expr] = {}
@@ -151,12 +157,12 @@ def inside_piece(axis: str, extent: int) -> Expr:
 
 
 def _differs(e: Expr) -> bool:
-    """Whether a value varies between the points and threads of a tile."""
+    """Whether a value differs between the points or threads of a tile."""
     return any(v.name == "thread" or v.name.startswith("?") for v in free(e))
 
 
 def extreme(e: Expr, greatest: bool) -> Expr | None:
-    """A bound on an index expression that is uniform over points and threads, with the extreme of everything that varies. None:
+    """A uniform bound on an index expression: everything that varies over points and threads is set to its extreme. None if
     unbounded.
 
     >>> t = Var("thread", INDEX, 0, 31)
@@ -187,20 +193,20 @@ def _extreme_atom(atom: Expr, greatest: bool) -> Expr | None:
 
 
 def holding(frame: Frame) -> tuple[frozenset[Expr], Expr | None]:
-    """Conditions that hold at all points of a tile if a test succeeds, and that test, which is uniform. None: no test is needed."""
+    """Conditions that hold at all points of a tile if a uniform test succeeds, and that test; the test is None if none is needed."""
     excesses = {c: [_placed(frame, extreme(d, True)) for d in _excesses(frame, c)] for c in stated(frame)}
     told = {
         c: [w for w in worst if w is not None] for c, worst in excesses.items() if worst and all(w is not None for w in worst)
     }
     certain = frozenset(c for c, worst in told.items() if conjunction([w <= index(0) for w in worst]) is None)
     tests = [w for worst in told.values() for w in worst]
-    if any((interval(simplify(a + b))[0] or 0) > 0 for a in tests for b in tests):  # they never hold together
+    if any((interval(simplify(a + b))[0] or 0) > 0 for a in tests for b in tests):  # these tests never succeed together
         return certain, None
     return frozenset(told), conjunction([w <= index(0) for w in tests])
 
 
 def wanted(frame: Frame) -> Expr | None:
-    """A uniform test; if it fails, no point of the tile changes an accumulator. None: there is no such test."""
+    """A uniform test: if it fails, no point of the tile changes an accumulator. None if there is no such test."""
     least = [_placed(frame, extreme(d, False)) for c in needed(frame, True) for d in _excesses(frame, c)]
     return conjunction([w <= index(0) for w in least if w is not None])
 
@@ -237,8 +243,10 @@ def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:
 
 
 def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """(begins, ends, exact) for a loop in steps of `size`: its first iteration is the greatest of begins, and it ends before the least
-    of ends. exact: the conditions that hold at all points of the iterations between.
+    """(begins, ends, exact) for a loop in steps of `size`: it starts at the largest of begins and stops before the smallest of
+    ends.
+
+    exact: the conditions that then hold at all points of all iterations.
     """
     begins, ends, exact = list[Expr](), list[Expr](), list[Expr]()
     for condition in conditions:

@@ -1,7 +1,8 @@
-"""The state that the builder passes from step to step: the spec, where tensors are kept, where accumulators and results go.
+"""What the builder passes from step to step: the spec, where tensors are kept, where accumulators and results go.
 
-A Residence (movement/storage.py) answers "where is element [i, j] of tensor X"; a Target takes results; a StatePlace holds the
-accumulators of reductions. A Frame is the immutable view of one point between two steps; a Build collects the buffers of one kernel.
+A Residence (movement/storage.py) answers "where is element [i, j] of tensor X". A Target receives results. A StatePlace holds the
+accumulators of reductions. A Frame describes one point between two steps and is immutable; a Build collects the buffers of one
+kernel.
 """
 
 from __future__ import annotations
@@ -36,14 +37,15 @@ if TYPE_CHECKING:
     from tilelang.semantics.loop_members import SharedLoop
     from tilelang.semantics.repair import Repair
 
-# ---------------------------------------------------------------- where results and states go
+# ---------------------------------------------------------------- where results and accumulators go
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Takes the outputs of a task. `places[k]` is the residence that output k is stored to.
+    """Where the outputs of a task are stored: output k at the residence `places[k]`.
 
-    again: the states that a later round of a reduction walk outside combines into what the first round stored.
+    again: accumulators whose results are combined into what an earlier iteration of an enclosing reduction loop stored. Empty in
+    the first iteration, which only stores.
     """
 
     places: tuple[Residence, ...]
@@ -56,17 +58,18 @@ class Target:
         return self.places[0].buffer.memory == "register"
 
     def stored_as(self, step: Place) -> Target:
-        """The same places, stored to as a step says."""
+        """The same places, with the cache hints of a step."""
         return dataclasses.replace(self, stream=step.stream, behind=step.behind)
 
 
 @dataclasses.dataclass(frozen=True)
 class StatePlace:
-    """The states of a task's reductions: buffers[state][member].
+    """The accumulators of a task's reductions: buffers[reduction][member].
 
-    In registers they are addressed by pieces (the walks since the accumulator began), `lanes` > 0 adds a last dimension for partial
-    states of a reduction's vector lanes. Elsewhere by the coordinates of the task's axes, or of the points of `box`, where it says.
-    outer: keys of the bounds of the spec that the accumulator is in: what lies beyond them belongs to no tile below it.
+    In registers they are indexed by the loops since the accumulator began; if `lanes` > 0, a last dimension holds one partial
+    value per lane of a vectorized reduction. Elsewhere they are indexed by the coordinates of the task's axes, or by the points
+    of `box` if it has any. outer: keys of the bounds of the spec that encloses the accumulator: no tile below has elements beyond
+    them.
     """
 
     buffers: tuple[tuple[ir.Buffer, ...], ...]
@@ -79,10 +82,11 @@ class StatePlace:
 
 @dataclasses.dataclass(frozen=True)
 class Trim:
-    """The rounds of a walk that are left: from `first` on and before `end`, the same for all threads.
+    """The iterations that remain of a trimmed loop: from `first` up to but not including `end`, the same for all threads.
 
-    bounds: keys of the spec's bounds that leave rounds out; conditioned: whether conditions of the reduction do. known: those that hold
-    in all these rounds. forced: there is a round even where none exists, so nothing is sure inside it.
+    bounds: keys of the spec's bounds that remove iterations. conditioned: whether conditions of the reduction remove iterations.
+    known: conditions that hold in all remaining iterations. forced: the loop runs at least once even if no iteration is needed,
+    so its body must check everything.
     """
 
     first: Expr
@@ -95,11 +99,11 @@ class Trim:
 
 @dataclasses.dataclass(frozen=True)
 class Walk:
-    """A loop over an axis, as the frames inside it know it.
+    """A loop over an axis, as the frames inside it see it.
 
-    var: the round; rounds: as many as it can have; trim: what is left of them. trip: the rounds before this one, `var` itself where all
-    begin at 0. makes: the key of the bound that its last piece may be beyond. residences: how many tensors were resident where it
-    began. before: statements that steps inside it put in front of the loop.
+    var: the number of the iteration. rounds: the greatest number of iterations. trim: the iterations that remain. trip: the
+    iterations before this one; `var` itself if all loops start at 0. makes: the key of the bound that the last tile may exceed.
+    residences: how many tensors were resident before the loop. before: statements that steps inside put in front of the loop.
     """
 
     axis: str
@@ -113,28 +117,28 @@ class Walk:
 
     @property
     def first(self) -> Expr:
-        """The first round."""
+        """The first iteration."""
         return index(0) if self.trim is None else self.trim.first
 
     @property
     def end(self) -> Expr:
-        """The round after the last."""
+        """The iteration after the last."""
         return index(self.rounds) if self.trim is None else self.trim.end
 
     @property
     def whole(self) -> bool:
-        """Whether it has all its rounds, always."""
+        """Whether it always runs all its iterations."""
         return self.first is index(0) and isinstance(self.end, Const) and self.end.value == self.rounds
 
     def whole_until_the_end_of(self, outer: Walk) -> bool:
-        """Whether it has all its rounds in every round of a walk around it, or that one's last rounds are the only exception."""
+        """Whether it runs all its iterations in every iteration of an enclosing loop, except perhaps in the last ones."""
         if self.whole or self.trim is None or self.trim.conditioned:
             return self.whole
         least = outer.trim.bounds if outer.trim is not None else frozenset[str]()
         return self.axis == outer.axis and self.trim.bounds <= least | {outer.makes}
 
     def loop(self, body: ir.Stmt, kind: str, span: Span | None) -> ir.Stmt:
-        """The walk with its body."""
+        """The loop statement with its body."""
         if self.trip is self.var:
             return ir.seq(*self.before, ir.For(self.var, self.end, body, kind, span))
         body = ir.Seq((ir.Let(self.var, self.first + self.trip, span), body), span)
@@ -143,23 +147,23 @@ class Walk:
 
 @dataclasses.dataclass(frozen=True)
 class Piece:
-    """What of results goes back at a time: `size` elements along an axis, from `base` on."""
+    """A chunk of results that is stored at a time: `size` elements along an axis, from `base` on."""
 
     axis: str
     base: Expr
     size: int
 
 
-Key = tuple[Any, ...]  # of a step of a kernel, as `Frame.key` gives it
+Key = tuple[Any, ...]  # identifies a step of a kernel, see `Frame.key`
 
 
 @dataclasses.dataclass
 class Ring:
-    """What is known of a load or a stage wherever it is lowered, so that two versions of what is around it share its buffers.
+    """The multistage buffer of a load or stage. All code versions around the step share it.
 
-    buffers: of each tensor, in registers one for every round ahead. refused: why the device does not copy the load asynchronously;
-    empty if it does, None if that is not decided yet. obstacles: why some of its leaves cannot be copied; sizes: in bytes, of the
-    copies of the others.
+    buffers: for each tensor; in registers, one for each iteration ahead. refused: why the device does not copy the load
+    asynchronously; empty if it does, None if not yet decided. obstacles: why some innermost statements of the load cannot be
+    copies. sizes: of the other copies, in bytes.
     """
 
     buffers: dict[str, list[ir.Buffer]] = dataclasses.field(default_factory=dict)
@@ -169,14 +173,14 @@ class Ring:
 
     @property
     def copied(self) -> bool:
-        """Whether the device brings it by itself."""
+        """Whether the device copies the load asynchronously."""
         return self.refused == ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Move:
-    """The load whose move a frame is. signal: what a copy that completes by its bytes tells; among_blocks: whether the blocks of a
-    cluster divide it among them."""
+    """The load that a frame executes. signal: the barrier and slot that a copy signals on completion; among_blocks: whether
+    the blocks of a cluster divide the load among them."""
 
     load: Ring
     signal: tuple[ir.Buffer, Expr] | None = None
@@ -185,9 +189,12 @@ class Move:
 
 @dataclasses.dataclass(frozen=True)
 class Fetch:
-    """A prefetch of many lines that the loops below it share. within: the step of the innermost of them; depth: how many loops are
-    around the prefetch itself; lines: how many along each dimension; line: one of them by its numbers; exists: whether there are
-    any."""
+    """A prefetch of many cache lines, a few in each iteration of the loops below it.
+
+    within: the step of the innermost of these loops. depth: how many loops enclose the prefetch itself. lines: how many lines
+    along each dimension. line: the prefetch of one line, given its numbers. exists: the condition under which there is anything
+    to prefetch.
+    """
 
     within: Split
     depth: int
@@ -197,9 +204,9 @@ class Fetch:
 
 
 def own_copy(units: int, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
-    """The leading dimensions and indices by which each unit of `units` threads has its own part of a shared buffer.
+    """Leading dimensions and indices that give each unit of `units` threads its own part of a shared buffer.
 
-    Both are empty where the whole block is the unit.
+    Both are empty if the whole block is one unit.
     """
     if units == threads:
         return (), ()
@@ -208,7 +215,7 @@ def own_copy(units: int, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...
 
 
 def nested(variables: Sequence[Expr], body: ir.Stmt, kind: str = "serial", span: Span | None = None) -> ir.Stmt:
-    """A statement in a loop over each variable, the first one outermost; 0 needs none."""
+    """A statement inside one loop per variable, the first outermost. A constant 0 in place of a variable needs no loop."""
     for v in reversed(variables):
         if isinstance(v, Var):
             assert v.upper is not None, "a loop has an end"
@@ -229,34 +236,34 @@ class Frame:
     outer: StatePlace | None = None  # the place that the current accumulator is combined into
     finishing: bool = False
     slots: tuple[Expr, ...] = ()
-    walks: tuple[Expr, ...] = ()  # indices of the reduction walks since the current place began
-    idle: tuple[Expr, ...] = ()  # thread digits along spread reductions: results are stored where all are 0
+    walks: tuple[Expr, ...] = ()  # iterations of the reduction loops since the current accumulator began
+    idle: tuple[Expr, ...] = ()  # thread indices along reduced axes: the thread with all 0 stores the result
     fill: Const | None = None
     fill_keys: frozenset[str] = frozenset()
     store_lanes: tuple[str, int] | None = None  # finishing: vectorize this axis
-    around: tuple[tuple[Expr, Expr], ...] = ()  # where axes that this task has not are fixed by the specs around it
-    last_walk: tuple[str, int] | None = None  # the innermost walk's axis and piece: what `ahead` counts in a cache
+    around: tuple[tuple[Expr, Expr], ...] = ()  # values that the enclosing specs give to axes that this task lacks
+    last_walk: tuple[str, int] | None = None  # axis and tile of the innermost loop: the unit of `ahead` for a prefetch
     known: frozenset[Expr] = frozenset()  # conditions of the reduction that hold at all points here
-    undecided: bool = False  # inside a walk over conditioned points, not yet in versions with and without the test
-    rare: bool = False  # a version for few pieces, of which there are no versions
-    within: tuple[Expr, ...] = ()  # what the loops around keep by their extents: bounds that the spec has no more
-    origin: Span | None = None  # the place whose steps these are: where statements come from that no written step stands for
-    cuts: tuple[Span, ...] = ()  # where the steps are written that divided the work down to this point
-    staged: ir.Buffer | None = None  # a move through registers: where the fetched elements wait
+    undecided: bool = False  # in a loop over conditioned points, before its two versions (with the test, without)
+    rare: bool = False  # code for a few tiles only, not worth splitting into versions
+    within: tuple[Expr, ...] = ()  # bounds that the enclosing loops already keep, dropped from the spec
+    origin: Span | None = None  # source position of statements that no written step stands for
+    cuts: tuple[Span, ...] = ()  # source positions of the steps that divided the work down to this point
+    staged: ir.Buffer | None = None  # a load through registers: the registers that hold the fetched elements
     move: Move | None = None
     of: Key = ()  # the stage whose steps these are; empty: the kernel's own
-    matched: Matched | None = None  # how the instruction at the end of the steps matched
-    pieces: tuple[Piece, ...] = ()  # finishing: only these results
-    rounds: tuple[Walk, ...] = ()  # all walks around this point, outermost first, that of a block over its tiles included
-    nest: tuple[Walk, ...] = ()  # the walks around this point with nothing but steps between them, outermost first
-    shared: Shared | None = None  # the loop around that several reductions share
-    repairs: Mapping[int, Repair] = dataclasses.field(default_factory=dict)  # finishing: these states, by number, are repaired
-    fetches: tuple[Fetch, ...] = ()  # prefetches whose lines an inner loop brings, some in every iteration
-    uses: list[Uses] = dataclasses.field(default_factory=list)  # the reads of this spec and these steps, once they were asked for
-    specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # before each of the steps, as it was first, for `explain`
+    matched: Matched | None = None  # the match of the instruction at the end of the steps
+    pieces: tuple[Piece, ...] = ()  # finishing: only these chunks of the results
+    rounds: tuple[Walk, ...] = ()  # all enclosing loops, outermost first, with a block's loop over its tiles
+    nest: tuple[Walk, ...] = ()  # the enclosing loops that are perfectly nested, outermost first
+    shared: Shared | None = None  # the enclosing loop that several reductions share
+    repairs: Mapping[int, Repair] = dataclasses.field(default_factory=dict)  # finishing: accumulators to repair, by number
+    fetches: tuple[Fetch, ...] = ()  # prefetches that an inner loop executes, a few lines per iteration
+    uses: list[Uses] = dataclasses.field(default_factory=list)  # the reads of this spec and these steps, found on demand
+    specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # the first spec before each step, for `explain`
 
     def but(self, **changes: Any) -> Frame:
-        """The same point with some fields changed, as `dataclasses.replace` makes it in several times the time."""
+        """The same point with some fields changed: `dataclasses.replace`, but several times faster."""
         assert changes.keys() <= self.__dict__.keys(), changes
         made = object.__new__(Frame)
         made.__dict__.update(self.__dict__, **changes)
@@ -267,12 +274,12 @@ class Frame:
         return made
 
     def key(self, k: int) -> Key:
-        """Step k, told from all others of the kernel: whose steps these are, the step, and how many that are equal follow it."""
+        """Identifies step k among all steps of the kernel: by its stage, the step itself, and how many equal steps follow."""
         return self.of, self.steps[k], self.steps[k + 1 :].count(self.steps[k])
 
     @property
     def match(self) -> Match:
-        """How the `do` at the end of the steps matched."""
+        """The match of the instruction of the `do` at the end of the steps."""
         assert self.matched is not None, "a `do` is matched when its chain is completed"
         return self.matched.match
 
@@ -283,11 +290,12 @@ class Frame:
 
     @property
     def unrolled(self) -> frozenset[Expr]:
-        """The variables that number registers, so that their loops are unrolled."""
+        """The loop variables that index registers; their loops are unrolled."""
         return frozenset(v for e in self.slots for v in free(e))
 
     def own_copy(self, threads: int) -> tuple[tuple[int, ...], tuple[Expr, ...]]:
-        """(dimensions, indices) that give each unit of this spec's level a shared buffer of its own; none where a block is the unit."""
+        """(dimensions, indices) that give each unit of this spec's level its own part of a shared buffer; empty if a block is
+        the unit."""
         return own_copy(self.spec.units or threads, threads)
 
     def coordinates(self, points: Mapping[str, Expr]) -> dict[Expr, Expr]:
@@ -302,7 +310,7 @@ Lower = Callable[["Build", Frame, int], ir.Stmt]
 
 
 class Build:
-    """One kernel under construction: its buffers and names, and what is known wherever its steps are lowered."""
+    """One kernel under construction: its buffers, its names, and what all its steps share."""
 
     def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
                  cluster: int = 1, told: dict[str, None] | None = None,
@@ -313,31 +321,31 @@ class Build:
         self.outputs = outputs or {}  # where the computation's outputs are, which stages may store
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
-        self.runs: list[Run] = []  # to be checked again where there is room beyond their rows
+        self.runs: list[Run] = []  # checked again when the rows of their buffers are final
         self.counters: dict[str, int] = {}
         self.grid: list[int] = []
-        self.cluster = cluster  # how many blocks make one
+        self.cluster = cluster  # blocks per cluster
         self.notes: dict[str, None] = {}
         self.chains: list[Chain] = []
         self.rings: dict[Key, Ring] = {}
-        self.arrivals: dict[str, Arrival] = {}  # of rings, by buffer
-        self.roles: Roles | None = None  # while they are built
+        self.arrivals: dict[str, Arrival] = {}  # of multistage buffers, by the buffer's name
+        self.roles: Roles | None = None  # None if the kernel has no roles
         self._loop_of = loop_of
-        self.running: dict[Key, tuple[Residence, ...]] = {}  # of shared loops: where the values so far of their stages are
-        self.told = told  # why guards stand or not, each text once; None: nobody asks
+        self.running: dict[Key, tuple[Residence, ...]] = {}  # the running values of the stages of each shared loop
+        self.told = told  # texts on why guards are kept or dropped; None: not collected
         self.thread = self.thread_of(threads)
 
     def chain(self, frame: Frame, i: int) -> ir.Stmt:
-        """The statements of steps i, i+1, ... of a frame and of its leaf: what a step stands around, and moves and stages."""
+        """The statements of steps i, i+1, ... of a frame down to its innermost statement, with all moves and stages between them."""
         return self._lower(self, frame, i)
 
     @staticmethod
     def thread_of(threads: int) -> Expr:
-        """The number of a thread among so many."""
+        """The index of a thread in a block of `threads`."""
         return Var("thread", INDEX, 0, threads - 1) if threads > 1 else index(0)
 
     def name(self, stem: str) -> str:
-        """A name not used before in this kernel; a person may have given one that ends in a number too."""
+        """A name not used before in this kernel; users may have given names that end in a number too."""
         n = self.counters.get(stem, 0)
         found = f"{stem}_{n}" if n else stem
         while n and found in self.counters:
@@ -348,22 +356,22 @@ class Build:
         return found
 
     def note(self, text: str) -> None:
-        """Something the schedule left to the device, for `explain`."""
+        """Records a decision that the schedule leaves open, for `explain`."""
         self.notes[text] = None
 
     def reach(self, frame: Frame, i: int) -> None:
-        """Keeps the spec before step i, as it was first, for `explain`."""
+        """Records the spec before step i when it is first lowered, for `explain`."""
         if not frame.specs:
             self.chains.append(Chain(tuple(t.name for t in frame.task.outputs), frame.steps, frame.specs))
         frame.specs.setdefault(i, frame.spec)
 
     def loop_of(self, step: Split) -> SharedLoop:
-        """The reductions of a shared loop."""
+        """The reductions that share the loop of a step."""
         assert self._loop_of is not None, "checked when the step was written"
         return self._loop_of(step)
 
     def ring(self, key: Key) -> Ring:
-        """What is known of the load or stage of a key."""
+        """The multistage buffer of the load or stage with a key."""
         return self.rings.setdefault(key, Ring())
 
     def variable(self, stem: str, count: int) -> Var:
@@ -371,7 +379,7 @@ class Build:
         return Var(self.name(stem), INDEX, 0, max(0, count - 1))
 
     def several(self, stem: str, count: int) -> Expr:
-        """A loop variable over 0 .. count-1, or 0 where there is nothing else."""
+        """A loop variable over 0 .. count-1, or the constant 0 if count is 1."""
         return self.variable(stem, count) if count > 1 else index(0)
 
     def buffer(self, stem: str, type: DType, shape: tuple[int, ...], memory: str, role: str = "", ring: int = 0) -> ir.Buffer:
@@ -383,17 +391,18 @@ class Build:
 
     @contextlib.contextmanager
     def dropped(self) -> Iterator[None]:
-        """What is made inside is not kept: only how it would be counts."""
+        """Discards the buffers and names that are made inside the `with` block: for trial lowering."""
         counters, buffers, room, runs = dict(self.counters), dict(self.buffers), dict(self.room), [*self.runs]
         yield
         self.counters, self.buffers, self.room, self.runs = counters, buffers, room, runs
 
     def make_room(self, buffer: ir.Buffer, shape: Sequence[int]) -> None:
-        """Registers that walks reach beyond a share's end, where no point exists: the finished kernel's buffer holds them too."""
+        """Enlarges a register buffer for loops that run beyond a share's end, where no point exists. Applied when the kernel
+        is finished."""
         known = self.room.get(buffer.name, buffer)
         self.room[buffer.name] = known.replace(shape=tuple(map(max, known.shape, shape)))
 
 
 def is_move(frame: Frame) -> bool:
-    """Whether a frame moves or stores elements, so that its tiles may wrap in any way."""
+    """Whether a frame moves or stores elements; its tiles may then wrap around the units in any way."""
     return frame.fill is not None or not frame.task.states

@@ -1,6 +1,7 @@
-"""Writes the innermost statements: updates of accumulators, stores of results, elements of moves.
+"""Writes the innermost statements: updates of accumulators, stores of results, element copies of loads.
 
-Reads are resolved to loads. A point that may not exist gets a guard, unless `guards.settle` proves that the statement may run there.
+Reads become loads from buffers. A point that may not exist gets a guard, unless `guards.settle` proves that the statement is
+harmless there.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tilelang.schedules.steps import Do, Step, Vectorize
 
 
 def plain_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt:
-    """The statement at the end of a chain without an instruction."""
+    """The innermost statement of a chain that does not end in an instruction."""
     if frame.is_empty:
         return ir.seq()
     points: dict[str, Expr] = {a.name: a.base for a in frame.spec.axes}
@@ -56,7 +57,7 @@ def at_points(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | 
 
 
 def _update(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
-    """state = combine(state, value) for every state of the task."""
+    """accumulator = combine(accumulator, value) for every accumulator of the task."""
     assert frame.state is not None
     span = getattr(step, "span", None)
     out: list[ir.Stmt] = []
@@ -73,13 +74,13 @@ def _update(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | No
 
 
 def _update_guards(build: Build, frame: Frame, s: int, points: dict[str, Expr]) -> list[Expr]:
-    """The conditions under which a point of state s takes part."""
+    """The conditions under which a point updates accumulator s."""
     reduce = frame.task.states[s].reduce
     shared = frame.state is not None and frame.state.memory != "register"
     bounds = {b.holds(index(0)): a for a in frame.spec.axes for b in a.bounds}
     asked = [] if reduce.condition is None else [c for c in conjuncts(reduce.condition) if c not in frame.known]
     asked = [value_at(build, frame, c, points) for c in asked]
-    # A state that units share has places for the elements that exist only.
+    # An accumulator shared by several units has room for existing elements only.
     always = [c for c, a in bounds.items() if shared and not a.reduction]
     conditions = {**{c: a for c, a in bounds.items() if c not in always}, **dict.fromkeys(asked)}
     values = (*reduce.values, *_list(reduce.condition))
@@ -94,15 +95,15 @@ def _update_guards(build: Build, frame: Frame, s: int, points: dict[str, Expr]) 
 
 
 def _results(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Vectorize | Do | None) -> ir.Stmt:
-    """Stores of finished values, or of states into the place outside."""
+    """Stores finished values, or combines an inner accumulator into the outer one."""
     span = getattr(step, "span", None) or frame.origin
     in_registers = frame.target.in_registers and frame.outer is None
-    # a move gives a thread's own registers the fill as well: a ring goes on as a whole, and a vector may read beyond what exists
+    # a load into registers writes the fill value too: a ring rotates as a whole, and a vector may read beyond existing elements
     whole = in_registers and frame.fill is not None
     fills = {b.key for a in frame.spec.axes for b in a.bounds} if whole else frame.fill_keys
     bounds = [(a, b) for a in frame.spec.axes for b in a.bounds if b.key not in fills and not a.reduction]
     exists = [b.holds(index(0)) for _, b in bounds]
-    if in_registers and exists:  # elements that do not exist may be computed in registers: nobody reads them
+    if in_registers and exists:  # in registers, elements that do not exist may be computed: nothing reads them
         asked = {b.holds(index(0)): a for a, b in bounds}
         written = _written(frame, points)
         kept = settled(build, frame, asked, (), points, frame.task.values, Effect(tuple(exists)), written)
@@ -135,7 +136,8 @@ def _results(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | N
 
 
 def _found(build: Build, frame: Frame, fills: Collection[str], always: list[Expr], points: dict[str, Expr]) -> Expr | None:
-    """The condition under which a move takes its element from the source and not the fill; None: the source has the same fill.
+    """The condition under which a load takes an element from the source instead of the fill value; None if the source holds that
+    value too.
 
     fills: keys of the bounds beyond which it fills; always: the conditions under which it writes at all.
     """
@@ -148,7 +150,7 @@ def _found(build: Build, frame: Frame, fills: Collection[str], always: list[Expr
 
 
 def _written(frame: Frame, points: dict[str, Expr]) -> list[Access]:
-    """The registers that results go to."""
+    """The stores to registers, with the conditions under which they are in range."""
     found = []
     for k, place in enumerate(frame.target.places):
         at = stored_at(frame, k, place, points)
@@ -157,7 +159,7 @@ def _written(frame: Frame, points: dict[str, Expr]) -> list[Access]:
 
 
 def _state_value(build: Build, frame: Frame, e: Expr, points: dict[str, Expr], lane: Expr | None) -> Expr:
-    """A value of the task with its states' elements in place of the reads of them."""
+    """A value of the task in which loads of accumulators replace the reads of them."""
     mapping: dict[Expr, Expr] = {}
     if frame.finishing and frame.state is not None:
         at = state_indices(frame, lane, points)
@@ -170,10 +172,10 @@ def _state_value(build: Build, frame: Frame, e: Expr, points: dict[str, Expr], l
 
 
 def _again(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
-    """A later round of a reduction walk outside: read, combine, store."""
+    """In later iterations of an enclosing reduction loop: loads the stored result, combines, and stores it."""
     stored_as = {v.tensor: k for k, v in enumerate(frame.task.values) if isinstance(v, Read)}
     slot, slots = (lane, 1 + (interval(lane)[1] or 0)) if lane is not None else (index(0), 1)
-    if frame.finishing and frame.state is not None:  # the points of a vector go by the state's own lanes
+    if frame.finishing and frame.state is not None:  # a vector's points follow the lanes of the accumulator
         slot, slots = state_indices(frame, lane, points)[-1], frame.state.buffers[0][0].shape[-1]
     out: list[ir.Stmt] = []
     for state in frame.target.again:
@@ -187,8 +189,11 @@ def _again(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | Non
 
 
 def _combine_outer(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, span: Span | None) -> ir.Stmt:
-    """The state of an inner accumulator into the outer one: stored in the first round, combined later, in a shared loop with what the
-    outer one is repaired to."""
+    """Stores the value of an inner accumulator in the outer one (first iteration) or combines it into the outer one (later
+    iterations).
+
+    In a shared loop, the outer value is repaired before it is combined.
+    """
     assert frame.state is not None and frame.outer is not None
     out: list[ir.Stmt] = []
     repairs = repairs_of(frame)
@@ -217,11 +222,12 @@ def _last_written(frame: Frame) -> Step | None:
 
 
 def written_at(stmt: ir.Stmt, frame: Frame) -> ir.Stmt:
-    """A leaf whose statements know the steps around them; what no step stands for comes from the innermost one."""
+    """Adds the source positions of the enclosing steps to the innermost statements; without a position of its own, a statement
+    gets the innermost one."""
     innermost = frame.origin or (frame.cuts[-1] if frame.cuts else None)
 
     def placed(s: Any) -> Any:
-        span = s.span if isinstance(s, ir.For) else s.span or innermost  # a loop without a place is one that nobody wrote
+        span = s.span if isinstance(s, ir.For) else s.span or innermost  # a loop without a position has no step
         s = s.map_children(lambda c: placed(c) if isinstance(c, ir.Stmt) else c)
         return s if span is None else s.replace(span=dataclasses.replace(span, around=frame.cuts))
 
@@ -229,7 +235,7 @@ def written_at(stmt: ir.Stmt, frame: Frame) -> ir.Stmt:
 
 
 def _filled(existing: Expr, e: Expr, fill: Const) -> Expr:
-    """A value, or the fill where it does not exist; one choice where the value itself is padded with the fill."""
+    """A value if it exists, else the fill value. If the value is itself padded with the fill value, one select does both."""
     if isinstance(e, Select) and e.otherwise is fill:
         both = conjunction([existing, e.condition])
         return e.then if both is None else Select(both, e.then, fill)

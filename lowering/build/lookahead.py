@@ -1,4 +1,6 @@
-"""Looks ahead at the steps below a point without writing statements: mappings, shapes of register accumulators, the innermost spec."""
+"""Looks ahead at the steps below a point without writing statements: the mapping of tiles, the shapes of register
+accumulators, the innermost spec.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from tilelang.schedules.walk import Walked, refine, walk_steps
 
 
 def reduced_below(frame: Frame, i: int) -> frozenset[str]:
-    """The names of the reduction axes at step i, and of those that `fuse` and `unfuse` make of them below it."""
+    """The names of the reduction axes at step i, and of the axes that `fuse` and `unfuse` make from them below it."""
     return frozenset().union(frame.spec.extents.reduced, *(w.after.reduced for w in walk_below(frame, i)))
 
 
@@ -26,7 +28,7 @@ def walk_below(frame: Frame, i: int) -> Iterator[Walked]:
 
 
 def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Expr, int, Spread]]:
-    """(lane before it, units before it, plan) of every spread below the block from step i on, by the number of its step."""
+    """(lane, units, mapping) of every tile below the block, by the number of its step; lane and units are those before the step."""
     units, lane = frame.spec.units or 1, frame.spec.lane
     found = {}
     for w in walk_below(frame, i):
@@ -38,7 +40,8 @@ def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Exp
 
 
 def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...], str | None, int]:
-    """The dimensions of a register state: one per walk of an output axis below step i; the vectorized axis and its lanes."""
+    """The dimensions of a register accumulator: one per loop over an output axis below step i; and the vectorized axis with
+    its lanes."""
     plans = spreads_below(frame, i, profile)
     shape: list[int] = []
     for w in walk_below(frame, i):
@@ -50,12 +53,12 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
 
 
 def is_walk(v: Var) -> bool:
-    """Whether a variable is one of those that `leaf_spec` makes."""
+    """Whether a variable is a loop variable of the look-ahead, made by `leaf_spec`."""
     return v.name.startswith("?")
 
 
 def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
-    """The spec at the leaf, with a fresh variable for every walk and for the vector's lane."""
+    """The spec of the innermost statement, with a fresh variable for every loop and for the vector's lane."""
     spec = frame.spec
     plans = spreads_below(frame, i, profile)
     fresh = iter(range(1 << 30))
@@ -80,14 +83,15 @@ def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
 
 
 def leaf_points(frame: Frame, profile: Profile) -> Spec:
-    """The spec at one point of the leaf: inside what an instruction takes, a fresh variable for every axis too."""
+    """The spec of one point of the innermost statement: with a fresh variable also for each axis inside an instruction's tile."""
     spec = leaf_spec(frame, 0, profile)
     inside = {a.name: Var(f"?{a.name} inside", INDEX, 0, a.extent - 1) for a in spec.axes if a.extent > 1}
     return spec.cut(dict.fromkeys(inside, 1), inside)
 
 
 def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
-    """What stands directly in a walk's body and runs ahead. What is written twice does so once: the second finds it there."""
+    """The loads and stages directly in a loop's body that run ahead. Of two equal steps only the first does; the second finds
+    its data there."""
     found: list[Place] = []
     for step in steps[i:]:
         if not isinstance(step, Place) or step.verb == "accumulate":
@@ -98,7 +102,8 @@ def ahead_in(steps: tuple[Step, ...], i: int) -> list[Place]:
 
 
 def owners_of(build: Build, frame: Frame, leaf: Spec, names: Sequence[str]) -> Owners:
-    """Who makes which element by the steps of a frame, whose leaf is given. names: the axes of the tensor's dimensions."""
+    """Which thread makes which element, by the steps of a frame. leaf: its innermost spec; names: the axes of the tensor's
+    dimensions."""
     spec = frame.spec
     present, alone = list(spec.present), list[Expr]()
     reduced = frozenset(a.name for a in spec.axes if a.reduction)

@@ -1,7 +1,7 @@
-"""Frames inside loops, and the iterations that remain of the loops.
+"""Frames inside loops, and the trimming of loops to the iterations that are needed.
 
-Invariant: a loop whose variable addresses registers keeps its full, constant extent. Every other loop is trimmed to the bounds and to
-the conditions of the reduction, as far as these are uniform across threads.
+Invariant: a loop whose variable indexes registers keeps its full, constant extent. Every other loop is trimmed to the bounds and
+to the conditions of the reduction, as far as these are uniform across threads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Place, Split
 from tilelang.schedules.task import reads
 
-FOLDED_ROUNDS = 32  # a short reduction walk whose fills fold keeps its constant extent: the compiler can unroll it
+FOLDED_ROUNDS = 32  # a short reduction loop that fill values make harmless keeps its constant extent: the compiler can unroll it
 
 
 def named_ends(build: Build, trim: Trim | None, axis: str, step: Split) -> tuple[list[ir.Stmt], Trim | None]:
-    """Names for the first round, where it is no number, and for an end that depends on data, which is read once."""
+    """Binds the first iteration to a variable unless it is constant, and the end too if it depends on data, which is then read once."""
     named: list[ir.Stmt] = []
     if trim is None:
         return named, trim
@@ -51,7 +51,7 @@ def walk_of(build: Build, frame: Frame, axis: str, size: int, v: Var, trim: Trim
 
 
 def walked(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
-    """The frame inside walks. indices: the piece along each cut axis."""
+    """The frame inside loops. indices: the number of the tile along each cut axis."""
     trims = [(w.axis, w.trim) for w in walks if w.trim is not None]
     kept = [(a, b) for a, trim in trims for b in _trimming(frame, a) if not trim.forced]
     spec = frame.spec.cut(sizes, indices, [b.key for _, b in kept])
@@ -68,9 +68,10 @@ def walked(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks:
 
 
 def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: int) -> Trim | None:
-    """The rounds that exist and that anybody needs, where they are the same for all threads and no registers are addressed.
+    """The iterations that a loop must run, or None if it keeps its full extent.
 
-    A reduction walk around an accumulator runs at least once, so that an empty sum is stored.
+    A loop is trimmed only if the result is uniform across the threads and the loop does not index registers. A reduction loop
+    that encloses an accumulator always runs at least once, so that an empty sum still stores the identity.
     """
     a = frame.spec.axis(axis)
     count = -(-a.extent // size)
@@ -88,7 +89,7 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
         first = simplify(binary("max", first, e))
     for e in [_rounds_within(b, size) for b in bounds] + ends:
         end = simplify(binary("min", end, e))
-    if ir.loads(first):  # data may be anything: the number of iterations has to be counted without wrapping
+    if ir.loads(first):  # data may hold any value: clamp it, so that the number of iterations cannot wrap
         first = simplify(binary("min", first, index(count)))
     if ir.loads(end):
         end = simplify(binary("max", end, index(0)))
@@ -106,9 +107,11 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
 def _conditioned(
     build: Build, frame: Frame, i: int, step: Split, axis: str, size: int
 ) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """What the conditions of the reductions leave of a walk, as `conditions.rounds` says; nothing of one that is written out.
+    """The iterations that the conditions of the reductions leave of a loop, in the form of `conditions.rounds`; nothing for an
+    unrolled loop.
 
-    Roles, and the blocks of a cluster, count each other's iterations, which therefore do not depend on data.
+    The roles of a block, and the blocks of a cluster, count each other's iterations; the counts must therefore not depend on
+    data.
     """
     below = frame.steps[i + 1 :]
     inside = frame.state is not None and not any(isinstance(s, Place) and s.verb == "accumulate" for s in below)
@@ -119,21 +122,21 @@ def _conditioned(
     conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
     if build.roles is not None or build.cluster > 1:
         conditions = [c for c in conditions if not reads(c)]
-    if step.of and frame.shared is not None:  # a round is left out if no stage needs it either
+    if step.of and frame.shared is not None:  # an iteration is skipped only if no stage needs it either
         stages = [build.task_of(name) for name in frame.shared.stages]
         conditions = [c for c in conditions if all(c in needed_by(s, False) for task in stages for s in task.states)]
     return rounds(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
 
 
 def _reads_registers(frame: Frame, axis: str) -> bool:
-    """Whether a walk addresses the registers that a reduction's operand is in."""
+    """Whether a loop indexes registers that hold an operand of a reduction."""
     operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
     found = [r for w in operands if depends(frame, w, frame.spec.axis(axis)) and (r := residence_here(frame, w))]
     return any(r.buffer.memory == "register" for r in found)
 
 
 def _trimming(frame: Frame, axis: str) -> list[Bound]:
-    """The bounds that a loop over an axis can keep by itself: the same for all threads, and not to be filled beyond."""
+    """The bounds that a loop over an axis can keep by ending early: the same for all threads, and with nothing to fill beyond them."""
     bounds = frame.spec.axis(axis).bounds
     return [b for b in bounds if not (b.lower or b.known or is_thread_part(b.offset) or b.key in frame.fill_keys)]
 

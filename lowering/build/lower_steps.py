@@ -1,4 +1,4 @@
-"""Lowers the steps: tiles mapped to units, loops, and what runs ahead in them.
+"""Lowers the steps: tiles mapped to units, loops, and the loads and stages that run ahead in them.
 
 Each step wraps the statements of the remaining steps.
 """
@@ -45,11 +45,11 @@ from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile, Unfuse, Units, Vectorize
 from tilelang.schedules.walk import count_pieces, walk_steps
 
-WORTH_A_VERSION = 8  # points a thread has in a piece, from which on there is a version of it without the test of each
+WORTH_A_VERSION = 8  # from this many points per thread on, a tile gets a second version without a test per point
 
 
 def chain(build: Build, frame: Frame, i: int) -> ir.Stmt:
-    """The statements of steps i, i+1, ... and of the leaf."""
+    """The statements of steps i, i+1, ... down to the innermost statement."""
     if has_done(build, frame, i):
         return ir.seq()
     if frame.undecided and _decides(build, frame, i):
@@ -71,7 +71,7 @@ def chain(build: Build, frame: Frame, i: int) -> ir.Stmt:
 
 
 def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.Stmt:
-    """The statement at the end of a chain."""
+    """The innermost statement of a chain."""
     if isinstance(step, Do):
         with readers_are_owners(step, build.threads):
             return written_at(instruction(build, frame, step), frame)
@@ -79,28 +79,31 @@ def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.
 
 
 def renamed(build: Build, frame: Frame, i: int, step: Fuse | Unfuse) -> ir.Stmt:
-    """The axes that a step makes of others."""
+    """A `fuse` or `unfuse`: continues with the renamed axes."""
     return chain(build, frame.but(spec=frame.spec.after(step)), i + 1)
 
 
 def said(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
-    """What was heeded before the first step: how many units there are, and which definitions are substituted."""
+    """A step that took effect before the first one: `units`, and `inline`."""
     return chain(build, frame, i + 1)
 
 
-# ------------------------------------------------------------ spreads
+# ------------------------------------------------------------ tiles
 
 
 def tile(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-    """Tiles to units: of the grid, or below the block and in a cluster."""
+    """Maps tiles to the blocks of the grid, or to units below the block or in a cluster."""
     within = frame.spec.level == "cluster" or frame.move is not None and frame.move.among_blocks
     below = within if step.level == "block" else step.level != "cluster"
     return (spread if below else blocks)(build, frame, i, step)
 
 
 def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-    """Tiles to blocks, or to clusters of them: the grid. Up to three axes get a grid dimension each; an order, a count, more
-    axes or more tiles than the device takes in a dimension number them in one."""
+    """Maps tiles to blocks, or to clusters of blocks: the grid.
+
+    Up to three axes get a dimension of the grid each. If there is an order or a count, if there are more axes, or if the device
+    limits a dimension to fewer blocks, all tiles are numbered along one dimension.
+    """
     sizes = numbers(step)
     tiles = count_pieces(sizes, frame.spec.extents.sizes)
     empty = any(frame.spec.axis(a).extent == 0 and not frame.spec.axis(a).reduction for a in sizes)
@@ -109,7 +112,7 @@ def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         raise refuse(
             step, "blocks-twice", f"`{step}`: tiles were already mapped to blocks", "map all of them to blocks in one tile"
         )
-    order = None if empty else step.order  # any order is good for no tiles
+    order = None if empty else step.order  # without tiles the order does not matter
     names = list(reversed(wide)) or list(sizes)[-1:]
     apart = build.profile.tells_apart([tiles[a] for a in wide])
     if step.count is None and order is None and apart:
@@ -124,7 +127,7 @@ def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
         return chain(build, _entered(build, frame, sizes, tile_numbered(order, tiles, block), step.level), i + 1)
     again = build.variable("round", -(-total // count))
     tile = Var(build.name("tile"), INDEX, 0, total - 1)
-    # A number of rounds, not a condition in each: barriers stand in the body, and PoCL miscompiles those under a condition.
+    # The loop's extent is computed instead of a condition in each iteration: PoCL miscompiles barriers under a condition.
     mine = simplify((index(total + whole - 1) - block) // whole)
     walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
     entered = _entered(build, frame, sizes, tile_numbered(order, tiles, tile), step.level)
@@ -134,9 +137,9 @@ def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
 
 
 def _grid_numbers(build: Build, extents: list[int], step: Tile, empty: bool) -> list[Expr]:
-    """The number of a block's unit along each dimension of the grid, which gets whole clusters: some blocks may have no tile.
+    """The block's index along each dimension of the grid, which is rounded up to whole clusters: some blocks may have no tile.
 
-    Raises Refusal where the device takes fewer blocks along the first one.
+    Raises Refusal if the device allows fewer blocks along the first dimension.
     """
     n, level, profile = build.cluster, step.level, build.profile
     first = extents[0] * n if level == "cluster" else -(-extents[0] // n) * n
@@ -156,17 +159,18 @@ def _grid_numbers(build: Build, extents: list[int], step: Tile, empty: bool) -> 
 
 
 def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
-    """Tiles to units below the block, or to blocks of a cluster: one each, or in rounds where there are more tiles than units."""
+    """Maps tiles to units below the block, or to blocks of a cluster: one each, or several in a loop if there are more tiles
+    than units."""
     spec, among = frame.spec, step.level == "block"
     units, lane = (build.cluster, rank_of(build)) if among else (spec.units or 1, spec.lane)
     reduced = spec.extents.reduced
     plan = plan_spread(build.profile, step, spec.extents, units, is_move(frame))
-    walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # else its rounds are over
+    walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # reduced axes: done
     again = {a: build.variable(f"{a}_round", n) for a, n in walked}
     current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
     inner = _entered(build, frame, dict(plan.sizes), plan.indices(lane, current), step.level)
     idle = [d for d, *_ in plan.reduced_digits(reduced, lane, units)] if frame.finishing else []
-    stores = frame.finishing and not frame.repairs  # by whoever holds results; of idle threads' there are none
+    stores = frame.finishing and not frame.repairs  # the owners store; idle threads own no results
     present = spec.present if stores else (*spec.present, *plan.present(lane, units))
     if not among:
         inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
@@ -193,7 +197,7 @@ def _entered(build: Build, frame: Frame, sizes: dict[str, int], indices: dict[st
 
 
 def _decides(build: Build, frame: Frame, i: int) -> bool:
-    """Whether pieces are told apart here: inside the last walk that has enough to do for a thread, below its moves."""
+    """Whether to split into two versions here: in the innermost loop with enough work per thread, below all moves of its body."""
     if frame.finishing or frame.rare or not stated(frame):
         return False
     inside = frame.steps[i:]
@@ -213,7 +217,7 @@ def _decides(build: Build, frame: Frame, i: int) -> bool:
 
 
 def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
-    """What follows, where the reduction's conditions hold at all points of the piece and where they do not."""
+    """The remaining steps in two versions: for tiles where the reduction's conditions hold at all points, and for the other tiles."""
     known, test = holding(frame)
     frame = frame.but(undecided=False)
     whole = frame.but(known=frame.known | known)
@@ -223,11 +227,11 @@ def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
     return ir.If(test, plain, rest, getattr(frame.steps[i - 1], "span", None))
 
 
-# ------------------------------------------------------------ walks
+# ------------------------------------------------------------ loops
 
 
 def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
-    """A loop per cut axis, first axis outermost; what runs ahead is moved before its round."""
+    """A loop per cut axis, first axis outermost. Loads and stages that run ahead are executed before the iteration that uses them."""
     before: ir.Stmt = ir.seq()
     if step.of and frame.finishing and not frame.repairs:
         frame = finished(build, frame, i)
@@ -239,7 +243,7 @@ def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
 def _walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     sizes = numbers(step)
     left = frame.spec.extents
-    done = left.reduced if frame.finishing else ()  # cut, but not walked again
+    done = left.reduced if frame.finishing else ()  # already reduced: cut, but without a loop
     pieces = {a: n for a, n in count_pieces(sizes, left.sizes).items() if n > 1 and a not in done}
     loops, variables = [*pieces], {a: build.variable(a, n) for a, n in pieces.items()}
     ahead = (
@@ -258,9 +262,11 @@ def _walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
 
 
 def _check_before(build: Build, steps: tuple[Step, ...], place: Place) -> None:
-    """What runs ahead is moved before the round's stages: none of them may make its tensor, or read it elsewhere.
+    """Refuses a step that runs ahead if a stage of the iteration makes its tensor or reads it elsewhere, because the move comes
+    before the stages.
 
-    A stage that runs ahead reads what is there before the walk: what the round brings before it is of the round itself.
+    A stage that runs ahead reads data from before the loop; tensors that an iteration loads before it belong to that iteration
+    only.
     """
     needed = _read_by(build, place) if place.verb == "compute" else set()
     for step in itertools.takewhile(lambda s: s is not place, steps):
@@ -288,7 +294,7 @@ def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int
     walks: list[Walk] = []
     begins: dict[str, list[ir.Stmt]] = {}
     outside = frame
-    for a in loops:  # the conditions of an inner one know the piece of the outer ones
+    for a in loops:  # an inner loop's conditions depend on the tile of the outer loops
         trim = trim_of(build, outside, i, step, a, sizes[a])
         begins[a], trim = named_ends(build, trim, a, step)
         walks.append(walk_of(build, frame, a, sizes[a], variables[a], trim))
@@ -316,7 +322,7 @@ def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int
 
 
 def _vector_walk(build: Build, frame: Frame, i: int, step: Split, axis: str) -> ir.Stmt:
-    """Finishing: the last walk along the stored axis becomes a vector of elements."""
+    """Finishing: the last loop along the stored axis becomes a vector."""
     assert frame.store_lanes is not None
     extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
     if extent % lanes:
@@ -335,7 +341,8 @@ def _vector_walk(build: Build, frame: Frame, i: int, step: Split, axis: str) -> 
 
 
 def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: Walk) -> ir.Stmt | None:
-    """A main loop over whole pieces without their bounds, then the last, partial one; in a move, then all that it fills."""
+    """A main loop over whole tiles without bounds checks, then the partial last tile; in a load, then also the tiles that are
+    only filled."""
     axis, v, size = walk.axis, walk.var, sizes[walk.axis]
     a = frame.spec.axis(axis)
     bounds = [b for b in a.bounds if not (b.lower or b.known or is_thread_part(b.offset))]
@@ -348,9 +355,9 @@ def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int]
         whole = binary("min", whole, binary("max", (index(b.limit) - b.offset) // size, index(0)))
     whole = simplify(whole)
     keys = {*(b.key for b in bounds), walk.makes}
-    piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole pieces only
+    piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole tiles only
     indices: dict[str, Expr] = {n: piece if n == axis else index(0) for n in sizes}
-    frame = frame.but(nest=())  # two versions of what stands inside
+    frame = frame.but(nest=())  # the body exists in two versions
     trim = walk.trim
     needs: list[Expr] = []
     main = partial = Trim(index(0), whole, forced=True)
@@ -380,14 +387,14 @@ def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int]
     if filled:
         return ir.seq(most, end.loop(chain(build, rest.but(rare=True), i + 1), "serial", step.span))
     guard, round = conjunction([whole * size < remainder, *needs]), whole
-    if guard is not None and trim is not None and trim.forced:  # where no round was whole, this one is the one there always is
+    if guard is not None and trim is not None and trim.forced:  # if no tile is whole, this is the one iteration that always runs
         guard, round = simplify(binary("or", guard, whole <= trim.first)), simplify(binary("max", whole, trim.first))
     tail = ir.Seq((ir.Let(last, round, step.span), chain(build, rest.but(rare=True), i + 1)), step.span)
     return ir.seq(most, tail if guard is None else ir.If(guard, tail, None, step.span))
 
 
 def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> tuple[Step, ...]:
-    """The steps with a walk over several axes as one walk each: what runs ahead does so in the innermost, on over those around it."""
+    """The steps with a loop over several axes as nested loops, one per axis; the steps that run ahead do so in the innermost loop."""
     outer, sizes = loops[:-1], dict(step.sizes)
     rest = tuple((a, t) for a, t in step.sizes if a not in outer)
     nested = [step.replace(sizes=((a, sizes[a]),), peel=False) for a in outer]

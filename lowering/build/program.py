@@ -1,6 +1,6 @@
 """Builds a program from a computation and its steps: its kernels, their buffers and their order.
 
-Kernels without steps of their own (nested reductions, the second halves of split reductions) get a plain default schedule.
+Kernels without steps of their own (nested reductions, the second kernels of split reductions) get a plain default schedule.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ COMBINING = 256  # threads of a block that combines partial results
 def build_program(
     computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None = None
 ) -> ir.Program:
-    """Kernel IR for a computation and a schedule's steps. told: gets texts that say why guards stand or not. Raises Refusal."""
+    """Kernel IR for a computation and a schedule's steps. told: collects texts that say why guards are kept or dropped. Raises
+    Refusal."""
     return _Assembly(computation, steps, profile, told).program()
 
 
@@ -69,12 +70,12 @@ class _Assembly:
         chosen = resolve_when(steps, axis_extents(computation), profile)
         if chosen != resolve_when(
             steps, axis_extents(computation)
-        ):  # what only this device can do was not checked when it was written
+        ):  # steps chosen for this device were not checked when they were written
             CheckedSteps(computation, chosen).raise_refused()
         steps = with_stages(computation, with_stops(chosen))
         head = prefix_of(steps)
         for own in (*(s.steps or () for s in head), tuple(s.replace(steps=None) if s in head else s for s in steps)):
-            check_lowered(own, profile)  # each kernel has roles of its own
+            check_lowered(own, profile)  # each kernel has its own roles
         self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
         self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
@@ -89,12 +90,12 @@ class _Assembly:
         self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
-        self.made: set[Tensor] = set()  # by the kernels so far; other outputs have places, and nothing in them yet
-        self._placed = frozenset(placed_names(computation, self.steps))  # in the kernel that is built
-        self._tasks: dict[tuple[str, int, frozenset[str]], Task] = {}  # by name, how many tensors were made, and what is placed
+        self.made: set[Tensor] = set()  # made by the kernels so far; other outputs have buffers, but no values yet
+        self._placed = frozenset(placed_names(computation, self.steps))  # placed in the kernel being built
+        self._tasks: dict[tuple[str, int, frozenset[str]], Task] = {}  # by name, number of tensors made, and placed names
         self.kernels: list[ir.Kernel] = []
         self.chains: list[Chain] = []
-        self.elsewhere: dict[str, str] = {}  # who reads a tensor in a kernel of its own
+        self.elsewhere: dict[str, str] = {}  # by tensor, a reader of it that is a separate kernel
         self.fast_math = _licensed(computation)
         self._check_inline()
 
@@ -138,7 +139,7 @@ class _Assembly:
         self.places[t] = Scalar(t, None, buffer) if not t.shape else Whole(t, None, buffer)
 
     def _repack(self, step: Place) -> None:
-        """A kernel that copies an input into a workspace of another layout, from which everything after reads it."""
+        """A kernel that copies an input into a workspace with another layout, from which all later kernels read it."""
         tensor = self.tensors.get(step.tensor_name)
         if tensor is None or tensor.definition is not None:
             raise refuse(step, "load-of-definition", f"`{step}` above the first block: {step.tensor_name} is not an input",
@@ -160,7 +161,7 @@ class _Assembly:
         return loop_of(self.computation, step)
 
     def _task_of(self, name: str) -> Task:
-        key = name, len(self.made), self._placed  # of which the second only grows
+        key = name, len(self.made), self._placed  # the number of made tensors only grows
         if key not in self._tasks:
             self._tasks[key] = task_of(self.tensors[name], lambda t: t.name in self._placed or t in self.made)
         return self._tasks[key]
@@ -168,7 +169,7 @@ class _Assembly:
     # ------------------------------------------------------------ kernels
 
     def _kernel_before(self, task: Task, steps: tuple[Step, ...] | None = None) -> None:
-        """What makes tensors in memory that later kernels read. steps: None for the plain schedule."""
+        """Kernels that make tensors in global memory for later kernels. steps: None for the plain schedule."""
         for t in task.outputs:
             if t not in self.places:
                 self._global(t, "workspace")
@@ -188,7 +189,7 @@ class _Assembly:
         return [self.tensors[name] for name in stored_names(self.computation, steps)]
 
     def _kernels(self, task: Task, steps: tuple[Step, ...], cluster: int = 1) -> None:
-        """One kernel, or two where a reduction is spread over blocks. cluster: how many of its blocks make one."""
+        """One kernel, or two if a reduction is split over blocks. cluster: the number of blocks per cluster."""
         parts = _parts(task, steps)
         if not parts:
             self._kernel(task, steps, Target(tuple(self.places[t] for t in task.outputs)), cluster)
@@ -196,7 +197,8 @@ class _Assembly:
         self._split_kernels(task, steps, parts)
 
     def _split_kernels(self, task: Task, steps: tuple[Step, ...], grid: Mapping[str, tuple[int, int]]) -> None:
-        """Partial states of every block into a workspace, and a second kernel that combines them. grid: as `_parts` gives it."""
+        """A kernel that stores each block's partial results in a workspace, and a second one that combines them. grid: as from
+        `_parts`."""
         parts = tuple(Axis(f"{name}_part", count) for name, (_, count) in grid.items())
         states, partial = [], []
         for state in task.states:
@@ -220,7 +222,7 @@ class _Assembly:
         self._kernel(second, combining_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
 
     def _unread_stages(self, task: Task, steps: tuple[Step, ...]) -> list[Place]:
-        """The stages of a schedule that neither a task nor its other stages read."""
+        """The stages of a schedule that neither the task nor its other stages read."""
         stages = {s: self._task_of(s.tensor_name) for s in steps if isinstance(s, Place) and s.verb == "compute"}
         idle: list[Place] = []
         while True:
@@ -232,8 +234,8 @@ class _Assembly:
             idle += found
 
     def _from_memory(self, task: Task, stored: Sequence[Tensor]) -> Task:
-        """A task in a kernel that makes nothing for it: what it read of another kernel's stages is substituted, or made before it,
-        unless that kernel stored it."""
+        """A task for a kernel without stages: what it read from stages of another kernel is substituted, or made by kernels
+        before it, unless that kernel stored it."""
         own = {t for state in task.states for t in state.tensors}
         read = {e.tensor for v in task.values for e in v.walk() if isinstance(e, Read) and e.tensor.definition is not None}
         if read <= {*own, *self.made, *stored}:
@@ -242,14 +244,14 @@ class _Assembly:
         def make() -> Task:
             made = make_task(task.outputs, lambda t: t in self.made or t in stored)
             for state in made.states:
-                if not own.issuperset(state.tensors):  # a stage that could be one more state of the task
+                if not own.issuperset(state.tensors):  # a stage that could be an accumulator of the task
                     raise Unplaced(state.tensors[0])
             return made
 
         return self._with_made_before(make)
 
     def _with_made_before(self, make: Callable[[], Task]) -> Task:
-        """A task, after kernels that make the reductions it needs, and those that these need."""
+        """A task, after kernels that make the reductions it needs, and the reductions that those need."""
         while True:
             try:
                 return make()
@@ -282,7 +284,7 @@ class _Assembly:
         steps = self._read_here(build, task, steps)
         if threads > 1:
             steps = self._followed(build, task, spec.extents, steps)
-        # Inputs, partial results, and what earlier kernels made: other outputs are not stored yet.
+        # Inputs, partial results, and what earlier kernels made: other outputs have no values yet.
         filled = tuple(p for t, p in self.places.items() if t.definition is None or t in self.made)
         build.counters.update(dict.fromkeys((*self.buffers, *(v.name for v in (*ir.BLOCK, ir.THREAD))), 1))
         if not any(isinstance(s, Tile) and s.level == "block" for s in done):
@@ -309,7 +311,7 @@ class _Assembly:
         self.kernels.append(with_buffers(kernel, build.room) if build.room else kernel)
 
     def _check_registers(self, kernel: ir.Kernel) -> None:
-        """Refuses instructions that the device's compiler does not take where a thread can have so few registers."""
+        """Refuses instructions that need more registers than a thread can have in a block of this size."""
         most = self.profile.most_registers(kernel.threads)
         for s in ir.statements(kernel.body):
             if isinstance(s, ir.Instruction) and (needed := s.semantics.registers) > most:
@@ -324,7 +326,8 @@ class _Assembly:
                 raise Refusal("registers-too-many", message, span=s.span, help=help)
 
     def _read_here(self, build: Build, task: Task, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """The steps without loads that wait for a stage: what would read them stands in a kernel of its own, as in a prefix."""
+        """The steps without loads that nothing reads in this kernel yet: in a prefix of a schedule, the reader may be a
+        separate kernel."""
         read = self._names_read(task, steps)
         waiting = [s for s in steps if isinstance(s, Place) and s.verb == "load" and s.tensor_name not in read]
         waiting = [s for s in waiting if s.tensor_name in self.elsewhere]
@@ -334,7 +337,7 @@ class _Assembly:
         return tuple(s for s in steps if not any(s is w for w in waiting))
 
     def _names_read(self, task: Task, steps: tuple[Step, ...]) -> set[str]:
-        """The tensors that a task reads, and those that the stages among them read."""
+        """The tensors that a task reads, including those that its stages read."""
         placed, read, found = placed_names(self.computation, steps), set[str](), [task]
         while found:
             new = {r.tensor.name for r in found.pop().reads()} - read
@@ -344,7 +347,7 @@ class _Assembly:
 
     @staticmethod
     def _followed(build: Build, task: Task, left: Extents, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-        """The steps, spread as the owners of an operand in registers where they spread nothing; `explain` says so."""
+        """The steps; if they map nothing to units, with the tiles of a register operand's owners added (`explain` shows them)."""
         found = following_owners(task, left, steps)
         if found != steps:
             spread = "; ".join(str(s) for s in found if s not in steps)
@@ -352,7 +355,7 @@ class _Assembly:
         return found
 
     def _threads(self, steps: tuple[Step, ...], left: Extents, roles: Plan | None) -> int:
-        """Threads of a block: as `units` says, else the product of the spreads below block."""
+        """The threads of a block: as `units` says, else the product of the tiles below the block."""
         said = next((s for s in steps if isinstance(s, Units) and s.level == "block"), None)
         for s in steps:
             if isinstance(s, Tile) and s.level not in ("cluster", "block") and (roles is None or s.level != roles.main.name):
@@ -375,21 +378,21 @@ class _Assembly:
         return max(1, count)
 
     def _unit_threads(self, step: Units) -> int:
-        """The threads of each unit that a block is said to have."""
+        """The threads of each unit that `units` names."""
         try:
             return self.profile.level(step.teams[0].level).threads or 1
         except Refusal as error:
             raise at_step(error, step) from None
 
     def _derived(self, steps: tuple[Step, ...], left: Extents) -> int:
-        total, inside = 1, 1  # inside: threads of the unit that the last spread ended at
+        total, inside = 1, 1  # inside: the threads of the unit that the last tile was mapped to
         for w in walk_steps(left, steps):
             s, rounds = w.step, w.rounds
             if isinstance(s, Tile) and s.level not in ("cluster", "block"):
                 tiles = units_numbered(s.order, rounds) if len(rounds) == len(s.sizes) else 1
                 per = self.profile.level(s.level).threads or 1
                 units = s.count if isinstance(s.count, int) else tiles
-                if inside > 1:  # tiles of a warp's threads fill it
+                if inside > 1:  # the tiles mapped to a warp's threads must fill the warp
                     if units * per != inside:
                         raise refuse(s, "warp-not-filled", f"`{s}` maps tiles to {units} {s.level}s, but the enclosing unit has"
                                      f" {inside // per}",
@@ -405,7 +408,7 @@ class _Assembly:
 
 
 def _reached(stmt: ir.Stmt) -> ir.Stmt:
-    """A statement without what never runs, as the body of a reduction over no points: it needs no memory."""
+    """A statement without unreachable parts, such as the body of a reduction over no points, so that they need no memory."""
     if isinstance(stmt, ir.If) and stmt.condition is FALSE:
         return ir.Seq(()) if stmt.otherwise is None else _reached(stmt.otherwise)
     made: ir.Stmt = stmt.map_children(lambda child: _reached(child) if isinstance(child, ir.Stmt) else child)
@@ -413,7 +416,7 @@ def _reached(stmt: ir.Stmt) -> ir.Stmt:
 
 
 def _check_types(computation: Computation) -> None:
-    """Refuses types that are not lowered yet: of a tensor, or of a part of what a definition says."""
+    """Refuses types that are not lowered yet, of tensors and of subexpressions of definitions."""
     written = [(t, e) for d in computation.definitions for t, e in zip(d.tensors, d.written or (), strict=False)]
     held = [(t, f"{t.name} is", t.dtype) for t in (*computation.inputs, *(t for t, _ in written))]
     held += [(t, f"a part of {t.name} is", e.dtype) for t, value in written for e in value.walk() if isinstance(e, Expr)]
@@ -424,7 +427,7 @@ def _check_types(computation: Computation) -> None:
 
 
 def _licensed(computation: Computation) -> tuple[str, ...]:
-    """The functions that may be computed less exactly: those of which every definition that calls them allows it."""
+    """The functions that may be computed less accurately: all definitions that call them must allow it."""
     calls = [
         d for d in computation.definitions if any(isinstance(e, Call) and e.name == "exp" for v in d.values for e in v.walk())
     ]
@@ -432,7 +435,7 @@ def _licensed(computation: Computation) -> tuple[str, ...]:
 
 
 def _parts(task: Task, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
-    """Of every reduced axis that is spread over blocks, as it stands there after `fuse` and `unfuse`: the piece, and how many."""
+    """For every reduced axis that is split over blocks, after `fuse` and `unfuse`: the tile size and the number of tiles."""
     for w in walk_steps(root_spec(task).extents, steps):
         if isinstance(w.step, Tile) and w.step.level == "block":
             return {a: (w.piece[a], n) for a, n in w.rounds.items() if a in w.before.reduced}
@@ -440,16 +443,16 @@ def _parts(task: Task, steps: tuple[Step, ...]) -> dict[str, tuple[int, int]]:
 
 
 def _stored_in(task: Task, steps: tuple[Step, ...]) -> str:
-    """The memory that the leaf of a chain without reductions stores to; empty where there are reductions."""
+    """The memory that the innermost statement of a chain without reductions stores to; empty if there are reductions."""
     stops = [s.memory for s in steps if isinstance(s, Place) and s.verb == "via" and s.memory != "register"]
     return "" if task.states else (stops or ["global"])[-1]
 
 
 def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
-    """The plain schedule of a task that nobody scheduled: a row of the output per block, its last axis in vectors.
+    """The plain schedule of a task without steps: one row of the output per block, the last axis vectorized.
 
-    A documented default, not a fast one. The last output axis is cut in pieces of at most 1024, the others in pieces of 1. Pieces of
-    reductions are so short that the loop over their accumulators, which is written out, remains within the limits of a kernel.
+    A documented default, not a fast one. The last output axis is cut into tiles of at most 1024, the others into tiles of 1. Tiles of
+    reductions are so short that the unrolled loop over their accumulators remains within the limits of a kernel.
     """
     axes = [a for a in task.axes if a.extent > 1]
     if not axes:
@@ -469,15 +472,17 @@ def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
 
 
 def _each_element(task: Task) -> Iterator[Expr]:
-    """What is written out for each element of a task's results: its expressions, and those that combine them."""
+    """The expressions that are unrolled for each element of a task: its own, and those of its combiners."""
     yield from task.expressions()
     for state in task.states:
         yield from state.reduce.combiner.result
 
 
 def combining_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
-    """The schedule of a kernel that combines the partial results of blocks: on lanes in lockstep a thread for each result, as many in a
-    block as COMBINING; else the plain one."""
+    """The schedule of a kernel that combines the partial results of blocks.
+
+    On devices with lockstep lanes, one thread per result and at most COMBINING threads per block; otherwise the plain schedule.
+    """
     axes = [a for a in task.axes if a.extent > 1]
     if not profile.lockstep or not axes:
         return default_steps(task, profile)
@@ -493,5 +498,5 @@ def combining_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
 
 
 def identifier(name: str) -> str:
-    """A name as a kernel's identifier; long ones are cut, because drivers make file names of them."""
+    """A name as a kernel's identifier; long names are cut, because drivers make file names from them."""
     return "".join(c if c.isalnum() or c == "_" else "_" for c in name)[:64]

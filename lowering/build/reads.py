@@ -1,4 +1,6 @@
-"""Resolves the reads of innermost statements: expressions of the task at a point, with loads in place of reads."""
+"""Resolves the reads of innermost statements: rewrites expressions of the task at a point, with loads from buffers in place of
+reads.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from tilelang.schedules.steps import Place
 
 
 def state_indices(frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> tuple[Expr, ...]:
-    """Where the element of a state that this point updates stands."""
+    """The indices of the accumulator's element that this point updates."""
     place = frame.state
     assert place is not None
     if place.memory == "register":
@@ -25,14 +27,14 @@ def state_indices(frame: Frame, lane: Expr | None, points: dict[str, Expr]) -> t
 
 
 def state_at(frame: Frame, place: StatePlace, points: dict[str, Expr]) -> tuple[Expr, ...]:
-    """Indices in a state that is addressed by coordinates."""
+    """The indices of an element in an accumulator that is indexed by coordinates."""
     assert place.box is not None
     axes = frame.coordinates(points)
     return place.box.at(tuple(axes[a] for a in place.box.points or frame.task.axes))
 
 
 def stored_at(frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -> tuple[Expr, ...]:
-    """Where an element of output k stands in its place."""
+    """The indices of an element of output k in its place."""
     axes = frame.coordinates(points)
     output = frame.task.outputs[k]
     named = {a.name: v for a, v in axes.items() if isinstance(a, Axis)}
@@ -46,7 +48,7 @@ def stored_at(frame: Frame, k: int, place: Residence, points: dict[str, Expr]) -
 
 
 def value_at(build: Build, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
-    """An expression of the task at a point: axes replaced, reads resolved, stored bools seen as bools."""
+    """An expression of the task at a point: axes replaced, reads resolved, stored bools converted to bool."""
     axes = frame.coordinates(points)
     memo: dict[Expr, Expr] = {}
 
@@ -76,12 +78,12 @@ def value_at(build: Build, frame: Frame, e: Expr, points: dict[str, Expr]) -> Ex
 
 
 def residence_of(frame: Frame, whole: Read | Pad) -> Residence:
-    """Where a read finds its tensor."""
+    """Where a read finds its tensor; raises Refusal if it is nowhere."""
     found = residence_here(frame, whole)
     if found is not None:
         return found
     tensor = (whole.read if isinstance(whole, Pad) else whole).tensor
-    members = (tensor,) if tensor.definition is None else tensor.definition.tensors  # which one step places together
+    members = (tensor,) if tensor.definition is None else tensor.definition.tensors  # one step places all members
     step = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in {m.name for m in members}), None)
     assert frame.finishing and step is not None, f"{whole} is nowhere"
     raise refuse(step, "stage-in-walk", f"`{step}` is inside the accumulator's reduction loop, but {tensor.name} is read after that"
@@ -89,7 +91,7 @@ def residence_of(frame: Frame, whole: Read | Pad) -> Residence:
 
 
 def residence_here(frame: Frame, whole: Read | Pad) -> Residence | None:
-    """Where a read finds its tensor, if it is resident already: a step below may still place it."""
+    """Where a read finds its tensor, or None if it is not resident yet: a step below may still place it."""
     read = whole.read if isinstance(whole, Pad) else whole
     return next((r for r in reversed(frame.residences) if r.serves(read, whole)), None)
 
@@ -104,7 +106,10 @@ def _loaded(build: Build, frame: Frame, read: Read, whole: Read | Pad, indices: 
 
 
 def _check_slots(build: Build, frame: Frame, share: Share, indices: tuple[Expr, ...], at: tuple[Expr, ...]) -> None:
-    """A walk may go beyond a thread's last slot where no point exists; an element that exists stands in another thread's."""
+    """Raises NotOwner if an existing element is in another thread's registers.
+
+    A loop may run beyond a thread's last slot if no points exist there; the buffer is then enlarged.
+    """
     beyond = share.beyond(indices)
     if not beyond:
         return

@@ -14,7 +14,8 @@ from tilelang.schedules.task import Task
 
 
 def check_chain(build: Build, spec: Spec, steps: tuple[Step, ...], task: Task, place: Place | None) -> None:
-    """Refuses steps of a stage or a move that contradict what they refine. place: whose they are, for steps without a place."""
+    """Refuses steps of a stage or a move that contradict the spec they refine. place: the owner of the steps, for errors
+    without a position."""
     kinds = {n: "input" if t.definition is None else "definition" for n, t in build.tensors.items()}
     try:
         check_steps(spec, steps, task, kinds)

@@ -1,1 +1,1 @@
-"""Which thread has which element, and how elements get to the threads that need them."""
+"""The distribution of elements over threads, and how elements reach the threads that need them."""

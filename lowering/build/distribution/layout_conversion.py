@@ -1,8 +1,8 @@
-"""Layout conversion: a tensor in registers is loaded into registers again, distributed over the threads in another way.
+"""Layout conversion: reloads a tensor from registers into registers with another distribution over the threads.
 
-A thread keeps the elements that it already has; this costs nothing but a renaming of registers. Elements in other lanes of the same
-warp come by warp shuffles, if the device has an instruction for them (found by its meaning). All others go through shared memory: each
-owner stores its elements once, and the load continues from there as from any other place.
+Elements that a thread already has cost nothing but a renaming of registers. Elements in other lanes of the same warp are fetched
+by warp shuffles, if the device has an instruction for them (found by its meaning). All others go through shared memory: each
+owner stores its elements once, and the load then continues as from any shared buffer.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from tilelang.schedules.steps import Do, Place
 
 
 def redistributed(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
-    """The fetch of a share from where its tensor was: the threads' own registers, those of other lanes, or any memory."""
+    """Statements that fill a share from the registers of its thread, from other lanes, or from memory."""
     source = region.source
     if not isinstance(source, Share) or source.owners is None or source.points != region.points:
         return fetch_share(build, frame, step, region, share)
     thread = build.thread
-    if not isinstance(thread, Var):  # the only thread has everything
+    if not isinstance(thread, Var):  # a single thread has every element
         return fetch_share(build, frame, step, region, share)
     has = held(source, thread)
-    if has is None:  # who has what is not known: the reader must be an owner
+    if has is None:  # the distribution is unknown, so readers must be owners
         return fetch_share(build, frame, step, region, share)
     by_instruction = step.steps and isinstance(step.steps[-1], Do)
     exchanged = None if by_instruction else _by_registers(build, step, region, source, has, share, thread)
@@ -49,7 +49,7 @@ def redistributed(build: Build, frame: Frame, step: Place, region: Region, share
 def _by_registers(
     build: Build, step: Place, region: Region, source: Share, has: Held, share: Share, thread: Var
 ) -> ir.Stmt | None:
-    """Every register of a share from the register that has its element; None where memory must carry some."""
+    """Fills every register of a share from a register that has its element; None if some elements must go through memory."""
     assert source.owners is not None
     profile = build.profile
     never_made = source.fill is None and any(not b.is_certain(a.extent) for a in source.owners.leaf for b in a.bounds)
@@ -82,7 +82,7 @@ def _by_registers(
 
 def _of_lane(build: Build, shuffle: Instruction, named: str, buffer: ir.Buffer, at: tuple[Expr, ...], lane: ir.Buffer,
              step: Place) -> tuple[ir.Stmt, Expr]:  # fmt: skip
-    """What another lane has in a register, in a register of this one. lane: where its number is."""
+    """Fetches a register of another lane into a register of this one. lane: the buffer with the number of the other lane."""
     got = build.buffer(f"{buffer.name}_other", buffer.dtype, (1,), "register", "temporary")
     (source,) = (name for name in shuffle.reads if name != named)
     start = (index(0),)
@@ -94,7 +94,7 @@ def _of_lane(build: Build, shuffle: Instruction, named: str, buffer: ir.Buffer, 
 
 
 def _through_shared(build: Build, frame: Frame, step: Place, region: Region, source: Share, has: Held, share: Share) -> ir.Stmt:
-    """Every element from its owner to shared memory, each unit's to a place of its own, and the load from there."""
+    """Stores every element from its owner to shared memory, each unit to its own part of the buffer, and loads the share from there."""
     assert source.owners is not None
     placement = Layout().place(dict(zip(source.names, has.extents, strict=True)), source.buffer.dtype.bytes)
     count, unit = own_copy(source.owners.units, build.threads)
@@ -105,7 +105,7 @@ def _through_shared(build: Build, frame: Frame, step: Place, region: Region, sou
 
 
 def _handed_on(build: Build, source: Share, box: Box, step: Place) -> ir.Stmt:
-    """Every element of a share into a box, by the one thread that answers for it."""
+    """Stores every element of a share to a shared buffer, by one thread each."""
     owners = source.owners
     assert owners is not None
     slots, at, inside = source.piece()
@@ -124,7 +124,8 @@ def _handed_on(build: Build, source: Share, box: Box, step: Place) -> ir.Stmt:
 
 
 def _within_box(region: Region, box: Box, extents: Sequence[int]) -> Region:
-    """A region that is taken from a box: large tiles and idle units reach over what anybody put there."""
+    """A region that is loaded from a shared buffer, bounded by the elements stored there: large tiles and idle units reach
+    beyond them."""
     axes = []
     for d, (a, low, n) in enumerate(zip(region.spec.axes, box.low, extents, strict=True)):
         begin = simplify(a.base - low)
@@ -134,12 +135,12 @@ def _within_box(region: Region, box: Box, extents: Sequence[int]) -> Region:
 
 
 def _plain_name(v: Var) -> str:
-    """What a variable of look-ahead runs over."""
+    """The name of the axis that a look-ahead variable iterates over."""
     return v.name[1:].split()[0].rstrip("0123456789")
 
 
 def _conditions(region: Region, inside: Sequence[Expr]) -> list[Expr]:
-    """The conditions under which an element exists, which is counted from where a region begins."""
+    """The conditions under which an element exists; `inside` counts it from the start of the region."""
     axes = region.spec.axes
     bounds = [b.holds(e) for a, e in zip(axes, inside, strict=True) for b in a.bounds]
     return [*within(inside, [a.extent for a in axes]), *bounds]

@@ -1,4 +1,4 @@
-"""Which thread has which element: what a refusal of a reader that is not the owner shows, and whether a store fits its owners."""
+"""Which thread holds which element: explains reads by a thread that is not the owner, and checks that stores match the owners."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ BLOCKS = frozenset(v.name for v in ir.BLOCK)
 
 
 def of_threads(coordinates: Sequence[Expr], threads: int, where: Sequence[Expr] = ()) -> Distribution:
-    """What every thread has in every round of the walks, in the first block."""
+    """The coordinates that each thread of the first block has in each iteration of the loops."""
     thread, others = thread_among([*coordinates, *where])
     walks = ((v, (interval(v)[1] or 0) + 1 if _is_walked(v) else 1) for v in others)
     return Distribution(((thread, threads), *walks), tuple(coordinates), tuple(where))
 
 
 def thread_among(expressions: Sequence[Expr]) -> tuple[Var, list[Var]]:
-    """The thread's number in some expressions, and their other variables."""
+    """The thread index in some expressions, and their other variables."""
     found = variables(expressions)
     return next((v for v in found if v.name == ir.THREAD.name), ir.THREAD), [v for v in found if v.name != ir.THREAD.name]
 
 
 def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], conditions: Sequence[Expr], threads: int) -> int | None:
-    """The dimension along which a point that exists wants what its thread has not; None where there is no such point.
+    """The first dimension along which a thread reads an existing point that it does not hold; None if there is none.
 
-    beyond: (dimension, x, values), where the thread has an element only if x is one of the values. conditions: under which a point
-    exists. Those that others than the thread and the walks in x decide are left out, as if they held; where there are too many points,
-    one may exist.
+    beyond: (dimension, x, values): the thread holds an element only if x is one of the values. conditions: when a point exists.
+    Conditions on anything but the thread and the loops in x are assumed to hold. If there are too many points to enumerate, the
+    answer is that one may exist.
     """
     for d, x, values in beyond:
         walks = set(variables([x]))
@@ -50,21 +50,21 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], condition
 
 
 def offsets_within(offset: Expr, bounds: Sequence[Bound], threads: int) -> tuple[tuple[int, ...], ...]:
-    """The values of an offset that each thread has: over all rounds of the walks in it where the bounds hold."""
+    """For each thread, the values that an offset takes over all iterations of the loops in it, where the bounds hold."""
     found = of_threads([offset], threads, [b.holds(index(0)) for b in bounds]).shortened().table()
     assert found is not None, "a walk has numbers"
     return tuple(tuple(np.unique(found.coordinates[0][found.holder == t]).tolist()) for t in range(threads))
 
 
 def _is_walked(v: Var) -> bool:
-    """Whether a variable is the thread's number or runs from 0 to a known end inside a block."""
+    """Whether a variable is the thread index, or a loop variable inside a block that runs from 0 to a known end."""
     low, high = interval(v)
     return v.name == ir.THREAD.name or low == 0 and high is not None and v.name not in BLOCKS
 
 
 @contextlib.contextmanager
 def readers_are_owners(step: Step | None, threads: int) -> Iterator[None]:
-    """Refuses a read inside by a thread that has not the element, with the element and the two threads."""
+    """Refuses a read, made inside the `with` block, by a thread that does not hold the element; names the element and both threads."""
     try:
         yield
     except NotOwner as error:
@@ -105,13 +105,13 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
 
 
 def _taken_in_rounds(share: Share) -> list[str]:
-    """The dimensions along which a round of the units goes on together, so that no dimension tells by itself what a thread has."""
+    """The dimensions whose tiles are advanced by one common loop, so that no single dimension tells which elements a thread has."""
     rounds = [{v for v in variables([d.unit]) if v.name != ir.THREAD.name and _is_walked(v)} for d in share.dims]
     return [n for n, mine in zip(share.names, rounds, strict=True) if any(sum(v in r for r in rounds) > 1 for v in mine)]
 
 
 def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr], threads: int) -> str | None:
-    """The first element that a thread reads and does not have, in words."""
+    """A text about the first element that a thread reads and does not hold."""
     wanted, has = of_threads(offsets, threads).shortened().table(), _owned(share, threads)
     missing = None if wanted is None or has is None else wanted.foreign(has).first()
     if missing is None or has is None:
@@ -121,7 +121,7 @@ def _foreign_element(share: Share, dims: Sequence[str], offsets: Sequence[Expr],
 
 
 def _owned(share: Share, threads: int) -> Table | None:
-    """What each thread has in its registers of a share, in the first round of the walks around it."""
+    """The elements that each thread has in its registers of a share, in the first iteration of the enclosing loops."""
     slots = tuple(Var(f"?slot{d}", INDEX, 0, dim.size - 1) for d, dim in enumerate(share.dims))
     inside = share.inside(tuple(slot for slot, dim in zip(slots, share.dims, strict=True) if dim.size > 1))
     first: dict[Expr, Expr] = {v: index(0) for v in variables(inside) if v.name != ir.THREAD.name and v not in slots}
@@ -151,9 +151,9 @@ def _registers(owners: Sequence[int]) -> str:
 
 
 def stored_by_another(name: str, whole: Spec, owner: Spec, store: Spec, threads: int) -> str | None:
-    """The first element of a tile that is stored by a thread that does not hold it, in words; None where every one fits.
+    """A text about the first element of a tile that is stored by a thread that does not hold it; None if all stores match.
 
-    whole: the spec of the tile; owner, store: its leaves by the steps that compute and by those that store.
+    whole: the spec of the tile. owner, store: the innermost specs by the steps that compute and by the steps that store.
     """
     axes = [a for a in whole.axes if not a.reduction]
 

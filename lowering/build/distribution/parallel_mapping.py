@@ -1,4 +1,4 @@
-"""Maps the tiles of a step to the units (threads, warps, blocks) that take them: one tile each, or several in a loop.
+"""Maps the tiles of a step to units (threads, warps, blocks): one tile per unit, or several in a loop.
 
 Lowering, the look-ahead to the innermost statement, and the shapes of register accumulators all use this mapping, so they agree.
 """
@@ -24,18 +24,18 @@ from tilelang.schedules.walk import Extents, count_pieces
 
 
 def numbers(step: Tile | Split) -> dict[str, int]:
-    """The sizes of a cut; a hole is refused."""
+    """The sizes of a cut as numbers; there must be no hole."""
     return {axis: whole_number(step, size) for axis, size in step.sizes}
 
 
 def whole_number(step: Step, size: int | Hole) -> int:
-    """A size that is not a hole."""
+    """A size as a number; it must not be a hole."""
     assert not isinstance(size, Hole), f"`{step}`: `check_lowered` refuses holes"
     return size
 
 
 def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
-    """A number as one digit per axis, last axis fastest; the first digit takes what is left, however much."""
+    """Splits a number into one index per axis, last axis fastest. The first axis gets the whole quotient, even beyond its extent."""
     out: dict[str, Expr] = {}
     stride = 1
     first = next(iter(extents))
@@ -50,12 +50,13 @@ def digits(number: Expr, extents: Mapping[str, int]) -> dict[str, Expr]:
 
 
 def units_numbered(order: Layout | None, rounds: Mapping[str, int]) -> int:
-    """How many units the tiles take: where a pair n/8, n%8 of an order does not divide, some of them have no tile."""
+    """How many units the tiles need. If a pair n/8, n%8 of an order does not divide the extent, some units have no tile."""
     return math.prod(rounds.values() if order is None else order_extents(order, rounds))
 
 
 def tile_numbered(order: Layout | None, rounds: Mapping[str, int], number: Expr) -> dict[str, Expr]:
-    """The tile along each axis that unit `number` takes: last axis fastest, or as `order` says. Beyond the last there is none."""
+    """The tile of unit `number`, as an index per axis: last axis fastest, or as `order` says. Numbers past the last tile give
+    tiles outside."""
     if order is None:
         return digits(number, rounds)
     total, first = units_numbered(order, rounds), next(iter(rounds))
@@ -67,11 +68,12 @@ def tile_numbered(order: Layout | None, rounds: Mapping[str, int], number: Expr)
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """A spread below the block. per: threads of one unit; count: units in use; rounds: tiles along each axis; abreast: how many of them
-    are computed at once; walks: (axis, rounds) of the loops that take the others; order: what numbers the tiles, if not their axes.
+    """How tiles are mapped to units below the block.
 
-    idle: there are more threads than those of the units in use. over: threads beside the whole units. linear: tiles are numbered in one
-    row, which wraps, so that the only loop stands for all axes; otherwise every axis has its own.
+    per: threads of one unit. count: units in use. rounds: the number of tiles along each axis. abreast: how many of them are
+    computed at once. walks: (axis, iterations) of the loops over the others. order: numbers the tiles, if not in the order of
+    their axes. idle: there are more threads than the units in use have. over: threads left over beside whole units. linear: all
+    tiles are numbered in one sequence, which one loop covers; otherwise every axis has its own loop.
     """
 
     sizes: Mapping[str, int]
@@ -86,7 +88,7 @@ class Spread:
     order: Layout | None = None
 
     def indices(self, lane: Expr, again: Mapping[str, Expr]) -> dict[str, Expr]:
-        """The tile along each axis of the unit that a lane belongs to; again: the current round of each of the walks."""
+        """The tile along each axis that the unit of a lane takes. again: the current iteration of each of the loops `walks`."""
         digit = simplify(lane // self.per)
         if self.walks and self.idle:  # units beyond the count get tiles beyond the last one, which do not exist
             digit = simplify(digit + digit // self.count * units_numbered(self.order, self.rounds))
@@ -97,9 +99,9 @@ class Spread:
         return {a: simplify(again[a] * self.abreast[a] + found[a]) if a in again else found[a] for a in self.rounds}
 
     def reduced_digits(self, reduced: frozenset[str], lane: Expr, units: int) -> list[tuple[Expr, int, int, int]]:
-        """(digit, tiles, units along it, stride in threads) of every reduced axis that several units share.
+        """(index, tiles, units along it, stride in threads) of every reduced axis that several units share.
 
-        Along the first axis there may be more units than tiles: they are idle.
+        Along the first axis there may be more units than tiles; the extra units are idle.
         """
         found = []
         stride = self.per
@@ -114,18 +116,19 @@ class Spread:
         return found
 
     def active(self, lane: Expr) -> list[Expr]:
-        """The conditions under which a lane's unit is in use."""
+        """The conditions under which the unit of a lane is in use."""
         return [simplify(lane // self.per) < self.count] if self.idle else []
 
     def present(self, lane: Expr, units: int) -> list[Expr]:
-        """The conditions under which a lane, of `units`, belongs to a whole unit."""
+        """The conditions under which a lane, one of `units`, belongs to a whole unit."""
         return [simplify(lane < units - self.over)] if self.over else []
 
 
 def following_owners(task: Task, left: Extents, steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps, with the spreads of the last tensor in registers whose braces give it owners where nothing below it spreads.
+    """The steps, with the tile mapping of a register tensor appended if the steps below that tensor map nothing to units.
 
-    Its reader would else be one thread, which has only its own share. left: the task's axes.
+    The tiles come from the braces of the last register tensor. Without them one thread would read the tensor, and it holds only
+    its own part. left: the task's axes.
     """
     owners: tuple[Tile, ...] = ()
     for s in steps:
@@ -138,11 +141,11 @@ def following_owners(task: Task, left: Extents, steps: tuple[Step, ...]) -> tupl
                 owners = tuple(t for t in s.steps or () if isinstance(t, Tile))
     if not owners or not {a for t in owners for a, _ in t.sizes} <= left.after(steps).sizes.keys():
         return steps
-    return (*steps, *owners)  # `complete` puts the leaf last
+    return (*steps, *owners)  # `complete` moves the innermost step to the end
 
 
 def check_level(profile: Profile, step: Tile) -> None:
-    """The device has the level that tiles go to. Raises Refusal `level-not-here`."""
+    """Checks that the device has the level that tiles are mapped to. Raises Refusal `level-not-here`."""
     if not profile.has_level(step.level):
         near = [] if step.level in LEVELS else difflib.get_close_matches(step.level, profile.level_names, 1)
         raise refuse(step, "level-not-here", f"`{step}`: the profile `{profile.name}` has no level `{step.level}`",
@@ -151,12 +154,12 @@ def check_level(profile: Profile, step: Tile) -> None:
 
 
 def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move: bool) -> Spread:
-    """The spread of a step over `units` threads, given what is left of each axis.
+    """The mapping of a step's tiles to `units` threads; left: the remaining extent of each axis.
 
-    Tiles of outputs fill the units in every round, in one row, where an order numbers them or the axes do not divide them. Units that
-    share a reduction compute tiles abreast of each other in every round: what does not fit beside them is idle. Where there are fewer
-    threads than a unit has, they are one unit; threads that are left over beside whole units are idle. Raises Refusal where the step
-    asks for more units than there are.
+    Tiles of outputs are numbered in one sequence, so that every iteration but the last uses all units, if an order numbers them
+    or the units do not divide evenly among the axes. Units that share a reduction work side by side on one set of tiles; units
+    for which no set is left are idle. If there are fewer threads than a unit has, they form one unit; threads beside whole units
+    are idle. Raises Refusal if the step needs more units than there are.
     """
     check_step_order(step, left.sizes, left.reduced)
     sizes = numbers(step)
@@ -164,7 +167,7 @@ def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move
     per = min(profile.level(step.level).threads or 1, units)
     available, over = divmod(units, per)
     tiled = count_pieces(sizes, left.sizes)
-    order = step.order if all(left.sizes[a] for a in sizes) else None  # any order is good for no tiles
+    order = step.order if all(left.sizes[a] for a in sizes) else None  # without tiles the order does not matter
     tiles = units_numbered(order, tiled)
     wanted = available if step.count is None else whole_number(step, step.count)
     if wanted > available and not is_move:
@@ -189,7 +192,8 @@ def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move
 
 
 def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:
-    """How many tiles along each axis are computed at once: the last axis takes as many of the units as it can, then those before it.
+    """How many tiles along each axis are computed at once: the last axis gets as many units as it can use, then the axes
+    before it.
 
     >>> _abreast({"m": 12, "k": 12}, 16)
     {'m': 1, 'k': 12}

@@ -1,6 +1,6 @@
-"""Tensors in registers: each thread has a slice, given by the reads below or by the tiles that the move itself assigns to threads.
+"""Tensors in registers: each thread has a slice, given by the reads below or by the tiles that the load itself maps to threads.
 
-A slice is known per dimension: a start that differs between threads, and offsets that the loops below run through.
+For each dimension, a slice has a start that depends on the thread, and the offsets that the loops below iterate over.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse,
 
 
 def _declared(build: Build, frame: Frame, step: Place, region: Region) -> Share:
-    """The move's own spreads say who owns which element."""
+    """The share of a load whose own tiles say which thread holds which element."""
     move, name = move_frame(build, frame, step, region, Target(())), step.tensor_name
-    leaf = leaf_points(move, build.profile)  # what one thread's instruction brings is the thread's
+    leaf = leaf_points(move, build.profile)  # a thread holds what its own instruction loads
     share = _make_share(build, name, region, declared_shares(region.spec.axes, leaf, step, move.steps))
     owners = None if any(a.extent > 1 for a in leaf.axes) else owners_of(build, move, leaf, region.spec.names)
     return dataclasses.replace(share, owners=owners, steps=tuple(s for s in step.steps or () if isinstance(s, Tile)))
 
 
 def plain_share(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
-    """What every thread has: what the load's spreads say; without any, exactly what it reads below."""
+    """The elements of each thread: as the load's own tiles say; without any, exactly those that the thread reads below."""
     if declares_owners(frame, step):
         return _declared(build, frame, step, region)
     if region.points:
@@ -61,7 +61,7 @@ def _make_share(build: Build, name: str, region: Region, shares: Sequence[DimSha
 
 
 def reader_indices(build: Build, frame: Frame, i: int, uses: list[Use]) -> list[tuple[Use, tuple[Expr, ...]]]:
-    """The indices of each use at its leaf: of this chain, or of the stage that makes it."""
+    """The indices of each use at the innermost statement that reads it: of this chain, or of the stage that the use belongs to."""
     out = []
     main_leaf = leaf_spec(frame, i + 1, build.profile)
     for use in uses:
@@ -78,7 +78,7 @@ def reader_indices(build: Build, frame: Frame, i: int, uses: list[Use]) -> list[
 
 
 def _stage_leaf(build: Build, frame: Frame, i: int, use: Use) -> tuple[Spec, dict[Expr, Expr]]:
-    """The leaf of the stage that makes a use, as its own steps cut it."""
+    """The innermost spec of the stage that makes a use, and the values of the stage's axes there."""
     k, step = next((k, s) for k, s in enumerate(frame.steps) if k > i and isinstance(s, Place) and s.verb == "compute"
                    and any(t.name == s.tensor_name for t in use.task.outputs))  # fmt: skip
     stage = stage_frame(build, frame, i, k, step)
@@ -88,7 +88,8 @@ def _stage_leaf(build: Build, frame: Frame, i: int, use: Use) -> tuple[Spec, dic
 
 
 def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
-    """Every slot of a share from where the tensor was; vectors along one dimension where asked and contiguous."""
+    """Loads every register of a share from where the tensor was; as vectors along a dimension if the load asks for them and
+    the registers are contiguous."""
     if declares_owners(frame, step):
         return build.chain(move_frame(build, frame, step, region, Target((share,))), 0)
     leaf = step.steps[-1] if step.steps else None
@@ -110,7 +111,7 @@ def fetch_slots(build: Build, frame: Frame, step: Place, region: Region, share: 
 
 
 def vector_asked(step: Place, region: Region) -> tuple[str | None, int]:
-    """The axis and the width of the vectors by which a load is to bring its elements; (None, 1) where it does not say."""
+    """The axis and width of the vectors that a load asks for; (None, 1) if it asks for none."""
     leaf = step.steps[-1] if step.steps else None
     if not isinstance(leaf, Vectorize) or not isinstance(leaf.lanes, int):
         return None, 1
@@ -125,11 +126,11 @@ def vector_asked(step: Place, region: Region) -> tuple[str | None, int]:
 def fetch_element(
     build: Build, frame: Frame, region: Region, share: Share, at: tuple[Expr, ...], origin: Span | None = None
 ) -> ir.Stmt:
-    """What a register of a share holds, from where the tensor was, or the fill where there is no such element."""
+    """Loads one register of a share, or sets it to the fill value if there is no such element."""
     axes = []
     for a, shift in zip(region.spec.axes, share.inside(at), strict=True):
-        end = Bound(f"region:{a.name}<", index(0), a.extent)  # a reader's last piece may reach over the region's end
-        begin = Bound(f"region:{a.name}>", index(0), 0, True)  # through quotients, offsets are known too widely
+        end = Bound(f"region:{a.name}<", index(0), a.extent)  # a reader's last tile may reach beyond the region
+        begin = Bound(f"region:{a.name}>", index(0), 0, True)  # bounds on offsets are loose if the offsets contain quotients
         axes.append(shifted(a.replace(bounds=(*a.bounds, end, begin)), shift))
     inner = Frame(
         region.task,
@@ -146,15 +147,15 @@ def fetch_element(
 
 
 def declares_owners(frame: Frame, step: Place) -> bool:
-    """Whether a load's own steps say which thread has what: its tiles, or walks where one thread has everything."""
+    """Whether a load's own steps decide which thread holds which element: its tiles, or its loops if there is only one thread."""
     alone = (frame.spec.units or 1) == 1
     return any(isinstance(s, Tile) or alone and isinstance(s, Split) for s in step.steps or ())
 
 
 def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: Iterable[Step]) -> tuple[DimShare, ...]:
-    """The share of each dimension from the steps that make it, by the axes before these steps and the spec below them.
+    """The share of each dimension, from the axes before the steps that divide it and the spec below those steps.
 
-    Raises Refusal `not-lowered-yet` where the steps make other axes of the dimensions.
+    Raises Refusal `not-lowered-yet` if the steps fuse or unfuse the dimensions.
     """
     dims = {a.name for a in whole}
     for s in steps:
@@ -165,7 +166,8 @@ def declared_shares(whole: Sequence[AxisState], leaf: Spec, step: Place, steps: 
 
 
 def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) -> DimShare:
-    """The share of one dimension from the steps that make it, without what a walk or a vector passes of its thread's tile.
+    """The share of one dimension, from the steps that divide it, without points that a loop or vector reaches beyond the thread's
+    tile.
 
     whole, leaf: the axis before these steps and below them.
     """
@@ -186,7 +188,7 @@ def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) ->
 
 
 def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
-    """The share of one dimension from the offsets at which it is read, with walk variables and thread terms in them."""
+    """The share of one dimension, from the offsets at which it is read; they contain loop variables and terms of the thread index."""
     parts = [split_terms(o, _is_fixed) for o in offsets]
     if len({p[0] for p in parts}) > 1:
         parts = [split_terms(o, is_thread_part) for o in offsets]
@@ -225,18 +227,19 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
 
 
 def _is_fixed(atom: Expr) -> bool:
-    """Whether a term is the same for all elements of a thread's share: walks below do not change it."""
+    """Whether a term is the same for all elements of a share of a thread: no loop below changes it."""
     return is_thread_part(atom) or not any(isinstance(v, Var) and is_walk(v) for v in atom.walk())
 
 
 def _mixed(offsets: list[Expr]) -> bool:
-    """Whether no one part differs between threads alone: readers disagree about it, or walks run through it too (by a quotient)."""
+    """Whether no single term separates the threads: readers use different ones, or a loop variable is inside it too (through a
+    quotient)."""
     units = {split_terms(o, is_thread_part)[0] for o in offsets}
     return len(units) > 1 or any(isinstance(v, Var) and is_walk(v) for unit in units for v in unit.walk())
 
 
 def _everything(offsets: list[Expr]) -> DimShare:
-    """Every thread gets all that any reads."""
+    """The share that gives every thread all elements that any thread reads."""
     ends = [extremes(o, ()) for o in offsets]
     low = min(a or 0 for a, _ in ends)
     high = max(b or 0 for _, b in ends)
@@ -244,7 +247,7 @@ def _everything(offsets: list[Expr]) -> DimShare:
 
 
 def _run(dim: DimShare, lanes: int) -> int:
-    """The widest vector, up to `lanes`, whose slots hold neighbouring offsets."""
+    """The widest vector, up to `lanes`, whose registers hold neighbouring offsets."""
     run = dim.size if dim.strides is None else next((n for c, n, _ in reversed(dim.strides) if c == 1), 1)
     while lanes > 1 and run % lanes:
         lanes //= 2

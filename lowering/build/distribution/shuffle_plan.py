@@ -1,8 +1,8 @@
-"""Which register of which thread has what a reader wants, found by enumerating both owner maps.
+"""Finds by enumeration which register of which thread holds each element that a reader wants.
 
-A share says what each thread has in each register. Where every register of the reader comes from one lane of its warp, whose number
-is a sum over the bits of the reader's own and over the walks around, and from one of a few registers there, that is an exchange of
-registers; where the lane is the reader itself it is a renaming.
+A share says which element each thread has in each register. If all elements of one of the reader's registers come from a lane
+whose number is a sum over the bits of the reader's own lane and over the enclosing loop variables, and from one of a few
+registers there, a warp shuffle fetches them. If that lane is the reader itself, the register is only renamed.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from tilelang.core.expr import Expr, Var, index
 from tilelang.core.simplify import simplify
 from tilelang.lowering.build.movement.storage import Share, within
 
-MOST_LANES = 1 << 24  # of points, each with the lanes of a warp
-MOST_SOURCES = 4  # registers among which lanes choose; beyond, memory is cheaper
+MOST_LANES = 1 << 24  # the most (point, lane of a warp) pairs that are enumerated
+MOST_SOURCES = 4  # the most registers that lanes select from; with more, memory is cheaper
 
 
 @dataclasses.dataclass(frozen=True)
 class Fetch:
-    """Where the value of one register comes from: sources[which], of the lane of that number, of the thread's own where that is None.
+    """Where the value of one register comes from: register sources[which] of the given lane, or of the thread itself if the lane
+    is None.
 
-    No sources: there is no element of the region that it could hold.
+    Without sources, no element of the region belongs in this register.
     """
 
     at: tuple[Expr, ...]
@@ -40,9 +41,9 @@ class Fetch:
 
 @dataclasses.dataclass(frozen=True)
 class Held:
-    """What each thread holds of a tensor, counted from the beginning of its unit's part.
+    """Which elements of a tensor each thread holds, counted from the beginning of its unit's part.
 
-    extents: of the elements counted; where[element, thread]: the register, -1: none.
+    extents: of the elements counted. where[element, thread]: the number of the register, or -1 if the thread does not hold it.
     """
 
     extents: tuple[int, ...]
@@ -50,7 +51,7 @@ class Held:
 
 
 def held(share: Share, thread: Var) -> Held | None:
-    """What a share's owners have; None where it is too much to enumerate."""
+    """The elements that the owners of a share hold; None if there are too many to enumerate."""
     owners = share.owners
     assert owners is not None
     slots, at, inside = share.piece()
@@ -72,9 +73,9 @@ def held(share: Share, thread: Var) -> Held | None:
 
 
 def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thread: Var, warp: int) -> list[Fetch] | None:
-    """Where each register of `target` comes from; None where memory must carry it. extents: of the region that target is of.
+    """Where each register of `target` comes from; None if memory must carry some. extents: of the region that `target` covers.
 
-    warp: how many lanes exchange registers; 0: none do.
+    warp: how many lanes can exchange registers; 0 if none can.
     """
     found = []
     for numbers in itertools.product(*map(range, target.buffer.shape)):
@@ -100,7 +101,8 @@ def fetches(source: Share, has: Held, target: Share, extents: Sequence[int], thr
 
 def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers, needed: Any, walks: Sequence[Var],
            thread: Var, warp: int) -> Fetch | None:  # fmt: skip
-    """Where a register's value comes from. element: what each thread wants in it, round for round of the walks, if needed."""
+    """Where a register's value comes from. element: which element each thread wants in it, in every iteration of the loops;
+    needed: whether."""
     assert source.owners is not None
     threads = np.broadcast_to(np.arange(where.shape[1]), needed.shape)
     register, lane = where[element, threads], None
@@ -122,7 +124,7 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
     rounds = needed.any(axis=-1)
     begins = np.where(rounds, first[..., 0], 0)
     if begins.max() + steps.max() >= math.prod(source.buffer.shape):
-        return None  # a register that is chosen in some rounds lies outside the buffer in others
+        return None  # a register that some iterations select lies outside the buffer in others
     places = [np.unravel_index(begins + step, source.buffer.shape) for step in steps]
     sources = [[_sum(x, rounds, walks) for x in place] for place in places]
     if which is None or any(e is None for indices in sources for e in indices):
@@ -131,7 +133,7 @@ def _fetch(at: tuple[Expr, ...], source: Share, where: Numbers, element: Numbers
 
 
 def _first_lanes(where: Numbers, element: Numbers, threads: Numbers, warp: int, units: int) -> tuple[Numbers, Numbers]:
-    """The first lane of each reader's warp and unit that has its element, and the register there; -1: none has."""
+    """The first lane in each reader's warp and unit that has its element, and the register there; -1 if no lane has it."""
     mine = where.reshape(len(where), -1, warp)[element, threads // warp]  # [walks, reader, lane of an owner in its warp]
     owner = (threads // warp * warp)[..., None] + np.arange(warp)
     mine = np.where(owner // units == threads[..., None] // units, mine, -1)
@@ -140,7 +142,7 @@ def _first_lanes(where: Numbers, element: Numbers, threads: Numbers, warp: int, 
 
 
 def _of_lanes(values: Numbers, needed: Any, walks: Sequence[Expr], thread: Var, warp: int) -> Expr | None:
-    """A table over walks and threads as a sum over walks and bits of the lane; None where it is none, or differs between warps."""
+    """A table over loops and threads as a sum over loop variables and lane bits; None if it is no such sum or differs between warps."""
     by_warp, told = (x.reshape(*x.shape[:-1], -1, warp) for x in (values, needed))
     least = np.where(told, by_warp, np.iinfo(np.int64).max).min(axis=-2)
     most = np.where(told, by_warp, -1).max(axis=-2)
@@ -149,9 +151,9 @@ def _of_lanes(values: Numbers, needed: Any, walks: Sequence[Expr], thread: Var, 
 
 
 def _sum(values: Numbers, known: Any, walks: Sequence[Expr], thread: Var | None = None) -> Expr | None:
-    """A table over walks, and over a thread's lanes if given, as a constant and multiples of walks and of the lane's bits.
+    """A table over loops (and over a thread's lanes) as a constant plus multiples of the loop variables (and of the lane's bits).
 
-    None where it is no such sum. known: where the table says anything.
+    None if it is no such sum. known: where the table has a meaning.
     """
     bits = 0 if thread is None else values.shape[-1].bit_length() - 1
     shape = (*np.shape(values)[: len(walks)], *[2] * bits)
@@ -175,13 +177,13 @@ def _sum(values: Numbers, known: Any, walks: Sequence[Expr], thread: Var | None 
 
 
 def _step(table: Numbers, told: Any, axis: int) -> int:
-    """How much neighbours along an axis differ, by the first two that are told."""
+    """The difference between neighbours along an axis, from the first pair that is known."""
     both = np.logical_and(np.delete(told, 0, axis), np.delete(told, -1, axis))
     return int(np.diff(table, axis=axis)[both][0]) if both.any() else 0
 
 
 def _flat(places: Sequence[Numbers], extents: Sequence[int], shape: tuple[int, ...] | None = None) -> Any:
-    """Coordinates as one number each."""
+    """Coordinates as one linear number each."""
     if not places:
         return np.zeros(shape or (), np.int64)
     return np.ravel_multi_index(tuple(places), tuple(extents))

@@ -1,1 +1,1 @@
-"""Statements that are one instruction of the device: matching, addresses of operands, and results."""
+"""Innermost statements that are a single instruction of the device: matching, operand addresses, and results."""

@@ -1,4 +1,4 @@
-"""Refuses what the language accepts but no target lowers yet, and instructions that this device does not have."""
+"""Refuses steps that the language accepts but no target lowers yet, and instructions that this device does not have."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tilelang.schedules.steps import Do, Hole, Open, Place, Split, Step, Tile, U
 
 
 def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
-    """Refuses, in the order of the steps, what the language accepts and no target lowers yet, and instructions not on this device."""
+    """Refuses, in the order of the steps, what no target lowers yet, and instructions that this device does not have."""
     roles = any(team.role for s in steps if isinstance(s, Units) for team in s.teams)
     for step in every_step(steps):
         match step:
@@ -52,7 +52,7 @@ def check_lowered(steps: tuple[Step, ...], profile: Profile) -> None:
 
 
 def _check_units(step: Units, profile: Profile) -> None:
-    """Refuses what a block is made of where the device, or no target, can tell its threads apart like that."""
+    """Refuses the composition of a block if this device, or every target, lacks the roles or register budgets for it."""
     if step.level == "cluster":
         _check_cluster(step, profile)
         return
@@ -78,7 +78,7 @@ def _hole(step: Step, help: str) -> Refusal:
 
 
 def _check_fragments(step: Do, semantics: Instruction) -> None:
-    """Refuses an operand in memory that has neither a fragment nor a descriptor to say where its elements are."""
+    """Refuses an operand in memory if neither a fragment nor a descriptor says where its elements are."""
     for operand in semantics.operands:
         name, memory = operand.name, operand.memory
         region = semantics.kind == UPDATE and memory == "shared"

@@ -1,4 +1,4 @@
-"""Whether neighbouring threads write where an instruction can: one behind the other, from where the first of them writes."""
+"""Checks that consecutive threads access consecutive addresses, starting from the first thread's, as some instructions require."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tilelang.schedules.steps import Do
 def check_neighbours(
     step: Do, operand: Operand, buffer: ir.Buffer, at: tuple[Expr, ...], count: int, guards: list[Expr], threads: int
 ) -> None:
-    """Refuses a `do` whose operand wants the addresses of `operand.neighbours` threads one behind the other where they are not.
+    """Refuses a `do` if its operand needs the addresses of `operand.neighbours` threads to be consecutive and they are not.
 
-    at: where each thread's `count` elements begin. guards: which threads issue it.
+    at: where each thread's `count` elements begin. guards: which threads issue the instruction.
     """
     total = ir.flat(buffer, at)
     for term, factor in linear(total)[0]:
         if not is_thread_part(term):
-            total = simplify(total - term * factor)  # the same for all of them
+            total = simplify(total - term * factor)  # this term is the same for all threads
     told = tuple(g for g in guards if is_thread_part(g))
     thread, others = thread_among([total, *told])
     walks = parts(others)

@@ -1,4 +1,6 @@
-"""Emits innermost statements that are one instruction: an update of an accumulator, a move, a store, or the store of its result."""
+"""Emits innermost statements that are a single instruction: an update of an accumulator, a load, a store, or the store of its
+result.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from tilelang.schedules.steps import Do
 
 
 def instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
-    """The leaf as one instruction; finishing: the way back of what it left in registers."""
+    """The innermost statement as one instruction; when finishing, the stores of the results that it left in registers."""
     semantics = frame.match.instruction
     _check_whole_units(build, step, semantics)
     if not frame.task.states and semantics.host is not None:
@@ -49,7 +51,7 @@ def instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
 
 
 def _check_whole_units(build: Build, step: Do, semantics: Instruction) -> None:
-    """Threads that issue an instruction together must all be there."""
+    """Refuses a block that is not a multiple of the threads that issue the instruction together."""
     over = build.threads % semantics.width
     if over:
         raise refuse(step, "not-whole-units", f"`{step}` is issued by {semantics.width} threads together, but a block of"

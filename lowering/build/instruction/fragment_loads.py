@@ -1,4 +1,4 @@
-"""Loads into registers, distributed for their readers: by an instruction's operand map, or slot by slot."""
+"""Loads into registers, distributed as their readers need: by the operand map of an instruction, or register by register."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from tilelang.schedules.steps import Do, Place
 
 
 def slot_groups(build: Build, slots: int, width: int, first: int = 0) -> tuple[Expr, Expr, Expr]:
-    """(group, lane, slot): a lane's slots in groups of `width` neighbours, from the group `first` on."""
+    """(group, lane, slot): a thread's slots in groups of `width` neighbours, starting with group `first`."""
     group, lane = build.several("slots", slots // width), build.several("lane", width)
     return group, lane, simplify((group + first) * width + lane)
 
 
 def share_of(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use]) -> Share:
-    """What an instruction reads is given out by its operand's map, anything else by who reads it."""
+    """The distribution of a load into registers: by the operand map if an instruction reads it, otherwise by its readers."""
     own = declares_owners(frame, step)
     inner = next((s for s in step.steps or () if isinstance(s, Place)), None)
-    if inner is not None and not own:  # each slot is filled by itself: there is no region to place anything for
+    if inner is not None and not own:  # each slot is filled separately, so there is no region to stage
         raise refuse(inner, "not-lowered-yet", f"`{inner}` in the braces of a load in registers that map no tiles to threads is"
                      " valid, but not supported yet", f"write it above the load of {step.tensor_name} in register")  # fmt: skip
     wanted = None if own else _operand_loaded(frame, uses)
@@ -48,7 +48,7 @@ def share_of(build: Build, frame: Frame, i: int, step: Place, region: Region, us
 
 
 def fetch_share(build: Build, frame: Frame, step: Place, region: Region, share: Share) -> ir.Stmt:
-    """The move of a load in registers."""
+    """The statements of a load into registers."""
     if not isinstance(share, FragmentShare):
         return fetch_slots(build, frame, step, region, share)
     if step.steps and isinstance(step.steps[-1], Do):
@@ -57,7 +57,7 @@ def fetch_share(build: Build, frame: Frame, step: Place, region: Region, share: 
 
 
 def _operand_loaded(frame: Frame, uses: list[Use]) -> tuple[str, Read] | None:
-    """The operand for which a load brings a tensor, and the read that it stands for; None where no instruction reads it."""
+    """The operand that a load provides, and the matched read; None if no instruction reads the tensor."""
     if frame.matched is None or not all(u.main for u in uses) or len({u.whole for u in uses}) != 1:
         return None
     found = frame.matched.operand_of(uses[0].whole)
@@ -66,7 +66,7 @@ def _operand_loaded(frame: Frame, uses: list[Use]) -> tuple[str, Read] | None:
 
 def _fragments_of(build: Build, frame: Frame, i: int, step: Place, region: Region, uses: list[Use], name: str,
                   read: Read) -> FragmentShare:  # fmt: skip
-    """The residence of an operand."""
+    """Where an operand that a load provides is kept."""
     found = frame.match
     held = found.instruction.fragment(name)
     assert held is not None
@@ -88,7 +88,8 @@ def _fragments_of(build: Build, frame: Frame, i: int, step: Place, region: Regio
 
 
 def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements of each dimension of a read an operand takes, and the dimension in which each of the operand's runs."""
+    """How many elements of each dimension of a read an operand takes, and for each dimension of the operand, the one it
+    corresponds to."""
     operand, binding = found.instruction.operand(name), dict(found.binding)
     mentioned = [{a.name for a in i.walk() if isinstance(a, Axis)} for i in read.indices]
     along = tuple(next((p for p, names in enumerate(mentioned) if binding[d.name] in names), -1) for d in operand.dims)
@@ -101,7 +102,7 @@ def _tile_of(found: Match, name: str, read: Read, step: Place) -> tuple[tuple[in
 
 
 def _fetch_fragments(build: Build, frame: Frame, step: Place, region: Region, share: FragmentShare) -> ir.Stmt:
-    """Every slot of every tile from where the tensor was; vectors where the move asks for them and slots are neighbours."""
+    """Loads every slot of every tile; as vectors if the load asks for them and neighbouring slots hold neighbouring elements."""
     assert share.map is not None
     width = _load_width(step, region, share)
     group, lane, slot = slot_groups(build, share.map.slots, width)
@@ -123,7 +124,7 @@ def _load_width(step: Place, region: Region, share: FragmentShare) -> int:
 
 
 def _packed(region: Region, share: FragmentShare, count: int) -> bool:
-    """Whether a layout has put what `count` neighbouring slots hold in a row, where the tile and every walk begin at 0."""
+    """Whether a layout makes the contents of `count` neighbouring slots contiguous, if the tile and all loops begin at 0."""
     import numpy as np  # late: NumPy takes long to import
 
     source = region.source

@@ -1,7 +1,7 @@
 """Loads of fragments by one instruction, such as `ldmatrix`: it reads a tile of shared memory and gives each lane its slots.
 
-The registers that the move fills must be those that the operand map of the reading instruction names, slot by slot: the same lanes, and
-consecutive slots where the buffer has them. Both are compared by enumeration, once per load.
+The load must fill the registers that the operand map of the reading instruction expects: each element in the same lane, and in
+consecutive slots if the buffer has several. Both maps are enumerated and compared, once per load.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share
 
 
 def _filled_alike(build: Build, frame: Frame, region: Region) -> bool:
-    """Whether the source holds what the move's readers want of all points that do not exist."""
+    """Whether the source already holds the fill value wherever no point exists."""
     points = {a.name: a.base + inside_piece(a.name, a.extent) for a in region.spec.axes}
     accesses = accesses_of(build, frame, region.task.values, points)
     wanted = Effect(value=region.task.values[0], identity=region.fill)
@@ -80,7 +80,7 @@ def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source
 
 
 def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> tuple[int, ...]:
-    """The extents that the move takes of each dimension; a multiple of the reader's tile."""
+    """How many elements the instruction loads along each dimension; a multiple of the reader's tile."""
     tile, _ = taken(found, found.instruction.writes, region.spec.names)
     for p, (mine, theirs, dim) in enumerate(zip(tile, share.tile, share.dims, strict=True)):
         several = mine > theirs and dim.strides is not None
@@ -93,7 +93,7 @@ def _moved_tile(do: Do, found: Match, region: Region, share: FragmentShare) -> t
 
 
 def _compare_slots(do: Do, found: Match, region: Region, share: FragmentShare, tile: tuple[int, ...]) -> None:
-    """Refuses a move that leaves an element in another lane, or in another slot, than the reader's map."""
+    """Refuses a load that puts an element in another lane or slot than the reader's map expects."""
     semantics = found.instruction
     held = semantics.fragment(semantics.writes)
     assert held is not None and share.map is not None

@@ -1,4 +1,4 @@
-"""Results in registers: the slices of a stage, and the stores of what an instruction left in its lanes."""
+"""Results in registers: the slices of a stage, and the stores of the values that an instruction left in its lanes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tilelang.schedules.steps import Do, Place, Tile
 
 
 def stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Share:
-    """What every thread makes of a stage in registers; what the lanes of an instruction make stands where its map says.
+    """Which elements of a stage each thread makes in registers; if an instruction makes them, its map says where they are.
 
-    slot: which buffers of a ring it fills.
+    slot: which buffer of a multistage buffer the stage fills.
     """
     found = stage.match if stage.matched is not None and stage.task.states else None
     held = None if found is None else found.instruction.fragment(found.instruction.writes)
@@ -44,7 +44,7 @@ def stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, slot: E
 
 
 def fragments_back(build: Build, frame: Frame, step: Do) -> ir.Stmt:
-    """Each lane hands on its slots of one tile, at the coordinates of the map; neighbours along a dimension as a vector."""
+    """Each lane stores its slots of one tile at the coordinates of the map; neighbours along a dimension as a vector."""
     found = frame.match
     semantics = found.instruction
     target, held = semantics.operand(semantics.writes), semantics.fragment(semantics.writes)
@@ -67,7 +67,7 @@ def fragments_back(build: Build, frame: Frame, step: Do) -> ir.Stmt:
 
 
 def _held_in(frame: Frame, place: Residence, slot: Expr, step: Do) -> Residence:
-    """Where a result goes: into the slot that it comes from, where lanes hold it by the instruction's map."""
+    """Where a result goes: to the same slot in the target, if the target is distributed by the instruction's map too."""
     if not isinstance(place, FragmentShare):
         return place
     axes = frame.coordinates({a.name: a.base for a in frame.spec.axes})
@@ -88,7 +88,7 @@ def _store_width(frame: Frame, step: Do, run: int, axis: str | None) -> int:
 
 
 def plain_stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, slot: Expr | None) -> Share:
-    """The same by the stage's own spreads."""
+    """The same for a stage without an instruction: by the stage's own tiles."""
     spatial = [a for a in stage.spec.axes if not a.reduction]
     leaf = leaf_points(stage, build.profile)
     dims = declared_shares(spatial, leaf, step, stage.steps)
@@ -100,7 +100,7 @@ def plain_stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, s
 
 
 def stage_register(build: Build, stage: Frame, tensor: Tensor, shape: tuple[int, ...], slot: Expr | None) -> ir.Buffer:
-    """The registers of a stage. slot: which buffer of a ring they are."""
+    """The registers of a stage. slot: which buffer of a multistage buffer they are."""
     if slot is None:
         return build.buffer(f"{tensor.name}_register", tensor.dtype, shape, "register")
     assert isinstance(slot, Const), "the buffers of a ring in registers have numbers"

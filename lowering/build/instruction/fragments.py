@@ -1,8 +1,8 @@
 """Fragments: values that the operand map of an instruction distributes over lanes.
 
-A register buffer of fragments has one dimension per loop over tiles of the instruction, and a last one for the slots of a lane. The
-operand map gives the lane and slot of each element of a tile; only readers with the same map may read the buffer. Elements that do not
-exist hold the fill value of their load, because an instruction cannot be guarded.
+A register buffer of fragments has one dimension per loop over tiles of the instruction, and a last dimension for the slots of a
+lane. The operand map gives the lane and slot of each element of a tile; only readers with the same map may read the buffer.
+Elements that do not exist hold the fill value of their load, because an instruction cannot be guarded.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.spec import AxisState, Bound
 from tilelang.schedules.steps import Step
 
-MOST_TILES = 1 << 16  # whose beginnings are enumerated for a counterexample
-SLOTS = "slots of a fragment"  # the vector axis of a state whose last dimension is an instruction's slots
+MOST_TILES = 1 << 16  # the most tiles that are enumerated to find a counterexample
+SLOTS = "slots of a fragment"  # the vector axis of an accumulator whose last dimension is an instruction's slots
 
 
 @dataclasses.dataclass(frozen=True)
 class FragmentShare(Share):
-    """Every lane has its slots of some tiles.
+    """Registers in which every lane holds its slots of some tiles.
 
-    dims: who has which tile, dimension by dimension, from `low` on. tile: the extents of one. along: for each coordinate of the map,
-    the dimension of the tensor that it counts in. lane: the thread's number in the map; level: of the unit that shares a tile.
+    dims: which thread has which tile along each dimension, from `low` on. tile: the extents of a tile. along: for each coordinate
+    of the map, the dimension of the tensor that it counts. lane: the thread's index in the map. level: the unit that shares a
+    tile.
     """
 
     tile: tuple[int, ...] = ()
@@ -42,7 +43,7 @@ class FragmentShare(Share):
     level: str = ""
 
     def first(self, indices: tuple[Expr, ...], step: Step | None) -> tuple[Expr, ...]:
-        """Where the slots of the tile that begins at an element are. Raises NotOwner."""
+        """The register of the first slot of the tile that begins at an element. Raises NotOwner."""
         tiles = tuple(tile_number(simplify(i - low), n, step) for i, low, n in zip(indices, self.low, self.tile, strict=True))
         grid = Share(self.tensor, self.read, self.buffer, low=tuple(index(0) for _ in self.low), dims=self.dims)
         found = grid.at(tiles)
@@ -59,7 +60,7 @@ class FragmentShare(Share):
         return (slot,), (*self.first(begins, None)[:-1], slot), self.inside_tile(slot)
 
     def inside_tile(self, slot: Expr) -> tuple[Expr, ...]:
-        """The element of a tile that the thread holds in a slot, in the tensor's dimensions."""
+        """The element of a tile that the thread holds in a slot, as one index per dimension of the tensor."""
         assert self.map is not None
         held = dict(zip(self.along, self.map.at(self.lane, slot), strict=True))
         return tuple(held.get(d, index(0)) for d in range(len(self.tile)))
@@ -81,7 +82,8 @@ class FragmentShare(Share):
 
 
 def taken(found: Match, name: str, dims: Sequence[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """How many elements of each of a tensor's dimensions an operand takes, and the dimension in which each of the operand's runs."""
+    """How many elements of each of a tensor's dimensions an operand takes, and for each dimension of the operand, the one it
+    corresponds to."""
     operand, binding = found.instruction.operand(name), dict(found.binding)
     along = tuple(dims.index(binding[d.name]) for d in operand.dims)
     extents = dict(zip(along, operand.shape, strict=True))
@@ -89,7 +91,8 @@ def taken(found: Match, name: str, dims: Sequence[str]) -> tuple[tuple[int, ...]
 
 
 def runs(held: Fragment) -> tuple[int, int]:
-    """(n, dimension): in how long runs, a power of two up to 16, a lane's slots are neighbours along one dimension of the tile."""
+    """(n, dimension): the longest n, a power of two up to 16, such that each group of n slots of a lane holds neighbours along
+    this dimension."""
     table = held.table
     for n in (16, 8, 4, 2):
         if held.slots % n:
@@ -105,7 +108,7 @@ def runs(held: Fragment) -> tuple[int, int]:
 
 
 def tile_number(offset: Expr, extent: int, step: Step | None) -> Expr:
-    """Which tile begins at an offset."""
+    """The number of the tile that begins at an offset."""
     terms, constant = linear(offset)
     loose = next((f"{_plain_name(atom)} = 1" for atom, c in terms if c % extent), "0")
     if constant % extent or loose != "0":
@@ -122,18 +125,18 @@ def tile_number(offset: Expr, extent: int, step: Step | None) -> Expr:
 
 
 def open_bounds(a: AxisState) -> list[Bound]:
-    """The bounds of an axis that some point may be beyond."""
+    """The bounds of an axis that some points may exceed."""
     return [b for b in a.bounds if not b.is_certain(a.extent)]
 
 
 def unguardable(step: Step, message: str, help: str, a: AxisState, b: Bound) -> Refusal:
-    """The refusal of an instruction whose last tile along an axis is divided by a bound, with that tile."""
+    """The refusal of an instruction whose last tile along an axis is cut by a bound; shows that tile."""
     return refuse(step, "unguardable-do", message, help, _partial_tile(a, b))
 
 
 def _partial_tile(a: AxisState, b: Bound) -> str | None:
-    """The first tile along an axis that a bound divides, with a point of it that does not exist, for a counterexample; None if the
-    beginnings of the tiles are not known."""
+    """The first tile along an axis that a bound cuts, with a point outside the bound, as a counterexample; None if the
+    positions of the tiles are not known."""
     terms, constant = linear(b.offset)
     begins = {constant}
     for atom, factor in terms:
@@ -149,11 +152,11 @@ def _partial_tile(a: AxisState, b: Bound) -> str | None:
 
 
 def _plain_name(atom: Expr) -> str:
-    """A walk's variable of the look-ahead by its axis."""
+    """The axis name of a look-ahead loop variable."""
     return str(atom).lstrip("?").rstrip("0123456789")
 
 
 def shifted(a: AxisState, shift: Expr) -> AxisState:
-    """One point of an axis, `shift` from where it begins."""
+    """The single point of an axis at distance `shift` from its beginning."""
     bounds = tuple(b.replace(offset=simplify(b.offset + shift)) for b in a.bounds)
     return AxisState(a.name, simplify(a.base + shift), 1, tuple(b for b in bounds if not b.is_certain(1)), a.reduction)

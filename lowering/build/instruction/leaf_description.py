@@ -1,7 +1,7 @@
 """Describes the innermost statement at a `do` for matching: what it computes over which axes, and where its operands are.
 
-Matching compares an instruction with `Seen`. The builder then needs the way back, from the reads that were matched to the reads of the
-task. A tensor staged by access appears as its buffer: a tensor over the axes of the read.
+Matching compares an instruction with a `Seen`. Afterwards the builder needs the reverse mapping, from the matched reads to the
+reads of the task. A tensor staged by access is described as its buffer: a tensor over the axes of the read.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from tilelang.schedules.walk import piece_of
 
 @dataclasses.dataclass(frozen=True)
 class Resident:
-    """Where a read is: in a residence that exists, or as a step below will place it."""
+    """Where a read finds its tensor: in an existing residence, or where a later step will place it."""
 
     memory: str
     dtype: DType
     residence: Residence | None = None
     by_access: bool = False
-    fills: bool = False  # what lies outside the tensor holds the padding of the read
+    fills: bool = False  # elements outside the tensor hold the padding value of the read
 
 
 @dataclasses.dataclass(frozen=True)
 class Seen:
-    """A leaf's meaning over the spec's axes, and the task's read behind every read in it."""
+    """The meaning of an innermost statement over the spec's axes, and the task's read behind each of its reads."""
 
     means: Means
     reads: Mapping[Read, Read | Pad]
@@ -46,18 +46,18 @@ class Seen:
 
 @dataclasses.dataclass(frozen=True)
 class Matched:
-    """How the instruction at the end of a chain matched. reads: the task's read behind each read that matched."""
+    """The match of the instruction at the end of a chain. reads: for each matched read, the task's read."""
 
     match: matching.Match
     reads: Mapping[Read, Read | Pad]
 
     @property
     def taken(self) -> dict[str, int]:
-        """How much of each axis the instruction takes."""
+        """How many elements of each axis the instruction takes."""
         return {theirs: self.match.instruction.shape[mine] for mine, theirs in self.match.binding}
 
     def operand_of(self, whole: Read | Pad) -> tuple[str, Read] | None:
-        """The operand that takes a read of the task, with the read as it matched; None where none does."""
+        """The operand that matched a read of the task, with the matched read; None if there is none."""
         writes = self.match.instruction.writes
         return next(((name, r) for name, r in self.match.operands if name != writes and self.reads[r] is whole), None)
 
@@ -69,9 +69,10 @@ def seen(
     target: tuple[str, DType],
     dims: tuple[Axis, ...] | None = None,
 ) -> Seen | None:
-    """What a task's leaf asks; None where no instruction can mean it: several states or values, a tuple, a condition.
+    """What the innermost statement of a task computes; None if no instruction can compute it: several accumulators or values, a
+    tuple, a condition.
 
-    target: the name and the element type of what the leaf writes; dims: its dimensions, where they are not the spec's axes.
+    target: the name and element type of what the statement writes; dims: its dimensions, if they are not the spec's axes.
     """
     axes = {a.name: Axis(a.name, a.extent) for a in spec.axes}
     if task.states:
@@ -119,7 +120,7 @@ def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr],
 
 
 def resident(whole: Read | Pad, residence: Residence) -> Resident:
-    """How a residence that exists serves a read."""
+    """How an existing residence serves a read."""
     fills = by_access = bool(residence.points)
     if isinstance(whole, Pad) and residence.outside and residence.fill is not None:
         fills |= residence.fill.value == whole.value.value
@@ -127,7 +128,7 @@ def resident(whole: Read | Pad, residence: Residence) -> Resident:
 
 
 def promised(whole: Read | Pad, loads: list[Place]) -> Resident:
-    """How loads that stand below, the innermost last, will serve a read."""
+    """How the loads below, the innermost last, will serve a read."""
     read = whole.read if isinstance(whole, Pad) else whole
     dims = {d.name for d in read.tensor.dims}
     layouts = [s.layout for s in loads if s.layout is not None and s.layout.terms]
@@ -135,7 +136,7 @@ def promised(whole: Read | Pad, loads: list[Place]) -> Resident:
 
 
 def described(read: Read, found: Resident) -> matching.Residence:
-    """A resident read as the matching sees it."""
+    """A resident read in the form that the matching takes."""
     dims = tuple((d.name, d.extent) for d in read.tensor.dims)
     layout = None
     if isinstance(found.residence, Box) and found.residence.placement is not None:
@@ -146,7 +147,7 @@ def described(read: Read, found: Resident) -> matching.Residence:
 
 
 def layout_of(placement: Placement) -> Layout:
-    """The layout that a placement came from, up to the names of its parts."""
+    """The layout that a placement was made from, up to the names of its parts."""
     free: dict[Expr, Expr] = {v: Var(v.name, INDEX) for v in placement.variables}
     _, high = interval(placement.terms[-1])
     padding = placement.shape[-1] - (high + 1) if high is not None else 0
@@ -158,7 +159,8 @@ def _extent(v: Var) -> int:
 
 
 def left(spec: Spec, steps: tuple[Step, ...]) -> tuple[Spec, dict[str, int], set[str]]:
-    """The spec with its axes renamed by fuse and unfuse, what written steps leave of each axis, and which axes they cut."""
+    """The spec with its axes renamed by fuse and unfuse, the extents that the written steps leave of them, and the axes that
+    they cut."""
     after = renamed(spec, steps)
     written = [s for s in steps if not getattr(s, "implied", False)]
     sizes = spec.extents.after(written).sizes
@@ -166,6 +168,6 @@ def left(spec: Spec, steps: tuple[Step, ...]) -> tuple[Spec, dict[str, int], set
 
 
 def global_read(whole: Read | Pad) -> Resident:
-    """A read of a tensor where it is: default steps are asked for before anything is placed."""
+    """A read of a tensor in global memory: default steps are chosen before anything is placed."""
     read = whole.read if isinstance(whole, Pad) else whole
     return Resident("global", read.dtype)

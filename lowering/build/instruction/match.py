@@ -1,7 +1,7 @@
-"""Finds the instruction of a `do`, its extent along each axis, and what its operands read.
+"""Finds the instruction of a `do`, its extent along each axis, and the reads of its operands.
 
-A `do` is matched once, when its list of steps is complete: by meaning, shape, level, memory and type. Layouts are compared when the
-statement is written, because the buffers do not exist earlier.
+A `do` is matched once, when its list of steps is complete: by meaning, shape, level, memory and type. Layouts are compared when
+the statement is written, because the buffers do not exist earlier.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from tilelang.schedules.task import Task
 
 def written_out(build: Build, frame: Frame, steps: tuple[Step, ...], into: str, order: list[tuple[str, int]] | None = None,
                 between: tuple[Step, ...] = ()) -> Frame:  # fmt: skip
-    """A frame with its steps written out, and with how the instruction at their end matches.
+    """A frame with its implied steps added, and with the match of the instruction at their end.
 
-    into: the memory that a move writes. order: how it walks its dims; between: what will be placed before the steps.
+    into: the memory that a load writes. order: the order of its loops over the dimensions. between: places that will be made
+    before the steps.
     """
     matched = leaf_match(build, frame.task, frame.spec, (*between, *steps), frame.residences, into)
     taken = {} if matched is None else matched.taken
@@ -47,13 +48,14 @@ def written_out(build: Build, frame: Frame, steps: tuple[Step, ...], into: str, 
 
 
 def held_as(step: Do, type: DType) -> DType:
-    """The type in which a state of some type is held between the rounds of an instruction: its own, where that takes a licence."""
+    """The type of an accumulator between the updates of an instruction: the operand's type if a licence allows lower
+    precision, else its own."""
     semantics = use(step.instruction)
     return semantics.operand(semantics.writes).dtype if "float16_accumulate" in semantics.licences else type
 
 
 def record_of(step: Do) -> Instruction:
-    """The instruction of a `do`. Raises Refusal at the step where there is none of that name."""
+    """The definition of a `do`'s instruction. Raises Refusal at the step if there is none with this name."""
     try:
         return use(step.instruction)
     except Refusal as error:
@@ -62,7 +64,7 @@ def record_of(step: Do) -> Instruction:
 
 
 def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
-    """Refuses an instruction that computes less exactly than the definition gives leave to."""
+    """Refuses an instruction that computes less accurately than the definition allows."""
     made = task.states[0].tensors[0] if task.states else task.outputs[0]
     given = made.definition.allow if made.definition is not None else ()
     for licence in semantics.licences:
@@ -77,10 +79,10 @@ def _check_licences(step: Do, semantics: Instruction, task: Task) -> None:
 def leaf_match(
     build: Build, task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str = ""
 ) -> Matched | None:
-    """How the instruction at the end of `steps` matches; None where there is none.
+    """The match of the instruction at the end of `steps`; None if they do not end in one.
 
-    residences: what the steps find resident; into: the memory that a move writes. Raises Refusal where the instruction does not
-    fit, as far as that is known before anything is placed.
+    residences: what is resident before the steps; into: the memory that a load writes. Raises Refusal if the instruction does not
+    fit, as far as this is known before anything is placed.
     """
     step = steps[-1] if steps else None
     if not isinstance(step, Do):
@@ -102,7 +104,7 @@ def leaf_match(
         found = matching.match(semantics, leaf, binding)
     except Refusal as error:
         raise at_step(error, step) from None
-    whole = set() if into else set(extents) - cut  # a tail of a whole axis is filled, a piece that was cut must fit
+    whole = set() if into else set(extents) - cut  # the tail of an uncut axis is filled; a tile of a cut axis must fit
     wrong = [
         m for m in found.mismatches if m.field not in ("layout", "alignment") and not (m.field == "shape" and m.where in whole)
     ]
@@ -136,7 +138,7 @@ def _asked(task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Re
 
 
 def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do, box: Box | None = None) -> Seen:
-    """box: where a state outside registers is."""
+    """box: where an accumulator outside registers is."""
     made, computed = task.outputs[0], not isinstance(task.values[0], (Read, Pad))
     target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
     if task.states:
@@ -155,11 +157,11 @@ def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: 
 
 
 def _level(build: Build, spec: Spec, steps: tuple[Step, ...]) -> str:
-    """The level that executes the leaf: named by the last spread, or known by how many threads a block has."""
+    """The level that executes the innermost statement: that of the last tile, or the level with as many threads as a block."""
     tiles = [s for s in steps if isinstance(s, Tile) and s.level not in ("cluster", "block")]
     last = steps[-1] if steps else None
     if isinstance(last, Do) and record_of(last).issue == ONE_LANE and not tiles:
-        return record_of(last).level  # one lane of whatever threads there are
+        return record_of(last).level  # issued by one lane, whatever the number of threads
     level = tiles[-1].level if tiles else spec.level
     if level not in ("kernel", "block"):
         return level
@@ -168,7 +170,7 @@ def _level(build: Build, spec: Spec, steps: tuple[Step, ...]) -> str:
 
 
 def checked(frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
-    """What each operand of the leaf as it stands reads, after comparing layouts and alignment. Raises Refusal."""
+    """The read of each operand, after a comparison of layouts and alignment. Raises Refusal."""
     box = frame.state.box if frame.state is not None else None
     asked = _seen(frame.task, frame.spec, lambda whole: resident(whole, residence_of(frame, whole)), into, step, box)
     found = frame.match

@@ -1,7 +1,8 @@
-"""Moves by an instruction: asynchronous copies of a thread, and loads of fragments into registers.
+"""Loads by an instruction: asynchronous copies issued by a thread, and loads of fragments into registers.
 
-A move that completes in an in-order group becomes Copy. The group is committed and awaited here: right after the load, or, if the load
-runs ahead, at the start of the iteration that reads it. For elements that do not exist, the instruction supplies its outside value.
+A load that completes in an in-order group becomes a Copy. Its group is committed and awaited here: right after the load or, if
+the load is prefetched, at the start of the iteration that reads it. For elements that do not exist, the instruction supplies its
+outside value.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tilelang.schedules.steps import Do
 
 
 def move_instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
-    """The leaf of a load as one instruction of a thread."""
+    """The innermost statement of a load as one instruction of a thread."""
     found = frame.match
     semantics = found.instruction
     checked(frame, step, frame.target.places[0].buffer.memory)
@@ -55,7 +56,7 @@ def move_instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
 
 
 def _count_existing(frame: Frame, step: Do, lanes: int) -> Expr | None:
-    """How many leading elements exist in the source; None: all."""
+    """How many leading elements exist in the source; None if all of them do."""
     found = frame.match
     (moving,) = (theirs for _, theirs in found.binding)
     try:

@@ -1,7 +1,7 @@
 """Addresses of an instruction's operands, and the conditions under which it runs.
 
-An instruction cannot be guarded per element. Either the fill values of its operands make points that do not exist contribute nothing,
-or the whole tile is under a condition that is uniform across the threads that issue it.
+An instruction cannot be guarded per element. Either the fill values of its operands make nonexistent points contribute nothing,
+or a condition that is uniform across the issuing threads guards the whole tile.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tilelang.schedules.task import Task, reads
 
 
 def operand_at(build: Build, frame: Frame, step: Do, name: str, whole: Read | Pad) -> tuple[ir.Buffer, tuple[Expr, ...]]:
-    """Where an operand's first element is, as the thread sees it."""
+    """The address of an operand's first element, from the thread's view."""
     found = frame.match
     held = found.instruction.fragment(name)
     assert held is not None
@@ -65,7 +65,7 @@ def _check_map(step: Do, name: str, held: Fragment, residence: FragmentShare) ->
 
 
 def instruction_guards(build: Build, frame: Frame, step: Do, width: int) -> list[Expr]:
-    """The conditions around the instruction that all its threads share. Raises Refusal where points inside it need one."""
+    """The conditions around the instruction, uniform across its threads. Raises Refusal if points inside it would need their own."""
     bounds = {b.holds(inside_piece(a.name, a.extent)): (a, b) for a in frame.spec.axes for b in open_bounds(a)
               if b.key not in frame.fill_keys}  # fmt: skip
     kept = _unsettled(build, frame, {c: a for c, (a, _) in bounds.items()}) if frame.task.states else bounds.keys()
@@ -78,12 +78,12 @@ def instruction_guards(build: Build, frame: Frame, step: Do, width: int) -> list
             found.append(b.holds(index(0)))
     in_shared = frame.state is not None and frame.state.box is not None
     if in_shared and width == 1 and frame.spec.units is not None and frame.spec.units > 1:
-        found.append(Binary("==", frame.spec.lane, index(0)))  # one thread updates what all of them see
+        found.append(Binary("==", frame.spec.lane, index(0)))  # one thread updates an accumulator that all threads share
     return found
 
 
 def _unsettled(build: Build, frame: Frame, bounds: dict[Expr, AxisState]) -> Collection[Expr]:
-    """The conditions on points of the whole instruction without which it would change a state."""
+    """The conditions, over all points of the instruction, that are needed to keep it from changing an accumulator wrongly."""
     points = {a.name: simplify(a.base + inside_piece(a.name, a.extent)) for a in frame.spec.axes}
     exists = tuple(b.holds(inside_piece(a.name, a.extent)) for a in frame.spec.axes if not a.reduction for b in a.bounds)
     reduce = frame.task.states[0].reduce
@@ -129,12 +129,12 @@ def _unguardable(build: Build, frame: Frame, step: Do, a: AxisState, b: Bound, r
 
 
 def _value(task: Task) -> Expr:
-    """What the leaf combines or stores."""
+    """The expression that the innermost statement combines or stores."""
     return task.states[0].reduce.values[0] if task.states else task.values[0]
 
 
 def _roomless(frame: Frame) -> Collection[str]:
-    """The keys of the bounds beyond which a state that threads share has no elements."""
+    """The keys of the bounds beyond which a shared accumulator has no elements."""
     if frame.state is None or frame.state.box is None:
         return ()
     roomy = kept_beyond(frame, frame.state).spec
@@ -142,7 +142,7 @@ def _roomless(frame: Frame) -> Collection[str]:
 
 
 def _whole_pieces(a: AxisState, b: Bound) -> bool:
-    """Whether a bound holds for all points of a piece or for none, wherever the piece begins."""
+    """Whether a bound holds for either all points of a tile or none, wherever the tile begins."""
     terms, constant = linear(b.offset)
     return all(n % max(1, a.extent) == 0 for n in (*(c for _, c in terms), constant - b.limit))
 
@@ -155,14 +155,14 @@ def _bases(frame: Frame) -> dict[str, Expr]:
 
 
 def first_points(frame: Frame, step: Do, name: str) -> dict[str, Expr]:
-    """The coordinates of the first element that the thread names of an operand in an addressed memory."""
+    """The coordinates of the first element, in an operand in memory, whose address the thread supplies."""
     held = frame.match.instruction.fragment(name)
     assert held is not None
     return points_at(frame, name, held.at(frame.spec.lane, index(0)))
 
 
 def points_at(frame: Frame, name: str, inside: Sequence[Expr]) -> dict[str, Expr]:
-    """The coordinates of an element of an operand, which is given along the operand's dimensions."""
+    """The coordinates of an operand's element, given by its indices along the operand's dimensions."""
     binding, points = dict(frame.match.binding), _bases(frame)
     for dim, e in zip(frame.match.instruction.operand(name).dims, inside, strict=True):
         points[binding[dim.name]] = simplify(points[binding[dim.name]] + e)
@@ -170,7 +170,7 @@ def points_at(frame: Frame, name: str, inside: Sequence[Expr]) -> dict[str, Expr
 
 
 def index_value(build: Build, frame: Frame, e: Expr, points: dict[str, Expr]) -> Expr:
-    """An index of the task at a point."""
+    """An index expression of the task, evaluated at a point."""
     return simplify(value_at(build, frame, e, points))
 
 
@@ -182,14 +182,14 @@ def first_written(build: Build, frame: Frame, step: Do, place: Residence) -> tup
     return run_of(build, frame, step, name, place, lambda points: stored_at(frame, 0, place, points))
 
 
-# ------------------------------------------------------------ registers that spreads give out
+# ------------------------------------------------------------ registers distributed by tiles
 
 
 def run_of(build: Build, frame: Frame, step: Do, name: str, share: Share,
            at: Callable[[dict[str, Expr]], tuple[Expr, ...]]) -> tuple[Expr, ...]:  # fmt: skip
-    """Where an operand's first element is in a thread's share; the others must follow it, register by register.
+    """Where an operand's first element is in a thread's share; checks that the others follow it, register by register.
 
-    at: where an element is, from its coordinates. Raises NotOwner, Refusal.
+    at: maps the coordinates of an element to its registers. Raises NotOwner, Refusal.
     """
     held = frame.match.instruction.fragment(name)
     if held is None or held.lanes > 1:

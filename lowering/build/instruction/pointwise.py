@@ -1,7 +1,7 @@
-"""Instructions that store the result of a schedule without a reduction, and operands of one thread in registers.
+"""Instructions that store the result of a schedule without a reduction, and operands in the registers of one thread.
 
 The result goes where the steps store it: to a tensor, to shared memory, or to the registers of a stage. The instruction cannot be
-guarded, so it is used only where a tile exists as a whole or not at all.
+guarded, so a tile must exist as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from tilelang.schedules.steps import Do
 
 
 def too_late(step: Do, semantics: Instruction, where: str) -> Refusal:
-    """The refusal of an instruction whose result completes later, where no step waits for it. where: what it writes, and where."""
+    """The refusal of an instruction that completes asynchronously if no step waits for it. where: what it writes, and to which
+    memory."""
     return refuse(step, "not-lowered-yet", f"`{step}`{where} completes by {semantics.completes}, which is valid, but not supported yet"
                   " for this target", "remove the `do` to use plain loops")  # fmt: skip
 
 
 def stored_instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
-    """The leaf of a task without reductions as one instruction; a move too, where it stores what the schedule makes."""
+    """The innermost statement of a task without reductions as one instruction; also of a move that stores the schedule's results."""
     semantics, place = frame.match.instruction, frame.target.places[0]
     read = checked(frame, step, place.buffer.memory)
     if semantics.completes != AT_ONCE:

@@ -1,7 +1,7 @@
-"""Operands in registers whose elements an instruction takes from consecutive registers.
+"""Operands in registers: checks that an instruction that takes consecutive registers gets consecutive ones.
 
-Whether they are consecutive is checked twice: when the instruction is written, and again when the kernel is complete, because readers
-that reach beyond a thread's tile make the rows of its registers longer.
+The check is made twice: when the instruction is written, and again when the kernel is complete, because readers that reach beyond
+a thread's tile may lengthen the rows of its buffer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tilelang.schedules.steps import Do
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Registers that an instruction takes for consecutive ones. places: where each element of the operand is."""
+    """Registers that an instruction assumes to be consecutive. places: where each element of the operand is."""
 
     step: Do
     operand: str
@@ -26,7 +26,7 @@ class Run:
     places: tuple[tuple[Expr, ...], ...]
 
     def check(self, buffer: ir.Buffer) -> None:
-        """Raises Refusal where they are not consecutive in such a buffer, whose rows may have been made longer for its readers."""
+        """Raises Refusal if the registers are not consecutive in `buffer`, whose rows may have become longer for its readers."""
         first = self.places[0]
         for n, place in enumerate(self.places):
             apart = sum((s * (there - here) for s, there, here in zip(buffer.strides, place, first, strict=True)), index(0))

@@ -1,7 +1,7 @@
-"""Operands that a descriptor names: regions of shared memory, and boxes of tensors (TMA).
+"""Operands that a descriptor describes: regions of shared memory, and TMA tiles of tensors.
 
-A descriptor encodes the start of a region and the layout of its rows, so it limits how wide rows are. A tensor map encodes the whole
-tensor, so the device knows its bounds, and no others: beyond them it reads 0 and writes nothing.
+A descriptor encodes the start of a region and the layout of its rows, so the width of a row is limited. A tensor map encodes the
+whole tensor, so the device knows the tensor's bounds but no others: beyond them it reads 0 and writes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tilelang.schedules.steps import Do
 def region_at(
     build: Build, frame: Frame, step: Do, name: str, whole: Read | Pad
 ) -> tuple[ir.Buffer, tuple[Expr, ...], ir.Region]:
-    """Where the elements of an operand that is read are, over the region's variables."""
+    """The elements of an operand that is read, as indices over the region's variables."""
     read = whole.read if isinstance(whole, Pad) else whole
     variables, points = _region_points(build, frame, step, name)
     indices = tuple(index_value(build, frame, i, points) for i in read.indices)
@@ -36,14 +36,15 @@ def region_at(
 
 
 def region_written(build: Build, frame: Frame, step: Do, place: Residence) -> tuple[ir.Buffer, tuple[Expr, ...], ir.Region]:
-    """The same of what is written."""
+    """The elements of the operand that is written, as indices over the region's variables."""
     name = frame.match.instruction.writes
     variables, points = _region_points(build, frame, step, name)
     return place.buffer, stored_at(frame, 0, place, points), _region(frame, step, name, variables, place)
 
 
 def state_updated(build: Build, frame: Frame, step: Do, place: StatePlace) -> tuple[tuple[Expr, ...], ir.Region | None]:
-    """Where the state that an instruction updates begins, as the thread sees it, or all of it, where a descriptor names it."""
+    """The start of the accumulator that an instruction updates, from the thread's view; or its whole region if a descriptor
+    describes it."""
     semantics = frame.match.instruction
     if place.box is None:
         return (*frame.slots, index(0)), None
@@ -60,7 +61,7 @@ def _region_points(build: Build, frame: Frame, step: Do, name: str) -> tuple[tup
 
 
 def _region(frame: Frame, step: Do, name: str, variables: tuple[Var, ...], residence: Residence) -> ir.Region:
-    """The region, with the swizzle that its rows have."""
+    """The region of an operand, with the swizzle of its rows."""
     operand = frame.match.instruction.operand(name)
     if operand.memory != "shared":
         pitch = residence.buffer.shape[-1] * residence.buffer.dtype.bytes
@@ -89,12 +90,15 @@ def _region(frame: Frame, step: Do, name: str, variables: tuple[Var, ...], resid
                  f"it takes {' or '.join(str(x) or 'row-major' for x in operand.layouts or (Layout(),))}")  # fmt: skip
 
 
-# ------------------------------------------------------------ boxes of a tensor
+# ------------------------------------------------------------ TMA tiles of a tensor
 
 
 def box_moved(build: Build, frame: Frame, step: Do, semantics: Instruction) -> ir.Stmt:
-    """A box of a tensor to shared memory, or back, by one lane. What is outside is what the instruction gives there; what comes from
-    shared memory waits until it has been read."""
+    """Copies a TMA tile of a tensor to shared memory or back, issued by one lane.
+
+    Elements outside the tensor get the value that the instruction supplies. A copy from shared memory waits until the data has
+    been read.
+    """
     ((source, whole),) = checked(frame, step, frame.target.places[0].buffer.memory)
     _check_outside(frame, step, frame.fill is None or frame.fill.value == semantics.outside)
     written = region_written(build, frame, step, frame.target.places[0])
@@ -117,7 +121,8 @@ def _by_one_lane(frame: Frame, step: Do, operands: tuple[tuple[ir.Buffer, tuple[
 
 
 def _check_outside(frame: Frame, step: Do, fills: bool) -> None:
-    """Points of the box that do not exist must be outside the tensor, and no others: the device knows of no other end."""
+    """Refuses a tile with points that do not exist although they are inside the tensor: the device knows no other bound than
+    the tensor's."""
     extents = {d.name: d.extent for d in tensor_of(frame).tensor.dims}
     for a in frame.spec.axes:
         for b in open_bounds(a):
@@ -129,7 +134,7 @@ def _check_outside(frame: Frame, step: Do, fills: bool) -> None:
 
 
 def tensor_of(frame: Frame) -> Residence:
-    """The side of a move that is in global memory."""
+    """The side of a copy that is in global memory."""
     target = frame.target.places[0]
     if target.buffer.memory == "global":
         return target

@@ -1,4 +1,4 @@
-"""Finds the warp shuffle instructions of a device, by their meaning rather than by name."""
+"""Finds the warp shuffle instructions of a device by their meaning, not by name."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from tilelang.profiles.profile import Profile
 
 
 def warp_lanes(profile: Profile) -> int:
-    """The threads that exchange registers; 0 where the device names none."""
+    """The number of threads that can exchange registers; 0 if the device has no warps."""
     return next((f.threads or 0 for f in profile.levels if f.name == "warp"), 0)
 
 
 def exchange(profile: Profile, distance: int, type: DType) -> Instruction | None:
-    """An instruction of the device that gives every lane what the lane `lane ^ distance` has."""
+    """An instruction that gives every lane the value of lane `lane ^ distance`; None if the device has none."""
     wanted = tuple(lane ^ distance for lane in range(warp_lanes(profile)))
     return next((i for i in known() if i.kind == MOVE and _offered(i, profile, type) and _sources(i) == wanted), None)
 
 
 def reduction(profile: Profile, combiner: str, lanes: int, type: DType) -> Instruction | None:
-    """An instruction of the device that combines into every lane's value what all lanes have."""
+    """An instruction that gives every lane the combination of all lanes' values; None if the device has none."""
     return next(
         (i for i in known() if i.kind == UPDATE and _offered(i, profile, type) and _combines_all(i, combiner, lanes)), None
     )
 
 
 def gather(profile: Profile, type: DType) -> tuple[Instruction, str] | None:
-    """An instruction of the device that gives every lane what the lane has that it names, and the operand in which it does."""
+    """An instruction that gives every lane the value of a lane that it names, and the operand that holds that lane's number."""
     lanes = warp_lanes(profile)
     for i in known():
         named = _naming(i) if i.kind == MOVE and i.lanes == lanes > 1 else None
@@ -40,7 +40,7 @@ def gather(profile: Profile, type: DType) -> tuple[Instruction, str] | None:
 
 
 def _naming(found: Instruction) -> str | None:
-    """The operand in which each lane names the lane whose register it gets."""
+    """The operand in which each lane gives the number of the lane to read from."""
     if len(found.operands) != 3 or len(found.reads) != 2 or not isinstance(found.means.value, Read):
         return None
     source = found.means.value.tensor.name
@@ -51,7 +51,7 @@ def _naming(found: Instruction) -> str | None:
 
 @functools.lru_cache(maxsize=64)
 def _takes_named(found: Instruction, source: str, named: str) -> bool:
-    """Whether every lane gets the register of the lane that it names."""
+    """Whether every lane gets the value of the lane that it names."""
     import numpy as np  # late: NumPy takes long to import
 
     numbers, lanes = np.arange(found.lanes), np.arange(found.lanes) * 5 % found.lanes
@@ -62,7 +62,8 @@ def _takes_named(found: Instruction, source: str, named: str) -> bool:
 
 
 def _offered(found: Instruction, profile: Profile, type: DType, named: str = "") -> bool:
-    """Whether the device has an instruction in all its dialects, for registers of a type, one a lane. named: where lanes are named."""
+    """Whether the device has an instruction in all its dialects, for one register of a type per lane. named: the operand with
+    lane numbers."""
     if len(found.operands) != (3 if named else 2):
         return False
     here = found.unavailable(profile) is None and all(d in found.dialects for d in profile.dialects)
@@ -78,7 +79,7 @@ def _one_a_lane(found: Instruction, name: str) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _sources(found: Instruction) -> tuple[int, ...]:
-    """For each lane, the lane whose register it gets."""
+    """For each lane, the lane whose value it gets."""
     import numpy as np  # late: NumPy takes long to import
 
     (source,) = found.reads
