@@ -1,16 +1,16 @@
-"""Limits that a compiler pass has in common with a driver, or with the steps that are chosen for it."""
+"""Limits that a pass shares with a driver, or with the generated default schedule."""
 
 from tilelang.core.expr import Call, Cast, Expr
 
 MOST_SCRATCH_BYTES = 64 << 20  # per block on a CPU: its shared memory, and what its threads keep across barriers
-MOST_OPERATIONS = 1 << 17  # in a kernel's loops that are written out; clang takes 20 s for 250,000
-_FUNCTION, _CONVERSION = 24, 12  # operations: a call of a function, a conversion to or from a float of 8 or 16 bits
+MOST_OPERATIONS = 1 << 17  # operations in the unrolled loops of a kernel; clang takes 20 s for 250,000
+_FUNCTION, _CONVERSION = 24, 12  # operations in a function call, and in a conversion from or to a float of 8 or 16 bits
 
 
 def operations(e: Expr, known: dict[Expr, int]) -> int:
-    """The operations in the text of an expression, where functions and conversions of small floats stand in line.
+    """The operations in the text of an expression, in which functions and conversions of small floats are inlined.
 
-    known: what earlier calls found.
+    known: the results of earlier calls, by expression.
     """
     found = known.get(e)
     if found is None:

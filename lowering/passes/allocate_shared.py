@@ -25,12 +25,12 @@ from tilelang.lowering import ir
 from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
 
 ALIGNMENT = 64  # bytes: a cache line, the widest vector
-FEW = 32  # where all buffers together take no more than this part of the memory, none shares bytes: that would take a barrier
+FEW = 32  # buffers that together fit in 1/FEW of the memory do not share bytes, since sharing may need a barrier
 
 
 @dataclasses.dataclass(slots=True)
 class Life:
-    """When a buffer is in use: the numbers of its first and last statement in program order."""
+    """The lifetime of a buffer: the numbers of its first and last statement in program order."""
 
     first: int
     last: int
@@ -42,8 +42,8 @@ class Life:
 def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | None = None) -> ir.Kernel:
     """The kernel with an offset for each shared buffer.
 
-    most_bytes: what a block may have where the capacity is that of a cache; what exceeds the cache is a note of the kernel. Raises
-    Refusal `memory-over-capacity` with the table of buffers where they do not fit.
+    most_bytes: the hard limit per block if the capacity is only that of a cache; a kernel that exceeds the cache gets a note.
+    Raises Refusal `memory-over-capacity`, with the table of buffers, if they do not fit.
     """
     shared = kernel.shared
     if not shared:
@@ -51,7 +51,7 @@ def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | No
     if not kernel.roles:
         kernel = kernel.replace(body=_drained(kernel.body))
     lives = _lives(kernel.body)
-    if kernel.roles or sum(b.bytes for b in shared) <= capacity_bytes // FEW:  # roles run beside each other; barriers cost more
+    if kernel.roles or sum(b.bytes for b in shared) <= capacity_bytes // FEW:  # roles run concurrently
         lives = {name: Life(0, 1) for name in lives}
     offsets = _best_fit([b for b in shared if b.name in lives], lives, described(kernel.body))
     placed = {b.name: b.replace(offset=offsets.get(b.name, 0)) for b in shared}
@@ -65,7 +65,7 @@ def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | No
 
 
 def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
-    """The kernel with buffers exchanged by name, everywhere."""
+    """The kernel with some buffers replaced, by name, in all its statements."""
     changed = {b.name: changed[b.name] for b in kernel.buffers if changed.get(b.name, b) is not b}
     if not changed:
         return kernel
@@ -87,7 +87,7 @@ def with_buffers(kernel: ir.Kernel, changed: dict[str, ir.Buffer]) -> ir.Kernel:
 
 
 def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], named: set[str]) -> dict[str, int]:
-    """Offsets: the largest buffer first, each in the lowest gap between those that live at the same time."""
+    """Offsets: largest buffer first, each in the lowest gap between the buffers that are alive at the same time."""
     offsets: dict[str, int] = {}
     placed: list[ir.Buffer] = []
     for buffer in sorted(buffers, key=lambda b: (-b.bytes, lives[b.name].first, b.name)):
@@ -102,11 +102,11 @@ def _best_fit(buffers: list[ir.Buffer], lives: dict[str, Life], named: set[str])
     return offsets
 
 
-# ---------------------------------------------------------------- lives
+# ---------------------------------------------------------------- lifetimes
 
 
 def _lives(body: ir.Stmt) -> dict[str, Life]:
-    """The life of every shared buffer that the body touches."""
+    """The lifetime of every shared buffer in the body."""
     lives: dict[str, Life] = {}
     counter = [0]
 
@@ -120,7 +120,7 @@ def _lives(body: ir.Stmt) -> dict[str, Life]:
             touch(buffer.name, start)
         if isinstance(stmt, ir.Copy):
             arriving.add(stmt.target.name)
-        if isinstance(stmt, ir.Wait):  # an asynchronous copy may land as late as this
+        if isinstance(stmt, ir.Wait):  # an asynchronous copy may complete as late as this
             for name in arriving:
                 touch(name, start)
             if stmt.pending == 0 and not stmt.queue:
@@ -137,7 +137,7 @@ def _lives(body: ir.Stmt) -> dict[str, Life]:
     visit(body)
     for name in arriving:
         touch(name, counter[0])
-    for start, end, used, carried in loops:  # what is used behind a loop too is known only now
+    for start, end, used, carried in loops:  # only now is it known which buffers are used after a loop too
         for name in used:
             if name in carried or lives[name].first < start or lives[name].last > end:
                 touch(name, start)
@@ -146,7 +146,7 @@ def _lives(body: ir.Stmt) -> dict[str, Life]:
 
 
 def _drained(body: ir.Stmt) -> ir.Stmt:
-    """The body with a wait for all copies behind the last part that begins some, if shared memory is used after it."""
+    """The body with a wait for all copies after the last part that starts any, if shared memory is used later."""
     if not isinstance(body, ir.Seq):
         return body
     copying = [k for k, part in enumerate(body.body) if any(isinstance(s, ir.Copy) for s in ir.statements(part))]
@@ -164,11 +164,11 @@ def _shared(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, bool]]:
 
 
 def _carried(loop: ir.For) -> set[str]:
-    """The buffers whose value may come from the round before: read where no write of this round surely precedes, copied to
-    asynchronously, or kept in a ring.
+    """The buffers whose value may come from the previous iteration.
 
-    A write counts as sure where its control is the same in every round: a condition that mentions the loop's variable (`k == 0`)
-    may have held in an earlier round only.
+    These are read before any certain write of the iteration, written by asynchronous copies, or kept in a multistage buffer. A
+    write is certain if it happens in every iteration alike: under a condition on the loop's variable (`k == 0`), it may have
+    happened in an earlier iteration only.
     """
     carried: set[str] = set()
     varying = {loop.var}
@@ -177,7 +177,7 @@ def _carried(loop: ir.For) -> set[str]:
         return not varying.isdisjoint(free(e))
 
     def scan(stmt: ir.Stmt, written: set[str]) -> set[str]:
-        """The buffers surely written after a statement, given those before it."""
+        """The buffers certainly written after a statement, given those before it."""
         for buffer, writes in _shared(stmt):
             if buffer.ring or not (writes or buffer.name in written):
                 carried.add(buffer.name)
@@ -210,7 +210,7 @@ def _carried(loop: ir.For) -> set[str]:
 
 
 def over_capacity(kernel: ir.Kernel, offsets: dict[str, int], used: int, capacity_bytes: int) -> Refusal:
-    """The refusal of a kernel whose shared buffers do not fit, with their table."""
+    """The refusal of a kernel whose shared buffers do not fit, with a table of them."""
     rows = [("buffer", "shape", "type", "bytes", "at")]
     for b in kernel.shared:
         rows.append((b.name, " x ".join(map(str, b.shape)), b.dtype.name, str(b.bytes), str(offsets.get(b.name, 0))))

@@ -38,17 +38,18 @@ from tilelang.lowering.passes.outstanding_accesses import (
     survivor,
 )
 
-ROUNDS = 12  # of the fixpoint over one loop, besides those in which copies age until a wait ends them; each may add a barrier
-MOST_TOLD = 32  # rounds in which copies are told apart by their round; after these, they are of any round before
+ROUNDS = 12  # rounds of the fixpoint over one loop, apart from those in which copies age until a wait; each may add a barrier
+MOST_TOLD = 32  # rounds that track the iteration of each copy; later rounds treat copies as of any earlier iteration
 
 
 class Unsafe(Exception):
-    """The walk met a conflict that no barrier stands between."""
+    """The traversal found a conflict that no barrier separates."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scope:
-    """Where the walk stands: what names stand for, under which conditions, in which own variables, from which step."""
+    """The context of a statement: the values of names, the enclosing conditions, the variables not shared with other accesses,
+    the current step."""
 
     names: Mapping[Var, Expr]
     guards: tuple[Expr, ...] = ()
@@ -70,9 +71,10 @@ class Scope:
 def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with the barriers it needs.
 
-    Raises Refusal `barrier-in-divergent-control` where threads would have to synchronize inside control that not all of them reach.
+    Raises Refusal `barrier-in-divergent-control` if threads would have to synchronize inside control flow that not all of them
+    reach.
     """
-    if kernel.roles:  # between roles nothing meets: phases order what they share
+    if kernel.roles:  # roles do not synchronize with barriers: phases order the data they share
         return kernel.with_roles(insert_barriers(alone).body for alone in kernel.alone)
     if kernel.threads == 1:
         return kernel
@@ -82,9 +84,9 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
     prover, watched = Prover(kernel.threads), _watched(kernel)
 
     def needs(stmt: ir.Stmt, names: Mapping[Var, Expr], path: Path) -> bool:
-        """Whether a statement, run by all threads, would need a barrier inside."""
+        """Whether a statement, if all threads executed it, would need a barrier inside."""
         alone = Walk(kernel, prover, watched, uniform=True)
-        alone.stmt(stmt, path, Scope(names), State())  # by names that the other walk has, too
+        alone.stmt(stmt, path, Scope(names), State())  # with the names of the enclosing traversal
         return bool(alone.sites)
 
     check_uniform(kernel.body, needs, {})
@@ -95,7 +97,7 @@ def insert_barriers(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def missing_barrier(kernel: ir.Kernel) -> bool:
-    """Whether two conflicting accesses of a kernel, barriers included, are not ordered: the check behind the insertion."""
+    """Whether two conflicting accesses of a kernel are still unordered despite its barriers; checks the result of `insert_barriers`."""
     if kernel.roles:
         return any(map(missing_barrier, kernel.alone))
     if kernel.threads == 1:
@@ -111,29 +113,29 @@ def missing_barrier(kernel: ir.Kernel) -> bool:
 
 @dataclasses.dataclass(slots=True)
 class Site:
-    """A barrier before the statement at a path: the memories it orders, and why."""
+    """A barrier before the statement at a path: the memories that it orders, and the reasons."""
 
     memory: dict[str, None] = dataclasses.field(default_factory=dict)
     reasons: dict[str, None] = dataclasses.field(default_factory=dict)
 
 
 class Walk:
-    """The accesses that are pending at each point, and the barriers found necessary so far.
+    """A traversal that tracks the pending accesses at each point, and collects the barriers that are needed.
 
-    sites only grows while walking; `frozen` walks raise Unsafe instead of adding. uniform: take divergent control as if every
-    thread ran it, to see what it would need.
+    sites only grows during a traversal; if `frozen`, a missing barrier raises Unsafe instead. uniform: treat divergent control
+    flow as if every thread executed it, to see which barriers it would need.
     """
 
     def __init__(self, kernel: ir.Kernel, prover: Prover, watched: frozenset[str], uniform: bool = False) -> None:
         self.kernel, self.prover, self.watched, self.uniform, self.frozen = kernel, prover, watched, uniform, False
         self.sites: dict[Path, Site] = {}
         waits = (s.pending for s in ir.statements(kernel.body) if isinstance(s, ir.Wait) and not s.queue)
-        self.oldest = 1 + max(waits, default=0)  # any wait's end
+        self.oldest = 1 + max(waits, default=0)  # no wait distinguishes older groups
         self._known: dict[Any, list[tuple[bool, Access]]] = {}
         self._quiet: dict[Any, bool] = {}
 
     def run(self) -> None:
-        """Finds the sites, then drops those that the others make needless, the innermost first."""
+        """Collects the sites, then removes those that the others make unnecessary, the innermost first."""
         self.stmt(self.kernel.body, (), Scope({}), State())
         self.frozen = True
         for path in sorted(self.sites, key=lambda p: (-len(p), tuple(-x for x in p))):
@@ -143,7 +145,7 @@ class Walk:
             except Unsafe:
                 self.sites[path] = kept
 
-    # -------------------------------------------------- the walk
+    # -------------------------------------------------- the traversal
 
     def stmt(self, stmt: ir.Stmt, path: Path, scope: Scope, state: State) -> State:
         """The state after a statement; may add barriers before it or inside."""
@@ -163,7 +165,7 @@ class Walk:
                 reads = list(self._reads(stmt.condition, scope))
                 state = self._arrive(path, state, reads).adding(reads)
                 condition = scope.value(stmt.condition)
-                # A barrier in a branch would not serve what follows: it goes before the statement, as before a loop.
+                # A barrier in one branch would not order what follows, so it goes before the statement, as for a loop.
                 _, pairs = self._probe(stmt.then, (*path, 0), _guarded(scope, condition), state)
                 if stmt.otherwise is not None:
                     pairs += self._probe(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), state)[1]
@@ -171,7 +173,7 @@ class Walk:
                 then = self.stmt(stmt.then, (*path, 0), _guarded(scope, condition), state)
                 if stmt.otherwise is None:
                     return then.parted(condition, state)
-                # Threads that part meet nothing in between: to one of them, the other branch is simply earlier.
+                # Threads in different branches do not synchronize: for one branch, the other's accesses are pending.
                 start = state.union(then) if diverges(condition) else state
                 return then.parted(condition, self.stmt(stmt.otherwise, (*path, 1), _guarded(scope, ~condition), start))
             case _:
@@ -180,7 +182,7 @@ class Walk:
                 return self._performed(stmt, accesses, state)
 
     def _whole(self, stmt: ir.For | ir.If, path: Path, scope: Scope) -> bool:
-        """Whether a statement is taken as one: no barrier may stand inside, or none is needed there."""
+        """Whether a statement is treated as one access: no barrier may be inside it, or none is needed there."""
         if self._is_quiet(stmt, path, scope):
             return True
         if isinstance(stmt, ir.For):
@@ -188,7 +190,7 @@ class Walk:
         return not self.uniform and diverges(scope.value(stmt.condition))
 
     def _is_quiet(self, stmt: ir.Stmt, path: Path, scope: Scope) -> bool:
-        """Whether nothing inside a statement conflicts with anything inside it, in whatever order it ran."""
+        """Whether no two accesses inside a statement conflict, in whatever order they run."""
         key = (path, scope.guards, tuple(scope.names.items()))
         found = self._quiet.get(key)
         if found is None:
@@ -201,7 +203,7 @@ class Walk:
         return found
 
     def _all(self, stmt: ir.Stmt, path: Path, scope: Scope) -> list[tuple[bool, Access]]:
-        """What `_accesses` gives, remembered."""
+        """The cached result of `_accesses`."""
         key = (path, scope.guards, scope.bound, tuple(scope.names.items()))
         found = self._known.get(key)
         if found is None:
@@ -218,13 +220,13 @@ class Walk:
                 case ir.Commit(queue=""):
                     inflight = {a: min(age + 1, self.oldest) for a, age in inflight.items()}
                 case ir.Wait(pending=count, queue=""):
-                    # Whatever is in flight may have landed; what is older than `count` groups certainly has.
+                    # Any copy in flight may have completed; those older than `count` groups certainly have.
                     pending.update(dict.fromkeys(inflight))
                     inflight = {a: age for a, age in inflight.items() if age <= count}
         return State(pending, inflight)
 
     def _arrive(self, path: Path, state: State, newer: list[Access]) -> State:
-        """The state once a statement may start: a barrier before it where its accesses meet what is pending."""
+        """The state before a statement starts: after a barrier, if its accesses conflict with pending ones."""
         if path in self.sites:
             state = ordered(state, self.sites[path].memory)
         return self._barrier(path, state, self._met(newer, state))
@@ -243,7 +245,7 @@ class Walk:
     # -------------------------------------------------- loops
 
     def _loop(self, loop: ir.For, path: Path, scope: Scope, state: State) -> State:
-        """A loop that all threads run together: first what its rounds need among themselves, then what came before it."""
+        """A loop that all threads run together: first the conflicts among its iterations, then those with earlier accesses."""
         low, high = interval(scope.value(loop.extent))
         reads = list(self._reads(loop.extent, scope))
         state = self._arrive(path, state, reads).adding(reads)
@@ -252,7 +254,7 @@ class Walk:
         after = self._rounds(loop, path, inside, var, state)
         left, pairs = self._probe(loop.body, (*path, 0), inside, state)
         if pairs and high is not None:
-            # Where a barrier in the body cuts off what came before, only the first round counts.
+            # If a barrier in the body orders all earlier accesses, only the first iteration can conflict with them.
             first, fewer = self._probe(loop.body, (*path, 0), scope.naming(loop.var, Const(0, INDEX)), state)
             if not fewer and not first.pending:
                 left, pairs = first, []
@@ -266,16 +268,16 @@ class Walk:
         return State({**left.pending, **done.pending}, done.inflight)
 
     def _rounds(self, loop: ir.For, path: Path, inside: Scope, var: Var, before: State) -> State:
-        """The state after a round in which any number of rounds may have gone before, nothing pending from before the loop."""
+        """The state after one iteration that any number of iterations may precede, with nothing pending from before the loop."""
         incoming = State({}, before.inflight)
-        if var.upper == 0:  # one round: no back-edge
+        if var.upper == 0:  # one iteration: no back-edge
             return self.stmt(loop.body, (*path, 0), inside, incoming)
         waits, told = _waits(loop), ROUNDS // 2 + min(self.oldest, MOST_TOLD)
         for attempt in range(told + ROUNDS // 2 + self.oldest):
             after = self.stmt(loop.body, (*path, 0), inside, incoming)
             earlier: dict[Access, None] = {}
             alive = (survivor(a, var, crossing(var)) for a in after.pending)
-            for a in (a for a in alive if a is not None):  # what outlived a whole round may be from any round before
+            for a in (a for a in alive if a is not None):  # pending after a whole iteration: of any earlier one
                 moved = one_round_back(a, var, loop) if a.round == 0 else any_round_back(a, var, loop) if a.round == 1 else a
                 earlier[moved] = None
             inflight = dict(before.inflight)
@@ -290,7 +292,8 @@ class Walk:
         raise AssertionError(f"the accesses of the loop over `{loop.var.name}` do not settle")
 
     def _probe(self, stmt: ir.Stmt, path: Path, scope: Scope, state: State) -> tuple[State, list[tuple[Access, Access]]]:
-        """What of the pending accesses is left after a statement whose barriers are known, and the pairs that meet inside."""
+        """The accesses still pending after a statement with its known barriers, and the conflicts of pending accesses with
+        those inside it."""
         scope = scope.at(stmt)
         pairs: list[tuple[Access, Access]] = []
         if path in self.sites and not isinstance(stmt, ir.Seq):
@@ -333,7 +336,7 @@ class Walk:
                 return state, self._met((a for _, a in self._all(stmt, path, scope)), state)
 
     def _met(self, newer: Iterable[Access], state: State) -> list[tuple[Access, Access]]:
-        """The pairs of a pending access and a newer one that conflict."""
+        """The pairs of a pending and a newer access that conflict."""
         return [(a, b) for b in newer for a in state.pending if self.prover.conflict(a, b)]
 
     # -------------------------------------------------- accesses
@@ -374,7 +377,7 @@ class Walk:
     def _access(
         self, buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, writes: bool, scope: Scope, across: bool = False
     ) -> Iterator[Access]:
-        """The access to `lanes` elements, if its buffer is watched. across: they may go on in the next row."""
+        """The access to `lanes` elements, if its buffer is watched. across: the elements may continue in the next row."""
         if buffer.name not in self.watched:
             return
         at, bound = tuple(scope.value(i) for i in indices), scope.bound
@@ -388,8 +391,11 @@ class Walk:
             yield from self._access(load.buffer, load.indices, load.lanes, False, scope)
 
     def _operands(self, stmt: ir.Instruction, scope: Scope) -> Iterator[tuple[bool, Access]]:
-        """An instruction's operands: the elements that follow each lane's address in memory, across the end of a row too, or the region
-        that a descriptor names. What it writes and completes later counts as asynchronous."""
+        """The operands of an instruction: for each lane, the elements from its address on (across rows too), or the region of a
+        descriptor.
+
+        A write that completes later counts as asynchronous.
+        """
         later = stmt.semantics.completes != AT_ONCE
         for name, buffer, indices in stmt.operands:
             held = stmt.semantics.fragment(name)
@@ -423,13 +429,13 @@ def _watched(kernel: ir.Kernel) -> frozenset[str]:
 
 
 def _in_a_row(buffer: ir.Buffer, last: Expr, lanes: int) -> bool:
-    """Whether elements that begin at a last index surely stay in one row."""
+    """Whether elements from a last index on certainly stay in one row."""
     high = interval(simplify(last))[1]
     return len(buffer.shape) == 1 or (high is not None and high + lanes <= buffer.shape[-1])
 
 
 def _after(buffer: ir.Buffer, indices: tuple[Expr, ...], count: Expr) -> tuple[Expr, ...]:
-    """The indices of the element `count` places behind another one in row-major order."""
+    """The indices of the element `count` places after another one in row-major order."""
     flat = sum((i * stride for i, stride in zip(indices, buffer.strides, strict=True)), count)
     first, *others = zip(buffer.shape, buffer.strides, strict=True)
     return flat // first[1], *(flat // stride % extent for extent, stride in others)
@@ -444,7 +450,7 @@ def _guarded(scope: Scope, condition: Expr) -> Scope:
 
 
 def _rebuilt(stmt: ir.Stmt, path: Path, sites: Mapping[Path, Site]) -> tuple[ir.Stmt, ...]:
-    """A statement with the barriers inside it, behind the barrier before it."""
+    """A statement with the barriers inside it, preceded by its own barrier if it has one."""
 
     def one(child: ir.Stmt, at: Path) -> ir.Stmt:
         parts = _rebuilt(child, at, sites)

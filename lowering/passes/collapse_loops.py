@@ -18,12 +18,14 @@ from tilelang.lowering import ir
 
 
 class _Stays(Exception):
-    """An index that has no simple form over elements."""
+    """An index has no simple form over the elements, so the loops stay."""
 
 
 def collapsed(loop: ir.For, name: str) -> ir.Stmt:
-    """A loop over threads as one over elements, in the loops that were inside; itself where it does something else than store
-    neighbours. name: of the number of an element."""
+    """A loop over threads as a loop over elements, inside the loops that it contained. name: of the element's number.
+
+    The loop is returned as it is if it does anything but store neighbouring elements.
+    """
     around, inner = list[ir.For](), loop.body
     while not (isinstance(inner, ir.For) and _is_innermost(inner)):
         match inner:
@@ -60,10 +62,10 @@ def collapsed(loop: ir.For, name: str) -> ir.Stmt:
 
 
 def _is_innermost(loop: ir.For) -> bool:
-    """Whether no loop stands inside."""
+    """Whether a loop contains no other loop."""
     return not any(isinstance(s, ir.For) for s in ir.statements(loop.body))
 
 
 def _needs_lanes(stmt: ir.Stmt) -> bool:
-    """Whether a statement touches registers, which each thread has for itself, or stores past the caches, which takes whole vectors."""
+    """Whether a statement uses registers, which are private to each thread, or streaming stores, which need whole vectors."""
     return any(b.memory == "register" for b, _ in ir.touched(stmt)) or (isinstance(stmt, ir.Store) and stmt.streaming)

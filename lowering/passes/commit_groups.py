@@ -18,7 +18,7 @@ from tilelang.lowering import ir
 
 
 def commit_groups(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its updates in closed groups."""
+    """The kernel with its asynchronous updates in committed groups."""
     if not any(_family(s) for s in ir.statements(kernel.body)):
         return kernel
     return kernel.replace(body=_closed(kernel.body))

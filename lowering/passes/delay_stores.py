@@ -21,7 +21,7 @@ from tilelang.lowering.passes.fuse_loops import commute, merged, renamed
 
 
 def delay_stores(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its marked stores one round later, where a loop can take them in."""
+    """The kernel with its marked stores delayed by one iteration, if a loop can absorb them."""
     marked = any(isinstance(s, ir.Store) and s.behind for s in ir.statements(kernel.body))
     return kernel.replace(body=_overlapped(kernel.body)) if marked else kernel
 
@@ -36,8 +36,8 @@ def _overlapped(stmt: Any) -> Any:
 
 
 def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
-    """The walk with its last statement, if that is marked, in a loop of the next round; None where there is none for it."""
-    *before, store = body or (ir.seq(),)  # a walk over nothing
+    """The loop with its last statement, if marked, moved into a loop of the next iteration; None if no loop can absorb it."""
+    *before, store = body or (ir.seq(),)  # an empty loop
     if not any(isinstance(s, ir.Store) and s.behind for s in ir.statements(store)):
         return None
     store = _inlined(before, _unmarked(store))
@@ -59,7 +59,7 @@ def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
 
 
 def _beside(late: ir.Stmt, loop: ir.Stmt, condition: Expr) -> ir.Stmt | None:
-    """The loop with a round of the late one at the head of each of its own, under a condition."""
+    """The loop with an iteration of the delayed one at the start of each of its own, under a condition."""
     match late:
         case ir.For(var, extent, body, kind, span):
             return merged(ir.For(var, extent, ir.If(condition, body, None, span), kind, span), loop)
@@ -68,7 +68,7 @@ def _beside(late: ir.Stmt, loop: ir.Stmt, condition: Expr) -> ir.Stmt | None:
 
 
 def _inlined(before: list[ir.Stmt], store: ir.Stmt) -> ir.Stmt:
-    """A statement without the names that Lets before it bind: their values may be others when it runs."""
+    """A statement with the names of earlier Lets replaced by their values, since the names may have other values when it runs."""
     names: dict[Var, Expr] = {}
     for s in before:
         if isinstance(s, ir.Let):

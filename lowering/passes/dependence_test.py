@@ -27,16 +27,16 @@ from tilelang.lowering.simulator.scalar_semantics import BINARY
 Array = npt.NDArray[Any]
 
 LIMIT = 1 << 20  # points enumerated for one side of a proof; above it the two accesses count as conflicting
-GUARDED_LIMIT = 1 << 16  # the same for the second try, in which guards count
+GUARDED_LIMIT = 1 << 16  # the limit of the second attempt, which uses the guards
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Access:
-    """What one statement reads or writes of one buffer.
+    """One statement's read or write of a buffer.
 
-    guards: conditions under which it happens. bound: variables that are not shared with another access. round: 0 in this round of
-    the innermost loop, 1 in the round before, 2 in any earlier one; `when` says so in a reason. survived: conditions that held since,
-    for on the other side of each stands a barrier.
+    guards: the conditions under which it happens. bound: variables not shared with other accesses. round: 0 in the current
+    iteration of the innermost loop, 1 in the previous one, 2 in any earlier one; `when` says it in a reason. survived: conditions
+    that have held since, because the other branch of each contains a barrier.
     """
 
     buffer: ir.Buffer
@@ -49,7 +49,7 @@ class Access:
     survived: frozenset[Expr] = frozenset()
     span: Span | None = dataclasses.field(default=None, compare=False)
     when: str = dataclasses.field(default="", compare=False)
-    _hash: int = dataclasses.field(init=False, repr=False, compare=False)  # accesses are looked up again and again
+    _hash: int = dataclasses.field(init=False, repr=False, compare=False)  # cached, because accesses are looked up very often
 
     def __post_init__(self) -> None:
         compared = (self.buffer.name, self.indices, self.lanes, self.writes, self.guards, self.bound, self.round, self.survived)
@@ -60,12 +60,12 @@ class Access:
 
     def __str__(self) -> str:
         inside = ", ".join(str(simplify(i)) for i in self.indices) + (f" : {self.lanes}" if self.lanes > 1 else "")
-        inside = re.sub(r"@[\d.]*'?", "", inside)  # variables as they were written
+        inside = re.sub(r"@[\d.]*'?", "", inside)  # without the suffixes that make names unique
         place = f" at {self.span}" if self.span is not None else ""
         return f"{'write' if self.writes else 'read'} of {self.buffer.name}[{inside}]{place}{self.when}"
 
     def substituted(self, mapping: Mapping[Var, Expr], bound: Iterable[Var] = (), guards: tuple[Expr, ...] = ()) -> Access:
-        """The same access with variables replaced; where one occurs, further bound variables and guards come with it."""
+        """The same access with variables replaced; if any occurs in it, more bound variables and guards are added."""
         if mapping.keys().isdisjoint(self.variables()):
             return self
         return dataclasses.replace(
@@ -81,11 +81,11 @@ class Access:
 
 
 class Opaque(Exception):
-    """An expression that cannot be known here: a memory read, a float."""
+    """The expression has no value that is known at compile time: a memory read, a float."""
 
 
 def is_thread(v: Any) -> bool:
-    """Whether a variable is the thread's number."""
+    """Whether a variable is the thread index."""
     return isinstance(v, Var) and v.name == ir.THREAD.name
 
 
@@ -106,11 +106,11 @@ def evaluate(e: Expr, values: Mapping[Expr, Array]) -> Array:
             raise Opaque
 
 
-_FUNCTIONS = {op: function for op, function in BINARY.items() if op not in ("/", "pow")}  # an index is made of whole numbers
+_FUNCTIONS = {op: function for op, function in BINARY.items() if op not in ("/", "pow")}  # indices are integers
 
 
 def is_opaque(e: Expr) -> bool:
-    """Whether `evaluate` would give up on an expression, whatever its variables are."""
+    """Whether `evaluate` raises Opaque for an expression, for any values of its variables."""
     match e:
         case Var():
             return not e.dtype.is_integer
@@ -125,7 +125,7 @@ def is_opaque(e: Expr) -> bool:
 
 
 def step(e: Expr, v: Var) -> tuple[int, int] | None:
-    """(p, d) such that e(v + p) = e(v) + d for every v; None where there is no such step.
+    """(p, d) such that e(v + p) = e(v) + d for every v; None if no such pair is known.
 
     >>> from tilelang.core.expr import Var, INDEX
     >>> i = Var("i", INDEX)
@@ -159,7 +159,7 @@ def step(e: Expr, v: Var) -> tuple[int, int] | None:
 
 
 def _period(v: Var, pairs: Iterable[tuple[Expr, Expr]]) -> int | None:
-    """How far v can move without changing whether the two sides of each pair are equal; None: it is not known."""
+    """A distance by which v can move without changing whether the two sides of each pair are equal; None if unknown."""
     period = 1
     for left, right in pairs:
         a, b = step(left, v), step(right, v)
@@ -173,7 +173,7 @@ def _period(v: Var, pairs: Iterable[tuple[Expr, Expr]]) -> int | None:
 
 
 def _repeats(v: Var, indices: Iterable[Expr]) -> int | None:
-    """After how many values of v all indices repeat; None where they do not, or it is not known."""
+    """The number of values of v after which all indices repeat; None if they do not, or if it is unknown."""
     steps = [step(i, v) for i in indices]
     known = [s[0] for s in steps if s is not None and s[1] == 0]
     return lcm(*known) if len(known) == len(steps) else None
@@ -187,7 +187,7 @@ def _numbers(r: range, limit: int) -> Array:
 
 
 def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
-    """The values of a variable under guards on it alone, one of each that are a multiple of `repeats` apart."""
+    """The values of a variable that satisfy the guards on it alone; of values that differ by a multiple of `repeats`, only one."""
     if v.upper is None:
         raise Opaque
     low = v.lower or 0
@@ -205,14 +205,14 @@ def _choices(v: Var, guards: list[Expr], repeats: int | None) -> Array:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Points:
-    """Points as arrays that fit each other's shapes: one for each coordinate, the threads they belong to, which of them there are."""
+    """The points of an access as broadcastable arrays: an array per coordinate, the thread of each point, and which points exist."""
 
     rows: list[Array]
     threads: Array
     keep: Array
 
     def kept(self, numbers: Any) -> tuple[Array, Array]:
-        """The numbers given of the points that there are, and their threads."""
+        """The given numbers of the points that exist, and their threads."""
         shape, which = self.keep.shape, self.keep
         every = bool(which.all())
         a, b = (np.broadcast_to(x, shape) for x in (numbers, self.threads))
@@ -220,14 +220,14 @@ class Points:
 
 
 class Prover:
-    """Answers `conflict` for one kernel and remembers the answers."""
+    """Answers `conflict` for one kernel, and caches the answers."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._known: dict[tuple[Access, Access], bool] = {}
 
     def conflict(self, older: Access, newer: Access) -> bool:
-        """Whether different threads may touch one element, at least one of them writing; True where that cannot be excluded."""
+        """Whether different threads may access one element, at least one of them writing; True if that cannot be excluded."""
         if not (older.writes or newer.writes) or self.threads == 1:
             return False
         if older.buffer.name != newer.buffer.name and not overlap(older.buffer, newer.buffer):
@@ -239,9 +239,9 @@ class Prover:
         return found
 
     def _decide(self, a: Access, b: Access) -> bool:
-        """First over what the indices need; where that leaves a conflict and guards were left out, over all that guards need.
+        """Enumerates only the variables of the indices and, if that finds a conflict, also those of the guards.
 
-        Of two buffers that share bytes any elements may meet, so there only guards tell that both never happen.
+        In two buffers that share bytes any elements may overlap, so only guards can show that the accesses never happen together.
         """
         if not self._meets(a, b, guarded=False):
             return False
@@ -258,7 +258,7 @@ class Prover:
         if guarded:
             wanted |= {v for g in (*a.guards, *b.guards) if not is_opaque(g) for v in free(g) if v.upper is not None} - own
         shared: dict[Var, range] = {}
-        whole: set[Var] = set()  # enumerated over all of their range, so that guards on them may be used
+        whole: set[Var] = set()  # enumerated over their whole range, so that guards on them apply
         for v in sorted((v for v in wanted if not is_thread(v)), key=lambda v: str(v.name)):
             low = v.lower if v.lower is not None else 0
             size = v.upper - low + 1 if v.upper is not None else None
@@ -280,7 +280,7 @@ class Prover:
         return _meet(first, second, self.threads)
 
     def _points(self, a: Access, indices: dict[int, Expr], shared: dict[Var, range], whole: set[Var], guarded: bool) -> Points:
-        """Every point of an access; its coordinates are the shared variables, then these of its dimensions."""
+        """Every point of an access; its coordinates are the shared variables, then the indices in these dimensions."""
         limit = GUARDED_LIMIT if guarded else LIMIT
         lanes = a.lanes if len(a.indices) - 1 in indices else 1
         used = {v for i in indices.values() for v in free(i)}
@@ -315,9 +315,10 @@ class Prover:
 
 
 def _undivided(a: Access, b: Access) -> tuple[Access, Access]:
-    """Two accesses of one buffer: where dimensions have the digits of one number, as of a fused axis, the number in their place.
+    """Two accesses of one buffer in which indices that are digits of one number, as from a fused axis, are replaced by that
+    number.
 
-    The number takes the place of the last digit, because the lanes of an access follow each other along the last dimension.
+    The number takes the place of the last digit, because the lanes of an access are consecutive along the last dimension.
     """
     left, right = list(a.indices), list(b.indices)
     for first in range(len(left) - 1):
@@ -330,8 +331,11 @@ def _undivided(a: Access, b: Access) -> tuple[Access, Access]:
 
 
 def _number(indices: list[Expr]) -> tuple[Expr, tuple[int, ...]] | None:
-    """The number of which the first indices are digits, and how many values these have, but for the first: x of x // 6, x // 2 % 3,
-    x % 2, with 3, 2. None where they are none."""
+    """The number whose digits the first indices are, and the extents of all digits but the first; None if they are not such
+    digits.
+
+    For x // 6, x // 2 % 3, x % 2, it is x with (3, 2).
+    """
     digits: list[Digit] = []
     for e in indices:
         digits.append(_digit(e))
@@ -352,14 +356,14 @@ def _number(indices: list[Expr]) -> tuple[Expr, tuple[int, ...]] | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Digit:
-    """number // place % count; count None: without end."""
+    """number // place % count; without the remainder if count is None."""
 
     number: Expr
     place: int
     count: int | None
 
     def of(self, other: Expr, place: int, period: int) -> Expr | None:
-        """Another number of which this is the digit at a place, whatever comes below, less as many periods as need be; else None."""
+        """If this is also a digit of another number, at a place and up to lower digits, that number modulo the period; else None."""
         more, rest = divmod(place, self.place)
         low, high = interval(simplify(other - self.number * more))
         if rest or low is None or high is None:
@@ -369,7 +373,7 @@ class Digit:
 
 
 def _digit(e: Expr) -> Digit:
-    """An index as the digit of a number; so is x % 5 * 4 + y, of x * 4 + y, where y is less than 4."""
+    """An index as a digit of a number. x % 5 * 4 + y with y < 4 is one too: of x * 4 + y."""
     for term, factor in linear(e)[0]:
         match term:
             case Binary("%", number, Const(value=count)) if factor > 0:
@@ -383,7 +387,7 @@ def _digit(e: Expr) -> Digit:
 
 
 def _quotient(e: Expr) -> Digit:
-    """An index as the first digit of a number."""
+    """An index as the leading digit of a number."""
     terms, added = linear(e)
     if len(terms) == 1 and terms[0][1] == 1:
         match terms[0][0]:
@@ -393,7 +397,7 @@ def _quotient(e: Expr) -> Digit:
 
 
 def _less_what_both_add(a: Access, b: Access) -> tuple[Access, Access]:
-    """Two accesses of one buffer, shifted alike: without what the indices of both add that only shared variables decide."""
+    """Two accesses of one buffer without the terms that are equal in the indices of both and depend on shared variables only."""
     own = a.bound | b.bound
     left, right = list(a.indices), list(b.indices)
     for d, (i, j) in enumerate(zip(a.indices, b.indices, strict=True)):
@@ -407,7 +411,7 @@ def _less_what_both_add(a: Access, b: Access) -> tuple[Access, Access]:
 
 
 def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -> bool:
-    """Whether a dimension that all threads index alike (the slot of a ring) never agrees."""
+    """Whether some dimension that all threads index alike (such as the slot of a ring) always differs."""
     for left, right in pairs:
         names = sorted(free(left) | free(right), key=lambda v: str(v.name))
         if all(v in shared for v in names) and prod(len(shared[v]) for v in names) <= GUARDED_LIMIT:
@@ -419,29 +423,29 @@ def _always_apart(pairs: list[tuple[Expr, Expr]], shared: Mapping[Var, range]) -
 
 
 def _meet(first: Points, second: Points, threads: int) -> bool:
-    """Whether one point is in both and belongs to different threads."""
+    """Whether both sets contain the same point for different threads."""
     if not first.keep.size or not second.keep.size:
         return False
-    a: Any = 0  # one number for all coordinates of a point
+    a: Any = 0  # the coordinates of a point, as one number
     b: Any = 0
     size = 1
     for x, y in zip(first.rows, second.rows, strict=True):
         low = min(int(x.min()), int(y.min()))
         extent = max(int(x.max()), int(y.max())) - low + 1
         a, b, size = a * extent + (x - low), b * extent + (y - low), size * extent
-        if size > 4 * LIMIT:  # too sparse for a table, and after more rows too large to count: number those that occur
+        if size > 4 * LIMIT:  # too sparse for a table, and soon too large for an integer: number only the points that occur
             found, numbers = np.unique(np.concatenate([a.reshape(-1), b.reshape(-1)]), return_inverse=True)
             a, b, size = numbers[: a.size].reshape(a.shape), numbers[a.size :].reshape(b.shape), found.size
     (keys_a, threads_a), (keys_b, threads_b) = first.kept(a), second.kept(b)
     owner = np.full(size, -1, np.int64)
     owner[keys_a] = threads_a
-    owner[keys_a[owner[keys_a] != threads_a]] = threads  # several, so that none of the second table is the only one
+    owner[keys_a[owner[keys_a] != threads_a]] = threads  # mark several owners, so that any thread of the second set differs
     found = owner[keys_b]
     return bool(np.any((found >= 0) & (found != threads_b)))
 
 
 def overlap(a: ir.Buffer, b: ir.Buffer) -> bool:
-    """Whether two buffers share bytes: both shared, both placed, and their ranges meet."""
+    """Whether two buffers share bytes: both are in shared memory, have offsets, and their ranges intersect."""
     if a.memory != "shared" or b.memory != "shared" or a.offset is None or b.offset is None:
         return False
     return a.offset < b.offset + b.bytes and b.offset < a.offset + a.bytes

@@ -1,7 +1,8 @@
 """Refuses thread-dependent control flow that would need a barrier inside: not all threads would reach the barrier.
 
-The builder puts such control around single accesses only: idle threads and threads beyond the end reach every barrier and skip the
-access. The ends of loops, and the conditions that choose a version of a tile, are uniform across the threads that synchronize inside.
+The builder puts such control flow around single accesses only: idle threads and threads beyond the end reach every barrier and
+skip the access. The ends of loops, and the conditions that choose a version of a tile, are uniform across the threads that
+synchronize inside.
 """
 
 from __future__ import annotations
@@ -20,19 +21,20 @@ Needs = Callable[[ir.Stmt, Names, Path], bool]
 
 
 def diverges(e: Expr) -> bool:
-    """Whether threads of one block may see different values: the thread's number, or anything read from its registers."""
+    """Whether threads of one block may see different values: the expression contains the thread index or reads registers."""
     return any(map(is_thread, free(e))) or any(load.buffer.memory == "register" for load in ir.loads(e))
 
 
 def unique(var: Var, path: Path) -> str:
-    """A name of its own for the variable of the loop at a path: two loops may use one variable."""
+    """A unique name for the variable of the loop at a path, because two loops may use the same variable."""
     return f"{var.name}@{'.'.join(map(str, path))}"
 
 
 def check_uniform(stmt: ir.Stmt, needs: Needs, names: Names, path: Path = ()) -> None:
-    """Raises Refusal `barrier-in-divergent-control` where `needs(inner, names, path)` says that divergent control needs a barrier.
+    """Raises Refusal `barrier-in-divergent-control` if `needs(inner, names, path)` says that divergent control flow needs a
+    barrier.
 
-    names: what the variables of enclosing loops and Lets stand for. path: of the statement in the kernel.
+    names: the values of the enclosing loop variables and Lets. path: the position of the statement in the kernel.
     """
     match stmt:
         case ir.Seq(body=body):

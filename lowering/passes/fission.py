@@ -45,19 +45,19 @@ from tilelang.lowering.passes.values_across_barriers import (
 from tilelang.lowering.verify import InternalError
 
 Lets = tuple[ir.Let, ...]
-Range = tuple[int, int]  # of threads: the first, and one past the last
+Range = tuple[int, int]  # a range of threads: the first, and one past the last
 NOBODY: Range = (0, 0)
-SCRATCH_BYTES = 16 << 20  # the most shared memory of a block: it is memory of the process, whatever the size of the caches
+SCRATCH_BYTES = 16 << 20  # the most shared memory of a block: ordinary memory, so the caches do not limit it
 
 
 def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with one thread a block, which does what all of them did.
+    """The kernel with one thread per block, which does the work of all former threads.
 
-    Raises Refusal `roles-on-cpu`, `clusters-on-cpu` or `instruction-on-cpu` for what needs threads that run at the
-    same time, and `memory-over-capacity` where they keep more across barriers than a block can have.
+    Raises Refusal `roles-on-cpu`, `clusters-on-cpu` or `instruction-on-cpu` for work that needs concurrent threads, and
+    `memory-over-capacity` if the values live across barriers do not fit in a block.
     """
     if kernel.threads == 1:
-        return kernel  # it has no barriers
+        return kernel  # one thread needs no barriers
     kernel = kernel.replace(body=_without_flight(kernel.body))
     _refuse(kernel)
     kernel = _all_placed(kernel)
@@ -75,7 +75,7 @@ def run_threads_in_loops(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _without_flight(stmt: ir.Stmt) -> ir.Stmt:
-    """A statement whose asynchronous copies are made at once, so that nothing is waited for."""
+    """A statement with its asynchronous copies executed at once, so that nothing has to be awaited."""
     match stmt:
         case ir.Copy():
             return ir.at_once(stmt)
@@ -91,7 +91,7 @@ def _meets(stmt: ir.Stmt) -> bool:
 
 
 def _refuse(kernel: ir.Kernel) -> None:
-    """Raises a Refusal for what threads do not do one after another."""
+    """Raises a Refusal for work that threads cannot do one after another."""
     whole = "threads that run at the same time, but on a CPU one core runs all threads of a block one after another"
     if kernel.roles:
         help = "write a schedule in which all threads do the same"
@@ -106,7 +106,7 @@ def _refuse(kernel: ir.Kernel) -> None:
 
 
 def _all_placed(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with a place for every shared buffer: those without one follow the others."""
+    """The kernel with an offset for every shared buffer; those without one are placed after the others."""
     end = max((b.offset + b.bytes for b in kernel.shared if b.offset is not None), default=0)
     placed = dict[str, ir.Buffer]()
     for b in kernel.shared:
@@ -120,7 +120,7 @@ def _all_placed(kernel: ir.Kernel) -> ir.Kernel:
 
 
 class _Splitting:
-    """Takes a kernel apart at its barriers. regions: in program order."""
+    """Splits a kernel at its barriers. regions: in program order."""
 
     def __init__(self, kernel: ir.Kernel) -> None:
         self.written = {b for s in ir.statements(kernel.body) for b, writes in ir.touched(s) if writes}
@@ -128,7 +128,8 @@ class _Splitting:
         self.regions: list[Region] = []
 
     def block(self, stmt: ir.Stmt, lets: Lets) -> ir.Stmt:
-        """A statement that all threads come to, its regions marked. lets: the names in scope that are computed where they are used."""
+        """A statement that all threads reach, split into regions. lets: the names in scope, which are recomputed in each
+        region that uses them."""
         if not _meets(stmt):
             return self.region([stmt], lets)
         match stmt:
@@ -143,7 +144,7 @@ class _Splitting:
                 return ir.Seq(())
 
     def region(self, stmts: Sequence[ir.Stmt], lets: Lets) -> Region:
-        """Statements that no barrier parts, behind the names that they use."""
+        """Statements without a barrier between them, preceded by the Lets that they need."""
         wanted, needed = _mentioned(stmts), list[ir.Let]()
         for let in reversed(lets):
             if let.var in wanted:
@@ -153,7 +154,7 @@ class _Splitting:
         return self.regions[-1]
 
     def sequence(self, stmts: Iterable[ir.Stmt], lets: Lets) -> ir.Stmt:
-        """Statements in order, those between two barriers together."""
+        """Statements in order; those between two barriers form one region."""
         out, run = list[ir.Stmt](), list[ir.Stmt]()
         for stmt in stmts:
             if isinstance(stmt, ir.Let):
@@ -168,7 +169,7 @@ class _Splitting:
         return ir.Seq(tuple(s for s in out if s != ir.Seq(())))
 
     def lasting(self, value: Expr) -> Expr:
-        """A value that is the same at any later point. Raises InternalError for any other."""
+        """A value that is the same at any later point. Raises InternalError if the kernel may change it."""
         if any(load.buffer in self.written or load.buffer.memory == "register" for load in ir.loads(value)):
             raise InternalError(f"{value} may change before it is used")
         return value
@@ -185,7 +186,7 @@ def _mentioned(stmts: Iterable[ir.Stmt]) -> frozenset[Var]:
 
 
 def _expanded(e: Expr, lets: Lets) -> Expr:
-    """An expression with the values of names in their places."""
+    """An expression with names replaced by their values."""
     for let in reversed(lets):
         e = substitute(e, {let.var: let.value})
     return e
@@ -201,8 +202,8 @@ def _substituted(stmt: ir.Stmt, mapping: dict[Var, Expr]) -> ir.Stmt:
 
 @dataclasses.dataclass(frozen=True)
 class _Loops:
-    """Puts each region into a loop over the threads that have an effect in it. name: of the loops' variable; element: where they run
-    over the elements that threads store."""
+    """Wraps each region in a loop over the threads that have an effect in it. name: of the loop variable; element: of the
+    variable if the loop is over the stored elements."""
 
     threads: int
     crossing: Crossing
@@ -211,7 +212,7 @@ class _Loops:
     element: str
 
     def kernel(self, tree: ir.Stmt) -> ir.Stmt:
-        """The whole body, behind zeros for what needs a value at the start."""
+        """The whole body, after stores of zeros to the arrays that need a value at the start."""
         start = tuple(zeros(self.crossing.zeroed, self.crossing.arrays, thread_of(self.threads)))
         first = self.looped(ir.Seq(start), (0, self.threads)) if start else None
         return ir.seq(first, self.statement(tree))
@@ -230,7 +231,7 @@ class _Loops:
                 return stmt.replace(then=self.statement(stmt.then), otherwise=other)
 
     def region(self, region: Region) -> ir.Stmt:
-        """A region in its loop: fills its private copies, does its work, stores what lives on."""
+        """A region in its loop: fills its private copies, does its work, and stores the values that live on."""
         places, arrays, thread = self.crossing.places[region.number], self.crossing.arrays, thread_of(self.threads)
         active = _active(region.body, (0, self.threads), places.kept)
         if active[0] >= active[1]:
@@ -241,7 +242,7 @@ class _Loops:
         return self.looped(ir.Seq((*before, *ir.parts(work), *behind)), active)
 
     def looped(self, body: ir.Stmt, active: Range) -> ir.Stmt:
-        """Statements of each thread, one thread after another."""
+        """The statements, executed for one thread after another."""
         first, count = active[0], active[1] - active[0]
         var = Var(self.name, INDEX, 0, count - 1)
         number: Expr = index(first) if count == 1 else simplify(var + first)
@@ -257,7 +258,7 @@ class _Loops:
 
 
 def _decided(stmt: ir.Stmt) -> ir.Stmt:
-    """A statement without the conditions whose answers are known."""
+    """A statement with the conditions that are constant resolved."""
     match stmt:
         case ir.If(condition, then, otherwise) if condition is TRUE or condition is FALSE:
             chosen = then if condition is TRUE else otherwise
@@ -267,7 +268,7 @@ def _decided(stmt: ir.Stmt) -> ir.Stmt:
 
 
 def _active(stmt: ir.Stmt, among: Range, kept: Buffers) -> Range:
-    """Which of some threads have an effect in a statement: the range of them. kept: the registers that outlive it."""
+    """The range of threads for which a statement has an effect. kept: the registers that outlive it."""
     match stmt:
         case ir.Let() | ir.Store(buffer=ir.Buffer(memory="register")) if (
             not isinstance(stmt, ir.Store) or stmt.buffer not in kept
@@ -285,7 +286,7 @@ def _active(stmt: ir.Stmt, among: Range, kept: Buffers) -> Range:
 
 
 def _where(condition: Expr, among: Range) -> Range:
-    """The range of those threads in which a condition may hold."""
+    """The range of the threads for which a condition may hold."""
     for part in conjuncts(condition):
         names = free(part)
         if names and all(map(is_thread, names)) and among[0] < among[1]:

@@ -21,7 +21,7 @@ from tilelang.core.simplify import interval, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import is_thread
 
-# What keeps its place among all other statements.
+# Statements that nothing may be moved past.
 ORDERED = (
     ir.Barrier,
     ir.Copy,
@@ -39,7 +39,7 @@ Indices = tuple[Expr, ...]
 
 
 def fuse_loops(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with consecutive loops merged where the second one reads what the first one wrote in the same round."""
+    """The kernel with consecutive loops fused if the second reads, in each iteration, what the first has just written."""
     return kernel if kernel.threads > 1 else kernel.replace(body=_fused(kernel.body))
 
 
@@ -69,12 +69,12 @@ def _is_walk(stmt: ir.Stmt) -> bool:
 
 def _hands_over(first: ir.Stmt, second: ir.Stmt) -> bool:
     if any(isinstance(s, ir.Store) and s.behind for s in ir.statements(second)):
-        return False  # it waits for a loop of the next round
+        return False  # it is marked to move into a loop of the next iteration
     kept = {b.name for b in effects(first).writes if b.memory != "global"}
     return any(b.name in kept for b in effects(second).reads)
 
 
-# ---------------------------------------------------------------- what statements do
+# ---------------------------------------------------------------- effects of statements
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Effects:
 
 
 def effects(stmt: ir.Stmt) -> Effects:
-    """What a statement, with all that is inside it, does to memory."""
+    """The effects of a statement, including all statements inside it, on memory."""
     every = list(accesses(stmt))
     return Effects(
         frozenset(b for b, _, writes in every if not writes),
@@ -97,7 +97,7 @@ def effects(stmt: ir.Stmt) -> Effects:
 
 
 def accesses(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Indices, bool]]:
-    """(buffer, indices, whether it is written) of every access of scalars; prefetches have no effect."""
+    """(buffer, indices, whether it is written) of every scalar access. Prefetches do not count, since they have no effect."""
     for s in ir.statements(stmt):
         if isinstance(s, ir.Store):
             yield s.buffer, s.indices, True
@@ -107,7 +107,7 @@ def accesses(stmt: ir.Stmt) -> Iterator[tuple[ir.Buffer, Indices, bool]]:
 
 
 def commute(a: ir.Stmt, b: ir.Stmt) -> bool:
-    """Whether two statements may change places."""
+    """Whether two statements may be exchanged."""
     x, y = effects(a), effects(b)
     return not (x.ordered or y.ordered or x.writes & (y.reads | y.writes) or y.writes & x.reads)
 
@@ -116,9 +116,11 @@ def commute(a: ir.Stmt, b: ir.Stmt) -> bool:
 
 
 def merged(first: ir.Stmt, second: ir.Stmt) -> ir.For | None:
-    """One loop whose rounds do the first loop's round, then the second's; None where that is not the same, or not known to be.
+    """One loop in which each iteration does that of the first loop, then that of the second; None if this is not proven
+    equivalent.
 
-    Round j of the second loop then comes before the later rounds of the first: they may not touch one element, one of them writing.
+    Iteration j of the second loop then runs before the later iterations of the first: no element may be accessed by both if one
+    of them writes it.
     """
     match first, second:
         case ir.For(var, extent, body, "serial"), ir.For(other, same, following, "serial", span) if extent is same:
@@ -136,7 +138,7 @@ def renamed(stmt: ir.Stmt, mapping: dict[Var, Expr]) -> ir.Stmt:
 
 
 def _apart(var: Var, body: ir.Stmt, other: Var, following: ir.Stmt) -> bool:
-    """Whether no round of `following` touches what a later round of `body` touches, where one of them writes."""
+    """Whether no iteration of `following` conflicts with a later iteration of `body`."""
     assert var.upper is not None, "a loop's variable has ends"
     before, after = list(accesses(body)), list(accesses(following))
     written = {b for b, _, writes in before if writes} | {b for b, _, writes in after if writes}
@@ -152,14 +154,14 @@ def _apart(var: Var, body: ir.Stmt, other: Var, following: ir.Stmt) -> bool:
 
 
 def _own(body: ir.Stmt, mark: str) -> dict[Var, Expr]:
-    """Names of its own for what varies inside a loop's body: its loops, its Lets and the thread."""
+    """Fresh names for everything that varies inside a loop's body: its loop variables, its Lets and the thread."""
     inside = [s.var for s in ir.statements(body) if isinstance(s, (ir.For, ir.Let))]
     threads = [v for _, indices, _ in accesses(body) for i in indices for v in free(i) if is_thread(v)]
     return {v: Var(v.name + mark, v.dtype, v.lower, v.upper) for v in (*inside, *threads)}
 
 
 def _differ(at: Indices, here: dict[Var, Expr], place: Indices, there: dict[Var, Expr]) -> bool:
-    """Whether two accesses differ in a dimension, whatever their variables are."""
+    """Whether two accesses differ in some dimension for all values of their variables."""
     for i, j in zip(at, place, strict=True):
         low, high = interval(simplify(substitute(i, here) - substitute(j, there)))
         if (low is not None and low > 0) or (high is not None and high < 0):

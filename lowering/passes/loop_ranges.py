@@ -1,4 +1,4 @@
-"""The iterations of a loop that conditions on its variable leave, as a range, for passes that split the loop there."""
+"""The range of a loop's iterations that satisfy conditions on its variable, for passes that split the loop there."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from tilelang.core.simplify import Linear, conjunction, conjuncts, difference, s
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Range:
-    """low <= variable < high, within what a loop runs over."""
+    """low <= variable < high, within the loop's extent."""
 
     low: Expr
     high: Expr
 
     def times(self, n: int) -> Range:
-        """The range of n * q + r where q has this one, and r is one of n."""
+        """The range of n * q + r, with q in this range and 0 <= r < n."""
         return Range(simplify(self.low * n), simplify(self.high * n))
 
     def shifted(self, digit: int, of: int) -> Range:
-        """The range of q where of * q + digit has this one."""
+        """The range of q for which of * q + digit is in this range."""
         return Range(*(simplify((end + (of - 1 - digit)) // of) for end in (self.low, self.high)))
 
     def at(self, known: dict[Expr, Expr]) -> Range:
-        """The range where outer loops are at certain points."""
+        """The range with values substituted for the variables of outer loops."""
         return Range(*(simplify(substitute(end, known)) for end in (self.low, self.high)))
 
 
 def _below_zero(condition: Expr) -> Linear | None:
-    """What is less than 0 where a comparison of indices holds; None for another condition, or where that might wrap."""
+    """A linear form that is negative exactly if a comparison of indices holds; None for other conditions, or if it might wrap."""
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
         return None
     form = difference(condition.left, condition.right)
@@ -37,7 +37,7 @@ def _below_zero(condition: Expr) -> Linear | None:
 
 
 def at_worst(condition: Expr, variables: list[Var]) -> Expr:
-    """A comparison in the round in which it holds last; itself where it is something else."""
+    """A comparison at its most restrictive point, the last iteration in which it can hold; any other condition unchanged."""
     form = _below_zero(condition)
     if form is None:
         return condition
@@ -47,8 +47,11 @@ def at_worst(condition: Expr, variables: list[Var]) -> Expr:
 
 
 def ranges_of(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, list[tuple[Expr, bool]]] | None, Expr | None]:
-    """The ends of each variable by the conditions, those of outer ones in them, and the conditions on none; no dict where one is of
-    another form. An end is a variable's first number (or, where the second is False, the number after its last)."""
+    """The ends that conditions give each variable, in terms of outer variables; and the conditions that mention no variable.
+
+    The first result is None if a condition has another form. An end is (number, True) for a variable's first value, or (number,
+    False) for the value after its last.
+    """
     ends, rest = dict[Var, list[tuple[Expr, bool]]](), list[Expr]()
     for part in dict.fromkeys(part for c in conditions for part in conjuncts(simplify(c))):
         mine = [v for v in variables if v in free(part)]
@@ -71,7 +74,7 @@ def ranges_of(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, l
 
 
 def clamped(ends: list[tuple[Expr, bool]], whole: Range) -> Range:
-    """What the ends leave of a range; its low end is never above its high one."""
+    """A range restricted by some ends; its low end never exceeds its high end."""
     low, high = whole.low, whole.high
     for end, first in ends:
         if first:

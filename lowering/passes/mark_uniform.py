@@ -21,7 +21,7 @@ from tilelang.lowering.passes.dependence_test import is_thread
 
 
 def mark_uniform(kernel: ir.Kernel, lockstep: int) -> ir.Kernel:
-    """The kernel with names for what `lockstep` neighbouring threads share in descriptors."""
+    """The kernel with names for the values in descriptors that `lockstep` neighbouring threads share."""
     if kernel.roles:
         return kernel.with_roles([_named(role.body, lockstep) for role in kernel.roles])
     return kernel.replace(body=_named(kernel.body, lockstep))
@@ -41,7 +41,7 @@ def _named(body: ir.Stmt, lockstep: int) -> ir.Stmt:
 
 
 def _is_alike(e: Expr, lockstep: int) -> bool:
-    """Whether an expression is the number of a group of threads that run in lockstep, or of some such groups."""
+    """Whether an expression is the number of a group of one or more lockstep units."""
     match e:
         case Binary("//", Var() as thread, Const(value=count)):
             return is_thread(thread) and int(count) % lockstep == 0
@@ -50,7 +50,7 @@ def _is_alike(e: Expr, lockstep: int) -> bool:
 
 
 def _renamed(stmt: ir.Stmt, names: dict[Expr, Var]) -> ir.Stmt:
-    """A statement with names in the operands that descriptors name."""
+    """A statement with these names in the operands that descriptors describe."""
 
     def exchanged(e: Expr) -> Expr:
         return names[e] if e in names else e.map_children(lambda c: exchanged(c) if isinstance(c, Expr) else c)

@@ -13,8 +13,10 @@ from tilelang.lowering.passes.dependence_test import Access
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class State:
-    """What is unordered at a point: accesses that no barrier followed, and asynchronous writes (with the number of groups
-    committed after them) that no wait followed. Dictionaries for their order."""
+    """The unordered accesses at a point: those after which no barrier came, and asynchronous writes after which no wait came.
+
+    Each asynchronous write has the number of groups committed after it. Dictionaries keep the order.
+    """
 
     pending: Mapping[Access, None] = dataclasses.field(default_factory=dict)
     inflight: Mapping[Access, int] = dataclasses.field(default_factory=dict)
@@ -27,7 +29,7 @@ class State:
         return State({**self.pending, **other.pending}, ages)
 
     def parted(self, condition: Expr, other: State) -> State:
-        """The state after this one where a condition holds, and after the other where it does not."""
+        """The state after a branch: this one if the condition held, the other if it did not."""
 
         def only(mine: State, theirs: State, held: Expr) -> dict[Access, None]:
             return {
@@ -45,7 +47,8 @@ def ordered(state: State, memory: Iterable[str]) -> State:
 
 
 def survivor(a: Access, var: Var, value: Expr) -> Access | None:
-    """An access with what is known of a loop's round said no more; None where it cannot have come through that round."""
+    """An access without the conditions on a loop's variable; None if those are false in this iteration, so that it is no
+    longer pending."""
     mine = frozenset(c for c in a.survived if var in free(c))
     if not mine:
         return a
@@ -57,14 +60,14 @@ def survivor(a: Access, var: Var, value: Expr) -> Access | None:
 
 
 def outliving(state: State, var: Var, rounds_known: bool) -> State:
-    """What outlives a loop, of what outlived any round of it: it outlived the last."""
+    """The accesses still pending after a loop: those that were still pending after its last iteration."""
     last = Const(var.upper, INDEX) if rounds_known and var.upper is not None else var
     alive = (survivor(a, var, last) for a in state.pending)
     return State({a: None for a in alive if a is not None}, state.inflight)
 
 
 def crossing(var: Var) -> Expr:
-    """The number of a round that another follows."""
+    """The number of an iteration that is not the last."""
     return Var(f"{var.name}<", INDEX, 0, None if var.upper is None else var.upper - 1)
 
 
@@ -81,9 +84,9 @@ def any_round_back(a: Access, var: Var, loop: ir.For) -> Access:
 
 
 def finished(state: State, before: State, var: Var, rounds_known: bool, waited: bool) -> State:
-    """The state after a loop: the last round's accesses where the number of rounds is known, else any round's.
+    """The state after a loop: accesses of the last iteration if the number of iterations is known, else of any iteration.
 
-    before: what was in flight when the loop began, and still is, is of no round of it.
+    before: copies that were in flight before the loop, and still are, do not belong to any of its iterations.
     """
 
     def closed(a: Access, last: bool) -> Access:

@@ -22,7 +22,7 @@ _ELEMENT = Var("element", INDEX, 0, None)
 
 
 def peel_to_alignment(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
-    """The kernel with its vectors on whole lines of so many bytes, where it works element by element."""
+    """An elementwise kernel with its vectors aligned to lines of `line_bytes`; any other kernel unchanged."""
     store = _only_store(kernel)
     if store is None or store.buffer.memory != "global" or len(store.buffer.shape) != 1:
         return kernel
@@ -44,7 +44,7 @@ def peel_to_alignment(kernel: ir.Kernel, line_bytes: int) -> ir.Kernel:
 
 
 def _only_store(kernel: ir.Kernel) -> ir.Store | None:
-    """What a kernel of one thread a block does in its loops, of which one is a vector; None where that is anything but one store."""
+    """The only store of a kernel with one thread per block and a vector loop; None if the kernel does anything else."""
     every = list(ir.statements(kernel.body))
     vectors = any(isinstance(s, ir.For) and s.kind == "vector" for s in every)
     done = [s for s in every if not isinstance(s, (ir.Seq, ir.For, ir.If))]
@@ -54,13 +54,13 @@ def _only_store(kernel: ir.Kernel) -> ir.Store | None:
 
 
 def _by_element(value: Expr) -> bool:
-    """Whether a value needs nothing but the element's number, and of arrays that element, or one that is the same for all."""
+    """Whether a value depends only on the element's index, that element of arrays, and elements that are the same for all."""
     places = {i for load in ir.loads(value) for i in load.indices}
     return free(value) <= {_ELEMENT} and all(i is _ELEMENT or not free(i) for i in places)
 
 
 def _stops_early(kernel: ir.Kernel, buffer: ir.Buffer, place: Expr) -> bool:
-    """Whether elements of a buffer are not done, as where its rows are padded: a test leaves them out, or the loops end before."""
+    """Whether some elements of a buffer are not computed, as with padded rows: a test excludes them, or the loops end before them."""
     last = [s.var.upper for s in ir.statements(kernel.body) if isinstance(s, ir.For)]
     if None not in last and math.prod((*kernel.grid, *(n + 1 for n in last if n is not None))) < buffer.elements:
         return True
@@ -71,7 +71,8 @@ def _stops_early(kernel: ir.Kernel, buffer: ir.Buffer, place: Expr) -> bool:
 
 
 def _with_store(stmt: ir.Stmt, store: ir.Stmt, place: Expr) -> ir.Stmt:
-    """The loops around another store. Tests of the element's number go: the store has its own, and others let all elements pass."""
+    """The loops around another store. Tests of the element's index are dropped: the new store has its own, and the other tests
+    always pass."""
     match stmt:
         case ir.Store():
             return store

@@ -20,7 +20,7 @@ from tilelang.lowering import ir
 
 
 def pipeline_products(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its waits for products one round later."""
+    """The kernel with its waits for matrix products delayed by one iteration."""
     return kernel.replace(body=_later(kernel.body)) if kernel.roles else kernel
 
 
@@ -34,7 +34,7 @@ def _later(stmt: Any) -> Any:
 
 
 def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
-    """The walk with what follows its wait one round later; None where that cannot be."""
+    """The loop with the statements after its wait delayed by one iteration; None if that is not possible."""
     waits = [k for k, s in enumerate(body) if isinstance(s, ir.Wait)]
     if len(waits) != 1 or walk.extent is index(1):
         return None
@@ -53,18 +53,18 @@ def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
 
 
 def _in_round(body: tuple[ir.Stmt, ...], walk: ir.For, round: Expr) -> ir.Stmt:
-    """Statements of a walk as they are in a round."""
+    """Statements of a loop at a given iteration."""
     made: ir.Stmt = ir.map_expressions(ir.seq(*body), lambda e: simplify(substitute(e, {walk.var: round})))
     return made
 
 
 def _gives_back(stmt: ir.Stmt) -> bool:
-    """Whether a statement gives a slot of a ring of several back."""
+    """Whether a statement releases a slot of a circular buffer with several slots."""
     return isinstance(stmt, ir.Arrive) and not stmt.bytes and stmt.phases.elements > 1
 
 
 def _begins(stmt: ir.Stmt, queue: str) -> bool:
-    """Whether a statement awaits a slot, or begins products of a queue, and does nothing else."""
+    """Whether a statement only waits for a slot, or only starts products of a queue."""
     match stmt:
         case ir.Await():
             return True

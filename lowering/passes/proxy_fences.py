@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
 
-Stored = tuple[str, ...]  # names of buffers that were stored to since the last fence
+Stored = tuple[str, ...]  # names of the buffers stored to since the last fence
 
 
 def insert_proxy_fences(kernel: ir.Kernel) -> ir.Kernel:
@@ -34,7 +34,7 @@ def insert_proxy_fences(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _readers(body: ir.Stmt) -> dict[str, str]:
-    """The shared buffers that instructions read through a proxy, with the queues of these."""
+    """The shared buffers that instructions read through a proxy, with the queues of the instructions."""
     return {
         buffer.name: s.semantics.family
         for s in ir.statements(body)
@@ -46,13 +46,13 @@ def _readers(body: ir.Stmt) -> dict[str, str]:
 
 @dataclasses.dataclass(frozen=True)
 class _Fences:
-    """here, elsewhere: the queue that reads a buffer behind a barrier of these threads, and behind their arrivals."""
+    """here, elsewhere: the queue that reads each buffer after a barrier of these threads, and after their arrivals."""
 
     here: Mapping[str, str]
     elsewhere: Mapping[str, str]
 
     def statement(self, stmt: ir.Stmt, before: Stored) -> tuple[ir.Stmt, Stored]:
-        """The statement with its fences, and what is stored and not published after it. before: what is so before it."""
+        """The statement with its fences, and the buffers stored to but not yet fenced after it. before: those before it."""
         match stmt:
             case ir.Seq(body):
                 out = []

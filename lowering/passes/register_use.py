@@ -21,8 +21,8 @@ from tilelang.core.simplify import interval
 from tilelang.lowering import ir
 from tilelang.lowering.passes.dependence_test import Opaque, evaluate
 
-POINTS = 1 << 14  # values of variables that are enumerated for one access; above it, nothing is known of the access
-ROUNDS = 16  # of a loop whose number of rounds is not known, where accesses are counted
+POINTS = 1 << 14  # the most values of variables enumerated for one access; above it, nothing is known about the access
+ROUNDS = 16  # assumed iterations of a loop of unknown length, for counting accesses
 
 Elements = npt.NDArray[np.bool_]
 Guards = frozenset[Expr]
@@ -31,8 +31,11 @@ Masks = Mapping[tuple[ir.Buffer, Guards], Elements]
 
 @dataclasses.dataclass(slots=True)
 class Use:
-    """What a piece does with one buffer. exposed: it may read what stood there before. whole: it surely writes every element.
-    accesses: about how many elements it touches. pinned: an instruction touches it, in registers."""
+    """How a part of a kernel uses one buffer.
+
+    exposed: it may read a value from before the part. whole: it certainly writes every element. accesses: the approximate number
+    of elements accessed. pinned: an instruction uses it, so it must be in registers.
+    """
 
     exposed: bool = False
     written: bool = False
@@ -43,7 +46,7 @@ class Use:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Access:
-    """`lanes` elements from `indices` on."""
+    """An access to `lanes` elements from `indices` on."""
 
     buffer: ir.Buffer
     indices: tuple[Expr, ...]
@@ -52,7 +55,7 @@ class _Access:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Written:
-    """A write whose place depends on variables: it was done for every value of those in `bound`, a number of rounds each."""
+    """A write whose indices contain variables. bound: (variable, n): it was done for the variable's first n values."""
 
     access: _Access
     guards: Guards
@@ -61,7 +64,7 @@ class _Written:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _State:
-    """What has surely been written at a point."""
+    """The elements certainly written at a point."""
 
     masks: Masks
     places: frozenset[_Written]
@@ -69,7 +72,7 @@ class _State:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Scope:
-    """Where the walk stands: under which conditions, in which loops, how many rounds they make together."""
+    """The context of a statement: its conditions, its loops, and how many iterations these make together."""
 
     guards: Guards = frozenset()
     loops: tuple[Var, ...] = ()
@@ -77,7 +80,7 @@ class _Scope:
 
 
 def register_uses(stmt: ir.Stmt) -> dict[ir.Buffer, Use]:
-    """What a statement does with each register buffer that it touches, run by one thread."""
+    """How a statement, run by one thread, uses each register buffer."""
     walk = _Walk()
     end = walk.statement(stmt, _State({}, frozenset()), _Scope())
     for (buffer, guards), mask in end.masks.items():
@@ -91,7 +94,7 @@ class _Walk:
         self.uses: dict[ir.Buffer, Use] = {}
 
     def statement(self, stmt: ir.Stmt, state: _State, scope: _Scope) -> _State:
-        """What is written after a statement, given what is written before it."""
+        """The state after a statement, given the state before it."""
         for access in _loads(ir.expressions(stmt)):
             self.read(access, state, scope)
         match stmt:
@@ -113,7 +116,7 @@ class _Walk:
     def read(self, access: _Access, state: _State, scope: _Scope) -> None:
         use = self.uses.setdefault(access.buffer, Use())
         use.accesses += access.lanes * scope.rounds
-        if access.buffer.role == "temporary" and use.written:  # under the conditions of this read
+        if access.buffer.role == "temporary" and use.written:  # a temporary is written under the same conditions as this read
             return
         have = np.zeros(access.buffer.elements, bool)
         for (buffer, guards), mask in state.masks.items():
@@ -133,7 +136,7 @@ class _Walk:
         return dataclasses.replace(state, places=state.places | {_Written(access, scope.guards)})
 
     def instruction(self, stmt: ir.Instruction, state: _State, scope: _Scope) -> _State:
-        """An instruction of one thread: in registers, an operand's elements follow each other."""
+        """An instruction of one thread; the elements of an operand in registers are consecutive."""
         touched = [(name, b, at) for name, b, at in stmt.operands if b.memory == "register"]
         places = []
         for name, buffer, indices in touched:
@@ -154,14 +157,14 @@ class _Walk:
         rounds = max(1, high if high is not None and isinstance(loop.extent, Const) else min(high or ROUNDS, ROUNDS))
         inside = _Scope(scope.guards, (*scope.loops, loop.var), scope.rounds * rounds)
         after = self.statement(loop.body, state, inside)
-        if low is None or low < 1:  # maybe no round
+        if low is None or low < 1:  # perhaps no iteration
             return state
         places, masks = set[_Written](), _without(after, {loop.var}).masks
         for w in after.places:
             if any(loop.var in free(g) for g in w.guards):
                 continue
             if loop.var in _names(w.access) and all(v is not loop.var for v, _ in w.bound):
-                w = dataclasses.replace(w, bound=(*w.bound, (loop.var, low)))  # as many rounds as there are at least
+                w = dataclasses.replace(w, bound=(*w.bound, (loop.var, low)))  # the least number of iterations
             bound = {v: (0, n) for v, n in w.bound}
             mask = _elements(w.access, bound) if _names(w.access) <= bound.keys() else None
             if mask is None:
@@ -171,7 +174,7 @@ class _Walk:
         return _State(masks, frozenset(places))
 
     def condition(self, stmt: ir.If, state: _State, scope: _Scope) -> _State:
-        """Both branches; what each wrote counts under its condition, what both wrote counts without."""
+        """Both branches: writes of one branch count under its condition, writes of both branches count unconditionally."""
         yes, no = stmt.condition, ~stmt.condition
         after = self.statement(stmt.then, state, dataclasses.replace(scope, guards=scope.guards | {yes}))
         if stmt.otherwise is not None:
@@ -191,7 +194,7 @@ class _Walk:
 
 
 def _marking(state: _State, buffer: ir.Buffer, guards: Guards, mask: Elements) -> _State:
-    """The state with more elements written."""
+    """The state with more elements marked as written."""
     key = buffer, guards
     known = state.masks.get(key)
     return _State({**state.masks, key: mask if known is None else known | mask}, state.places)
@@ -202,7 +205,7 @@ def _united(first: Masks, second: Masks) -> Masks:
 
 
 def _without(state: _State, names: set[Var]) -> _State:
-    """The state where some names end: what is said in terms of them is forgotten."""
+    """The state after some names go out of scope: everything stated in terms of them is forgotten."""
     if not names:
         return state
 
@@ -228,7 +231,7 @@ def _names(access: _Access) -> frozenset[Var]:
 
 
 def _ranges(access: _Access) -> dict[Var, tuple[int, int]]:
-    """The first value and the number of values of every variable of an access: of loops, and the thread's."""
+    """The first value and the number of values of every variable in an access: loop variables and the thread."""
     found = {}
     for v in _names(access):
         assert v.lower is not None and v.upper is not None, f"{v.name} has ends"
@@ -237,7 +240,7 @@ def _ranges(access: _Access) -> dict[Var, tuple[int, int]]:
 
 
 def _elements(access: _Access, ranges: Mapping[Var, tuple[int, int]]) -> Elements | None:
-    """The elements touched for all values of the variables; None where they cannot be known."""
+    """The elements accessed over all values of the variables; None if unknown."""
     if prod(n for _, n in ranges.values()) > POINTS:
         return None
     axes = np.meshgrid(*(np.arange(low, low + n) for low, n in ranges.values()), indexing="ij", sparse=True)

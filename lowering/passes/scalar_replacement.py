@@ -43,8 +43,11 @@ def replace_by_scalars(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _operands(stmt: ir.Instruction) -> Iterator[tuple[ir.Buffer, tuple[Expr, ...], int]]:
-    """What an instruction touches of each operand in registers: all of it where a vector has that many lanes, else the first lane, for
-    all have places if it has one."""
+    """The registers that an instruction uses of each operand: all of a lane's slots if a vector has this many lanes, else the
+    first slot.
+
+    The first slot suffices then: if it is in bounds, so are the others.
+    """
     for name, buffer, indices in stmt.operands:
         if buffer.memory != "register":
             continue

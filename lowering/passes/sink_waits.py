@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from tilelang.lowering import ir
 
-Due = dict[ir.Wait, None]  # waits that have not been done, in their order
+Due = dict[ir.Wait, None]  # pending waits, in order
 
 
 def sink_waits(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its waits for stored boxes later."""
+    """The kernel with its waits for TMA stores delayed."""
     if not kernel.roles:
         return kernel.replace(body=_whole(kernel.body, set()))
     bodies = []
@@ -31,7 +31,7 @@ def sink_waits(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _whole(body: ir.Stmt, others: set[str]) -> ir.Stmt:
-    """The body of some threads; others: the buffers that threads of other roles touch."""
+    """The body of some threads. others: the buffers that threads of other roles use."""
     if not any(_delayed(s, others) for s in ir.statements(body)):
         return body
     made, due = _late(body, {}, others)
@@ -39,7 +39,7 @@ def _whole(body: ir.Stmt, others: set[str]) -> ir.Stmt:
 
 
 def _late(stmt: ir.Stmt, due: Due, others: set[str]) -> tuple[ir.Stmt, Due]:
-    """A statement before which some waits are due, and the waits that are due behind it."""
+    """A statement with the pending waits inserted where they are needed, and the waits still pending after it."""
     found = _delayed(stmt, others)
     if found is not None:
         begun, wait = found
@@ -69,7 +69,7 @@ def _late(stmt: ir.Stmt, due: Due, others: set[str]) -> tuple[ir.Stmt, Due]:
 
 
 def _delayed(stmt: ir.Stmt, others: set[str]) -> tuple[ir.Stmt, ir.Wait] | None:
-    """What threads under a condition begin without the wait for it that follows, and that wait; None for anything else."""
+    """A conditional TMA store without the wait at its end, and that wait; None for any other statement."""
     match stmt:
         case ir.If(then=ir.Seq(body=(*begun, ir.Wait(0, queue=queue) as wait)), otherwise=None) if queue:
             boxes = [s for s in begun if isinstance(s, ir.Instruction)]
@@ -81,7 +81,7 @@ def _delayed(stmt: ir.Stmt, others: set[str]) -> tuple[ir.Stmt, ir.Wait] | None:
 
 
 def _overwrites(stmt: ir.Stmt) -> bool:
-    """Whether shared memory may be overwritten from a statement on."""
+    """Whether shared memory may be overwritten after this point."""
     if isinstance(stmt, ir.Barrier):
         return "shared" in stmt.memory
     return any(writes and b.memory == "shared" and b.role != "phases" for b, writes in ir.touched(stmt))

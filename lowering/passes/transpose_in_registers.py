@@ -1,10 +1,10 @@
 """Transposes square tiles in registers.
 
-Needs: `For(kind="vector")` inside `For(kind="unroll")`, both of one power of two that a vector has lanes for, around one store. If
-consecutive elements of the store are along the outer loop and those of the reads along the inner one, or the other way round, each row
-is read as one vector, log2 steps of shuffles transpose the lanes, and each column is stored as one vector. Guarantees: the same stores;
-no vector access becomes one of elements. Under a condition, tiles that exist as a whole have no tests; in others that only move
-elements, those that exist are read and stored by masks, and the rest stays as it was.
+Needs: `For(kind="vector")` inside `For(kind="unroll")`, both with the same power of two as extent (one that a vector supports),
+around one store. If consecutive elements of the store are along the outer loop and those of the reads along the inner one, or
+vice versa, each row is read as one vector, log2 steps of shuffles transpose the lanes, and each column is stored as one vector.
+Guarantees: the same stores; no vector access is split into elements. Under a condition, tiles that exist as a whole have no
+tests; other tiles, if they only move elements, read and store existing elements by masks, and all other tiles stay as they were.
 
 If the outer loop is shorter, and its stores fill the gaps between those of the inner one, rows are interleaved in pairs.
 
@@ -22,18 +22,18 @@ from tilelang.core.expr import Binary, Const, Expr, Select, Var, const, index, s
 from tilelang.core.simplify import conjunction, conjuncts, exact, linear, simplify, weighted_sum
 from tilelang.lowering import ir
 
-LEAST_LANES = 4  # below them elements are as good
+LEAST_LANES = 4  # with fewer lanes, element accesses are as fast
 
 
 def transpose_in_registers(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
-    """The kernel with such squares turned in registers. most_lanes: of one vector."""
+    """The kernel with such tiles transposed in registers. most_lanes: of one vector."""
     turning = _Turning({b.name for b in kernel.buffers}, most_lanes)
     body = turning.statement(kernel.body)
     return kernel.replace(body=body, buffers=(*kernel.buffers, *turning.buffers))
 
 
 class _Turning:
-    """One walk over a kernel. buffers: the registers that the pass adds."""
+    """A traversal of a kernel. buffers: the registers that the pass adds."""
 
     def __init__(self, names: set[str], most_lanes: int) -> None:
         self.names, self.most_lanes, self.buffers = names, most_lanes, list[ir.Buffer]()
@@ -45,7 +45,7 @@ class _Turning:
         return stmt.map_children(lambda child: self.statement(child) if isinstance(child, ir.Stmt) else child)
 
     def _turned(self, stmt: ir.For) -> ir.Stmt | None:
-        """A square of stores turned; None where it is none."""
+        """A square tile of stores, transposed; None if the loops do not form one."""
         inner = stmt.body
         if not isinstance(inner, ir.For) or inner.kind != "vector":
             return None
@@ -85,7 +85,7 @@ class _Turning:
         return 1 < few < lanes and LEAST_LANES <= lanes <= self.most_lanes and not (few & (few - 1) or lanes & (lanes - 1))
 
     def _interleaved(self, store: ir.Store, u: Var, v: Var, few: int, n: int) -> ir.Stmt | None:
-        """A comb of stores, one row in the gaps of another: rows are read as vectors, and neighbours are stored as vectors."""
+        """Strided stores that fill each other's gaps: rows are read as vectors, interleaved, and stored as vectors."""
         reads = ir.loads(store.value)
         if not reads or not all(_beside(x.buffer, x.indices, v, u) for x in reads):
             return None
@@ -96,7 +96,7 @@ class _Turning:
             u, index(few), ir.For(v, index(n), ir.Store(rows, (u, v), store.value, span=store.span), "vector"), "unroll"
         )
         made: list[ir.Stmt] = [first]
-        for _ in range(few.bit_length() - 1):  # each of the first half meets one of the second: lower lanes, then upper ones
+        for _ in range(few.bit_length() - 1):  # interleave a row of each half: lower lanes, then upper ones
             after = self._buffer("step", rows, n, few)
             for k in range(few):
                 numbers = tuple(k % 2 * (n // 2) + lane // 2 + lane % 2 * n for lane in range(n))
@@ -109,8 +109,10 @@ class _Turning:
         return ir.seq(*made, ir.For(u, index(few), ir.For(v, index(n), last, "vector"), "unroll"))
 
     def _stores(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
-        """The store's neighbours lie along u: values are computed along v, as they are read, and turned. condition: of elements that
-        exist."""
+        """Neighbours of the store are along u: computes values as vectors along v, as they are read, then transposes.
+
+        condition: under which an element exists.
+        """
         if not any(_beside(load.buffer, load.indices, v, u) for load in ir.loads(store.value)):
             return None
         rows = self._buffer("rows", store.buffer, n)
@@ -120,11 +122,12 @@ class _Turning:
         return ir.seq(first, *steps, last)
 
     def _loads(self, store: ir.Store, u: Var, v: Var, n: int, condition: Expr | None) -> ir.Stmt | None:
-        """The store's neighbours lie along v: what is read along u is turned before. condition: of elements that exist."""
+        """Neighbours of the store are along v: transposes the values that are read along u. condition: under which an element
+        exists."""
         if not _beside(store.buffer, store.indices, v, u):
             return None
         found: list[Expr]
-        if (load := _moved(store.value)) is not None and load is not store.value:  # what is not there is not read
+        if (load := _moved(store.value)) is not None and load is not store.value:  # elements that do not exist are not read
             found = [store.value] if _beside(load.buffer, load.indices, u, v) else []
         elif any(isinstance(x, Select) and list(ir.loads(x)) for x in store.value.walk()):
             found = []
@@ -143,7 +146,7 @@ class _Turning:
         return ir.seq(*before, _square(u, v, n, _where(condition, store.replace(value=substitute(store.value, known)))))
 
     def _steps(self, rows: ir.Buffer, n: int) -> tuple[list[ir.Stmt], ir.Buffer]:
-        """The exchanges between vectors that lie 1, 2, 4, ... apart, of lanes as far apart; and the buffer of the columns."""
+        """Exchanges lanes between vectors at distance 1, 2, 4, ..., and the buffer that holds the columns afterwards."""
         made, distance = list[ir.Stmt](), 1
         while distance < n:
             after = self._buffer("turned" if 2 * distance == n else "step", rows, n)
@@ -164,7 +167,7 @@ class _Turning:
 
 
 def _shuffled(rows: ir.Buffer, first: int, second: int, n: int, numbers: tuple[int, ...]) -> ir.Shuffle:
-    """Lanes of two rows."""
+    """A shuffle of the lanes of two rows."""
     a, b = (ir.Load(rows, (index(row), index(0)), n) for row in (first, second))
     return ir.Shuffle(a, b, numbers)
 
@@ -174,7 +177,7 @@ def _square(outer: Var, inner: Var, n: int, body: ir.Stmt) -> ir.Stmt:
 
 
 def _moved(value: Expr) -> ir.Load | None:
-    """The load that a value consists of, alone or replaced by a constant where a condition fails; None for computed values."""
+    """The load that a value consists of, possibly replaced by a constant under a condition; None for computed values."""
     if isinstance(value, Select) and isinstance(value.otherwise, Const) and not ir.loads(value.condition):
         value = value.then
     return value if isinstance(value, ir.Load) else None
@@ -193,7 +196,7 @@ def _where(condition: Expr | None, store: ir.Store) -> ir.Stmt:
 
 
 def _stride(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var) -> int | None:
-    """How many elements neighbours along a variable lie apart in memory; None where that is not one number."""
+    """The distance in memory, in elements, between neighbours along a variable; None if it is not a constant."""
     terms, _ = weighted_sum(indices, buffer.strides)
     if buffer.memory == "register" or any(atom is not along and along in atom.walk() for atom, _ in terms):
         return None
@@ -201,12 +204,13 @@ def _stride(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var) -> int | N
 
 
 def _beside(buffer: ir.Buffer, indices: tuple[Expr, ...], along: Var, across: Var) -> bool:
-    """Whether points along one variable lie side by side in memory, and those along the other do not."""
+    """Whether neighbours along one variable are consecutive in memory, and neighbours along the other are not."""
     return _stride(buffer, indices, along) == 1 and _stride(buffer, indices, across) not in (None, 1)
 
 
 def _whole(condition: Expr, extents: dict[Var, int]) -> Expr | None:
-    """Whether a square exists as a whole, by its last point; None where a part of the condition does not say so."""
+    """The condition under which a square tile exists as a whole, tested at its last point; None if a part of the condition
+    cannot be tested so."""
     for part in conjuncts(condition):
         if not isinstance(part, Binary) or part.op not in ("<", "<=") or not exact(part.left, part.right):
             return None

@@ -1,9 +1,10 @@
-"""Unrolls loops that are marked so, and loops whose variable addresses registers.
+"""Unrolls loops that are marked for it, and loops whose variable indexes registers.
 
-Needs: no vector loops. Guarantees: no `For(kind="unroll")`; loops that address registers are unrolled as well, so that the registers
-have constant indices. If such a loop is not in the schedule and is too long, by itself or with the loops around or inside it that
-address the same registers, it stays a loop and its registers a private array; if it is in the schedule, it is refused. A loop of the
-schedule is also refused if its copies are more statements than a compiler handles in seconds.
+Needs: no vector loops. Guarantees: no `For(kind="unroll")`; loops that index registers are unrolled as well, so that the
+registers have constant indices. If such a loop is not in the schedule and is too long, by itself or together with the loops
+around or inside it that index the same registers, it stays a loop and its registers become a private array; if it is in the
+schedule, it is refused. A loop of the schedule is also refused if its copies are more statements than a compiler handles in
+seconds.
 
     unroll i in 0..2: acc[i] = 0.0    ->    acc[0] = 0.0; acc[1] = 0.0
 """
@@ -21,20 +22,20 @@ from tilelang.lowering.limits import MOST_OPERATIONS, operations
 
 
 def unroll(kernel: ir.Kernel, limit: int) -> ir.Kernel:
-    """The kernel with its loops over registers written out; `limit` elements at most.
+    """The kernel with its loops over registers unrolled, up to `limit` elements.
 
-    Raises Refusal `registers-too-many` for a written walk that addresses more.
+    Raises Refusal `registers-too-many` for a loop of the schedule that indexes more.
     """
     return kernel.replace(body=_Unrolling(limit).statement(kernel.body, 1, {}))
 
 
-MOST_STATEMENTS = 1 << 11  # that one written loop becomes; examples and benchmarks have up to 900, clang takes minutes for 4,000
-MOST_IN_KERNEL = 1 << 13  # all its loops together, those included that are written out because they address registers
+MOST_STATEMENTS = 1 << 11  # from one loop of the schedule; examples and benchmarks have up to 900, clang takes minutes for 4,000
+MOST_IN_KERNEL = 1 << 13  # from all unrolled loops of a kernel, including those that index registers
 
 
 class _Unrolling:
-    """One walk over a kernel. Copies of a loop's body share what they have in common: `memo` holds each expression under the values
-    of those variables alone that it mentions."""
+    """A traversal of a kernel. `memo` caches each expression under the values of only those variables that it mentions, so
+    that copies of a body share common parts."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -42,13 +43,13 @@ class _Unrolling:
         self.mentioned: dict[Expr, tuple[Var, ...]] = {}
         self.addressing: dict[int, frozenset[Var]] = {}
         self.inside: dict[tuple[int, tuple[Var, ...]], int] = {}
-        self.kept: dict[Var, int] = {}  # loops around that address registers and stay loops, with their rounds
+        self.kept: dict[Var, int] = {}  # enclosing loops over registers that are not unrolled, with their extents
         self.sizes: dict[Expr, int] = {}
-        # The outermost written loop around, and how many statements were before it.
+        # The outermost enclosing loop of the schedule, and the number of statements before it.
         self.written: tuple[ir.For, int] | None = None
-        self.made = 0  # statements in loops that are written out
-        self.in_all = 0  # operations in them
-        self.around: ir.For | None = None  # the innermost loop around that is written out
+        self.made = 0  # statements in unrolled loops
+        self.in_all = 0  # operations in unrolled loops
+        self.around: ir.For | None = None  # the innermost enclosing loop that is unrolled
 
     def statement(self, stmt: ir.Stmt, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
         self.made += self.around is not None and not isinstance(stmt, ir.Seq)
@@ -92,7 +93,7 @@ class _Unrolling:
                 return made
 
     def copies(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
-        """The body of a loop for each of its n rounds."""
+        """The body of a loop, once for each of its n iterations."""
         outermost, around = self.written, self.around
         if outermost is None and loop.span is not None:
             self.written = loop, self.made
@@ -102,17 +103,17 @@ class _Unrolling:
         return found
 
     def whole(self, loop: ir.For, n: int, factor: int, values: dict[Var, Expr]) -> ir.Stmt:
-        """A loop of n rounds over registers that stays a loop."""
+        """A loop of n iterations over registers that is not unrolled."""
         self.kept[loop.var] = n
         body = self.statement(loop.body, factor, values)
         del self.kept[loop.var]
         return loop.replace(body=body)
 
     def rounds_beside(self, loop: ir.For) -> int:
-        """How many rounds the loops inside, and those around that stay, have that address the same registers together with this loop:
-        of the access with the fewest.
+        """The number of iterations of the other loops that index the same registers together with this one; the smallest over all
+        accesses.
 
-        If these loops stay, the registers are an array whether this loop is written out or not.
+        If these loops stay, the registers are an array whether this loop is unrolled or not.
         """
         key = (id(loop), tuple(self.kept))
         found = self.inside.get(key)
@@ -121,7 +122,7 @@ class _Unrolling:
         return found
 
     def register_variables(self, stmt: ir.Stmt) -> frozenset[Var]:
-        """The variables that occur in the index of a register buffer. By identity: the kernel outlives this walk."""
+        """The variables in the indices of register buffers. Cached by identity, since the kernel outlives this traversal."""
         found = self.addressing.get(id(stmt))
         if found is None:
             found = frozenset().union(*map(self.register_variables, ir.parts(stmt)))
@@ -152,7 +153,7 @@ class _Unrolling:
 
 
 def _addresses(stmt: ir.Stmt) -> list[frozenset[Var]]:
-    """The variables in the index of each access to registers that a statement makes by itself."""
+    """The variables in the indices of each register access of a statement, without its children."""
     indices = [load.indices for e in ir.expressions(stmt) for load in ir.loads(e) if load.buffer.memory == "register"]
     if isinstance(stmt, ir.Store) and stmt.buffer.memory == "register":
         indices.append(stmt.indices)
@@ -162,7 +163,7 @@ def _addresses(stmt: ir.Stmt) -> list[frozenset[Var]]:
 
 
 def _rounds(stmt: ir.Stmt, var: Var, loops: dict[Var, int]) -> Iterator[int]:
-    """For each access that `var` addresses, the product of the extents of the loops that address it as well."""
+    """For each access whose indices contain `var`, the product of the extents of the loops whose variables they contain too."""
     if isinstance(stmt, ir.For) and isinstance(stmt.extent, Const):
         loops = {**loops, stmt.var: int(stmt.extent.value)}
     for variables in _addresses(stmt):

@@ -17,7 +17,7 @@ from tilelang.lowering.passes.dependence_test import is_thread
 
 
 def unswitch_loops(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with conditions on the thread outside the loops of its roles."""
+    """The kernel with conditions on the thread moved out of the loops of its roles."""
     return kernel.with_roles([_outwards(role.body) for role in kernel.roles]) if kernel.roles else kernel
 
 
@@ -35,5 +35,5 @@ def _outwards(stmt: Any) -> Any:
 
 
 def _of_threads(condition: Expr) -> bool:
-    """Whether a condition asks for nothing but the thread's number."""
+    """Whether a condition depends on the thread index only."""
     return bool(free(condition)) and all(map(is_thread, free(condition))) and not ir.loads(condition)

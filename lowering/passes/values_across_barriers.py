@@ -28,7 +28,7 @@ NONE: Buffers = frozenset()
 
 @node
 class Region(ir.Stmt):
-    """Statements without a barrier, which each thread runs by itself. number: of the region, in program order."""
+    """Statements without a barrier, which each thread runs on its own. number: of the region, in program order."""
 
     body: ir.Stmt
     number: int
@@ -36,8 +36,11 @@ class Region(ir.Stmt):
 
 @dataclasses.dataclass(frozen=True)
 class Places:
-    """Where a region finds buffers that cross: `direct` ones in their arrays, the others in private copies, some of which it fills from
-    their arrays at its start, or stores there at its end."""
+    """Where a region finds the buffers that are live across barriers: `direct` ones in their arrays, the others in private
+    copies.
+
+    filled: copies that it loads from their arrays at its start. stored: copies that it stores to their arrays at its end.
+    """
 
     direct: Buffers
     filled: Buffers
@@ -45,14 +48,16 @@ class Places:
 
     @property
     def kept(self) -> Buffers:
-        """The buffers of which it may write what lives on."""
+        """The buffers whose values, written in this region, may be read later."""
         return self.direct | self.stored
 
 
 @dataclasses.dataclass(frozen=True)
 class Crossing:
-    """arrays: the array over the threads of each buffer that crosses. places: for each region. zeroed: the buffers whose arrays need a
-    value before the first region, because one fills its copy with what some threads have not written."""
+    """arrays: the array over the threads of each buffer that is live across a barrier. places: for each region.
+
+    zeroed: the buffers whose arrays need an initial value, because a region copies elements that some threads have not written.
+    """
 
     arrays: Mapping[ir.Buffer, ir.Buffer]
     places: Sequence[Places]
@@ -60,7 +65,7 @@ class Crossing:
 
 
 def crossing(tree: ir.Stmt, regions: Sequence[Region], threads: int, taken: Iterable[str], base_bytes: int) -> Crossing:
-    """What lives on behind a barrier, in arrays from `base_bytes` of the block's shared memory on."""
+    """The values that are live across barriers, in arrays placed from `base_bytes` of the block's shared memory on."""
     flow = _Flow([register_uses(r.body) for r in regions])
     flow.backward(tree, NONE)
     flow.forward(tree, NONE)
@@ -76,15 +81,18 @@ def crossing(tree: ir.Stmt, regions: Sequence[Region], threads: int, taken: Iter
 
 
 class _Flow:
-    """Values across regions. live_in, live_out: the buffers whose values may be read from the region's start, and its end, on.
-    written: those that all threads have written in full before it."""
+    """Liveness across regions. live_in, live_out: the buffers whose values may be read after the start, and after the end, of
+    each region.
+
+    written: the buffers that all threads have completely written before it.
+    """
 
     def __init__(self, uses: Sequence[Mapping[ir.Buffer, Use]]) -> None:
         self.uses = uses
         self.live_in, self.live_out, self.written = ([NONE for _ in uses] for _ in range(3))
 
     def places(self, number: int, crosses: Buffers) -> Places:
-        """Where a region finds what crosses. Copies pay where elements are touched more than once; they must be whole."""
+        """Where a region finds such buffers. A private copy pays if elements are accessed more than once; it must be a whole buffer."""
         direct, filled, stored = set[ir.Buffer](), set[ir.Buffer](), set[ir.Buffer]()
         for b, use in self.uses[number].items():
             before, after = b in self.live_in[number], use.written and b in self.live_out[number]
@@ -99,7 +107,7 @@ class _Flow:
         return Places(frozenset(direct), frozenset(filled), frozenset(stored))
 
     def backward(self, stmt: ir.Stmt, after: Buffers) -> Buffers:
-        """What is alive before a statement, given what is alive after it."""
+        """The buffers live before a statement, given those live after it."""
         match stmt:
             case Region(number=n):
                 used = self.uses[n]
@@ -122,7 +130,7 @@ class _Flow:
                 return self.backward(stmt.then, after) | other
 
     def forward(self, stmt: ir.Stmt, before: Buffers) -> Buffers:
-        """What is written in full after a statement."""
+        """The buffers completely written after a statement, given those before it."""
         match stmt:
             case Region(number=n):
                 self.written[n] = before
@@ -143,7 +151,7 @@ class _Flow:
 def _arrays(
     order: Sequence[ir.Buffer], alive: Sequence[Buffers], threads: int, taken: Iterable[str], base_bytes: int
 ) -> dict[ir.Buffer, ir.Buffer]:
-    """The arrays of buffers that cross, each in the lowest gap between those that are alive at a time when it is, the largest first."""
+    """An array for each buffer: largest first, each in the lowest gap between the arrays that are live at the same time."""
     names, found = set(taken), dict[ir.Buffer, ir.Buffer]()
     base = -(-base_bytes // ALIGNMENT) * ALIGNMENT
     for b in order:
@@ -163,7 +171,7 @@ def _arrays(
 
 
 def fresh(stem: str, names: set[str]) -> str:
-    """A name like `stem` that is not among the names, to which it is added."""
+    """A name like `stem` that is not in `names`; it is added to them."""
     name, number = stem, 0
     while name in names:
         number += 1
@@ -176,12 +184,12 @@ def fresh(stem: str, names: set[str]) -> str:
 
 
 def thread_of(threads: int) -> Var:
-    """The thread's number, of so many."""
+    """The index of a thread in a block of `threads`."""
     return Var(ir.THREAD.name, INDEX, 0, threads - 1)
 
 
 def redirected(stmt: ir.Stmt, arrays: Mapping[ir.Buffer, ir.Buffer], thread: Var) -> ir.Stmt:
-    """A statement that reaches the arrays of some buffers in their place."""
+    """A statement that accesses the arrays in place of some buffers."""
     if not arrays:
         return stmt
 
@@ -229,7 +237,7 @@ def _zeroed(array: ir.Buffer, thread: Var, at: Indices) -> ir.Stmt:
 
 
 def _over(buffer: ir.Buffer, width: int, body: Callable[[Indices], ir.Stmt]) -> ir.Stmt:
-    """Loops over the elements of a buffer, the innermost over `width` of them a vector."""
+    """Loops over the elements of a buffer; the innermost is a vector of `width` elements."""
     loops: list[tuple[Var, int, str]] = []
     at: list[Expr] = []
     for d, n in enumerate(buffer.shape):
@@ -247,7 +255,7 @@ def _over(buffer: ir.Buffer, width: int, body: Callable[[Indices], ir.Stmt]) -> 
 
 
 def vector_widths(body: ir.Stmt) -> dict[ir.Buffer, int]:
-    """How many neighbours of each register buffer are touched together at most, as far as its rows divide into them."""
+    """For each register buffer, the most neighbours accessed together, provided that this divides its rows."""
     found: dict[ir.Buffer, int] = {}
 
     def note(buffer: ir.Buffer, indices: tuple[Expr, ...], lanes: int, around: Mapping[Var, int]) -> None:

@@ -26,7 +26,7 @@ MOST_HELD = 8  # the most vectors of one loop whose values are in registers befo
 
 
 def vectorize(kernel: ir.Kernel, most_lanes: int = 16) -> ir.Kernel:
-    """The kernel without vector loops. most_lanes: of one vector; wider loops become several."""
+    """The kernel without vector loops. most_lanes: the widest vector; longer loops become several vectors."""
     held = _Held({b.name for b in kernel.buffers})
     body = _statement(kernel.body, most_lanes, held)
     return kernel.replace(body=body, buffers=(*kernel.buffers, *held.buffers))
@@ -123,7 +123,7 @@ class _Widening:
                 return self.by_lane(stmt)
 
     def meet(self, stmt: ir.Stmt) -> bool:
-        """Whether all lanes store to the same element, so that each lane must see the values that earlier lanes stored."""
+        """Whether all lanes store to the same element, so that each lane must see what earlier lanes stored."""
         return isinstance(stmt, ir.Store) and not any(self.depends(i) for i in stmt.indices)
 
     def depends(self, e: Expr) -> bool:
@@ -249,7 +249,7 @@ class _Widening:
         return self.scattered(stmt, value)
 
     def scattered(self, stmt: ir.Store, value: Expr) -> ir.Stmt:
-        """A vector stored lane by lane."""
+        """A vector that is stored lane by lane."""
         first: ir.Stmt | None = None
         match value:
             case ir.Pack(items):
@@ -338,13 +338,13 @@ class _Widening:
         return self.pack(ir.Load(buffer, indices))
 
     def pack(self, e: Expr) -> Expr:
-        """A value lane by lane."""
+        """A vector that is computed lane by lane."""
         if self.count is not None:
             raise _Mixed
         return ir.Pack(tuple(simplify(substitute(e, {self.lane: index(j)})) for j in range(self.width)))
 
     def condition(self, e: Expr) -> Expr:
-        """A condition for all lanes, all of which may evaluate all of it."""
+        """A condition as a vector; every lane may evaluate every part of it."""
         match e:
             case Binary("and" | "or" as op, left, right):
                 return Binary(op, self.condition(left), self.condition(right))
@@ -353,7 +353,7 @@ class _Widening:
         return self.broadcast(self.widen(e))
 
     def select(self, e: Expr, condition: Expr, then: Expr, otherwise: Expr) -> Expr:
-        """A choice that differs between lanes. What it does not take must not be read."""
+        """A select whose condition differs between lanes; the value that a lane does not take must not be read."""
         if not _touches(then) and not _touches(otherwise) and not _touches(condition):
             return Select(self.widen(condition), self.broadcast(self.widen(then)), self.broadcast(self.widen(otherwise)))
         if self.count is not None:
@@ -380,7 +380,7 @@ class _Widening:
 
 
 def _readable(e: Expr) -> bool:
-    """Whether every lane may evaluate an expression: all that it reads of memory are elements of inputs."""
+    """Whether every lane may evaluate an expression: all its memory reads are of existing elements of inputs."""
     return all(
         load.buffer.memory == "register" or load.buffer.role == "input" and all(
             low is not None and high is not None and 0 <= low and high < n
@@ -391,7 +391,7 @@ def _readable(e: Expr) -> bool:
 
 
 def _narrowed(comparison: Binary) -> Expr:
-    """A comparison of widened integers in the type that they were widened from: a vector has more lanes of it."""
+    """A comparison of widened integers in their original narrow type, of which a vector has more lanes."""
     for narrow, wide, other in ((comparison.left, comparison.right, 1), (comparison.right, comparison.left, 0)):
         if isinstance(narrow, Cast) and narrow.operand.dtype.is_integer and narrow.operand.dtype is not INDEX:
             value = _in_type(wide, narrow.operand.dtype)
@@ -401,7 +401,7 @@ def _narrowed(comparison: Binary) -> Expr:
 
 
 def _in_type(e: Expr, type: DType) -> Expr | None:
-    """A value in a narrower type; None where that may not have it."""
+    """A value in a narrower type; None if the type might not represent it."""
     if isinstance(e, Cast) and (e.operand.dtype is INDEX or e.operand.dtype == type):
         e = e.operand
     if e.dtype == type:

@@ -26,11 +26,11 @@ from tilelang.lowering import ir
 from tilelang.lowering.passes.loop_ranges import Range, at_worst, clamped, ranges_of
 from tilelang.lowering.passes.transpose_in_registers import LEAST_LANES
 
-MOST_DIGITS = 4  # into how many loops one is taken apart whose index is divided
+MOST_DIGITS = 4  # the most loops that a loop with a divided index is split into
 
 
 def vectorize_moves(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
-    """The kernel with such loops in vectors, if its blocks have one thread. most_lanes: of one vector."""
+    """The kernel with such loops vectorized, if its blocks have one thread. most_lanes: of one vector."""
     if most_lanes < LEAST_LANES or kernel.threads > 1:
         return kernel
     names = {v.name for s in ir.statements(kernel.body) for e in ir.expressions(s) for v in free(e) if isinstance(v, Var)}
@@ -40,9 +40,12 @@ def vectorize_moves(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Loop:
-    """A loop of a move. most: rounds at most; source, target: elements that one round lies after the other; stored: the rounds that
-    store anything; read: those that read, where they are fewer: the others store the constant. digits: if not 0,
-    the loop runs over the remainders of a division by it, and `inner` over the quotients."""
+    """A loop of a move.
+
+    most: the greatest number of iterations. source, target: the stride of its variable in the source and in the target. stored:
+    the iterations that store anything. read: those that read, if fewer: the others store the constant. digits: if not 0, the loop
+    runs over the remainders of a division by it, and `inner` over the quotients.
+    """
 
     var: Var
     most: int
@@ -54,20 +57,21 @@ class _Loop:
     inner: _Loop | None = None
 
     def at(self, known: dict[Expr, Expr]) -> _Loop:
-        """The loop where outer ones are at certain points."""
+        """The loop with values substituted for the variables of outer loops."""
         read = None if self.read is None else self.read.at(known)
         inner = None if self.inner is None else self.inner.at(known)
         return dataclasses.replace(self, stored=self.stored.at(known), read=read, inner=inner)
 
     def depends(self) -> frozenset[Expr]:
-        """The variables in the ends of its ranges."""
+        """The variables in the bounds of its ranges."""
         ranges = [r for x in (self, self.inner) if x is not None for r in (x.stored, x.read) if r is not None]
         return frozenset().union(*(free(end) for r in ranges for end in (r.low, r.high)))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Part:
-    """Some rounds of a loop. reading: whether they read; limit: the round before which they do, where it is not the last."""
+    """A range of a loop's iterations. reading: whether they read; limit: the first iteration that does not read, if it is
+    inside the range."""
 
     low: Expr
     count: Expr
@@ -77,7 +81,7 @@ class _Part:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Move:
-    """What the innermost loop does: a store of an element, or of the constant where none is read."""
+    """The innermost statement of a move: stores an element, or the constant if the element is not read."""
 
     store: ir.Store
     load: ir.Load
@@ -103,7 +107,7 @@ class _Move:
 
 
 class _Moving:
-    """One walk over a kernel. names: of all its variables."""
+    """A traversal of a kernel. names: of all its variables."""
 
     def __init__(self, names: set[str], most_lanes: int) -> None:
         self.names, self.most_lanes = names, most_lanes
@@ -117,7 +121,7 @@ class _Moving:
         return stmt.map_children(lambda child: self.statement(child) if isinstance(child, ir.Stmt) else child)
 
     def moved(self, stmt: ir.Stmt) -> ir.Stmt | None:
-        """A move in vectors; None where it is none, or nothing can be gained."""
+        """A move in vectors; None if the statement is no move or nothing is gained."""
         around, conditions, store = _nest(stmt)
         if not around or store is None or store.count is not None or store.behind:
             return None
@@ -138,7 +142,7 @@ class _Moving:
     def loops(
         self, around: list[ir.For], move: _Move, conditions: list[Expr], inside: list[Expr]
     ) -> tuple[list[_Loop], Expr | None, Expr | None] | None:
-        """The loops of a move, and the conditions that no loop changes: for anything to be stored, and to be read."""
+        """The loops of a move, and the loop-invariant conditions: for storing anything, and for reading anything."""
         variables = [loop.var for loop in around]
         source, _ = weighted_sum(move.load.indices, move.load.buffer.strides)
         target, _ = weighted_sum(move.store.indices, move.store.buffer.strides)
@@ -163,7 +167,7 @@ class _Moving:
     def loop(
         self, v: Var, most: int, source: dict[Expr, int], target: dict[Expr, int], stored: Range, read: Range | None
     ) -> _Loop | None:
-        """One loop; None where an index is not affine in it, or takes it apart otherwise than by one small number."""
+        """One loop; None if an index is neither affine in its variable nor divides it by a single small number."""
         mine = {atom for atom in (*source, *target) if v in free(atom)} - {v}
         if not mine:
             return _Loop(v, most, source.get(v, 0), target.get(v, 0), stored, read)
@@ -181,19 +185,19 @@ class _Moving:
         return _Loop(v, n, s1, d1, Range(index(0), index(n)), None, n, inner)
 
     def variable(self, like: Var, count: int) -> Var:
-        """A fresh loop variable named after another one. count: the most rounds of its loop."""
+        """A fresh loop variable named after another one. count: the greatest number of iterations."""
         return Var(self.name(_stem(like)), INDEX, 0, max(count - 1, 0))
 
     def name(self, stem: str) -> str:
-        """A name that no variable has."""
+        """An unused variable name."""
         found = next(n for n in (f"{stem}_{k}" for k in itertools.count(1)) if n not in self.names)
         self.names.add(found)
         return found
 
-    # ------------------------------------------------------------ the loops again
+    # ------------------------------------------------------------ rebuilding the loops
 
     def joined(self, loops: list[_Loop], move: _Move) -> tuple[list[_Loop], _Move]:
-        """Loops as one where the elements of the one go on where those of the other end, in both tensors."""
+        """Fuses two loops if the elements of one continue where those of the other end, in both tensors."""
         used = frozenset().union(*(x.depends() for x in loops))
         for a, b in itertools.permutations((x for x in loops if x.var not in used and not x.digits), 2):
             whole = b.read is None and b.stored.low is index(0) and b.stored.high is index(b.most)
@@ -206,7 +210,7 @@ class _Moving:
         return loops, move
 
     def nest(self, loops: list[_Loop], move: _Move, stored: Expr | None, read: Expr | None) -> ir.Stmt | None:
-        """The loops, the innermost ones in vectors or squares; None where nothing can be gained."""
+        """The loops, the innermost ones vectorized or in square tiles; None if nothing is gained."""
         flat = _flat(loops)
         along = next((x for x in flat if x.target == 1 and not x.digits), None)
         across = next((x for x in flat if x.source == 1 and not x.digits), None)
@@ -217,19 +221,20 @@ class _Moving:
         inner = [along] if across in (None, along) else [across, along]
         outer = [x for x in loops if not any(x is y for y in inner)]
         if not any(x.read or x.digits for x in flat) and (across is None or along.most < LEAST_LANES):
-            return None  # no test or division goes, and no vector comes
+            return None  # no test or division disappears, and there is no vector
         order = [*outer, *(x for x in inner if x in loops)]
         if any({y.var for y in (*order[k:], *inner)} & x.depends() for k, x in enumerate(order)):
             return None
         if any(x.digits and x.var in y.depends() for x in loops for y in loops):
-            return None  # that variable goes: nothing is left that these ranges could name
+            return None  # the variable is replaced, but these ranges depend on it
         made = self.outer(outer, inner, move, True)
         if read is not None:
             made = ir.If(read, made, self.outer(outer, inner, move, False), move.store.span)
         return made if stored is None else ir.If(stored, made, None, move.store.span)
 
     def outer(self, loops: Sequence[_Loop], inner: list[_Loop], move: _Move, reading: bool) -> ir.Stmt:
-        """The loops around the innermost ones, as they stood. reading: whether elements are read; else all are constants."""
+        """The loops around the innermost ones, in their original order. reading: whether elements are read; if not, all are
+        constants."""
         if not loops:
             return self.inner(inner, move, reading)
         loop, *rest = loops
@@ -247,7 +252,7 @@ class _Moving:
         return ir.For(v, simplify(loop.stored.high - loop.stored.low), body, span=move.store.span)
 
     def digits(self, loop: _Loop, quotients: _Loop, rest: list[_Loop], inner: list[_Loop], move: _Move, reading: bool) -> ir.Stmt:
-        """A loop taken apart into one for each remainder of its variable."""
+        """A loop split into one loop for each remainder of its variable."""
         made = list[ir.Stmt]()
         for digit in range(loop.digits):
             stored = quotients.stored.shifted(digit, loop.digits)
@@ -260,7 +265,7 @@ class _Moving:
         return ir.seq(*made)
 
     def inner(self, loops: list[_Loop], move: _Move, reading: bool) -> ir.Stmt:
-        """The innermost loops, taken apart into the rounds before, within and after those that read."""
+        """The innermost loops, split into the iterations before, within and after those that read."""
         made = list[ir.Stmt]()
         by_elements = len(loops) == 1 and loops[0].source != 1
         for parts in itertools.product(*(self.parts(loop, reading, by_elements, made) for loop in loops)):
@@ -269,7 +274,7 @@ class _Moving:
         return ir.seq(*made)
 
     def parts(self, loop: _Loop, reading: bool, by_elements: bool, before: list[ir.Stmt]) -> list[_Part]:
-        """The rounds of a loop by whether they read. before: names of their ends, where these are not constant."""
+        """The iterations of a loop, split by whether they read. before: gets Lets for bounds that are not constant."""
         low, high = (self.named(loop, end, before) for end in (loop.stored.low, loop.stored.high))
         whole = simplify(high - low)
         if not reading or loop.read is None:
@@ -282,7 +287,7 @@ class _Moving:
         return [_Part(low, simplify(first - low), False), read, _Part(last, simplify(high - last), False)]
 
     def named(self, loop: _Loop, end: Expr, before: list[ir.Stmt]) -> Expr:
-        """An end of a range, by a name of its own where it is computed."""
+        """A bound of a range, as a named variable if it is computed."""
         if isinstance(end, (Const, Var)):
             return end
         low, high = interval(end)
@@ -291,7 +296,7 @@ class _Moving:
         return v
 
     def piece(self, loops: list[_Loop], parts: list[_Part], move: _Move, reading: bool) -> ir.Stmt:
-        """The innermost loops over a part of their rounds."""
+        """The innermost loops over a part of their iterations."""
         if len(loops) == 2 and reading:
             return self.squares(loops, parts, move)
         if len(loops) == 2:
@@ -303,7 +308,7 @@ class _Moving:
         return (self.elements if by_elements else self.row)(along, part, move, reading)
 
     def elements(self, along: _Loop, part: _Part, move: _Move, reading: bool) -> ir.Stmt:
-        """Neighbours one by one: compilers know how to read every second one."""
+        """Neighbours one by one: compilers vectorize strided reads well."""
         v = self.variable(along.var, along.most)
         point = simplify(part.low + v)
         return ir.For(v, part.count, move.at(along.var, point).stored(reading, _before(point, part.limit)), span=move.store.span)
@@ -321,7 +326,7 @@ class _Moving:
             made.append(ir.For(block, simplify(part.count // n), vector, span=store.span))
         left = simplify(part.count % n)
         if left is not index(0):
-            again = _fits(part, n)  # the last vector begins among what the one before has stored
+            again = _fits(part, n)  # the last vector overlaps the one before it
             point = simplify(part.low + (part.count - n if again else part.count // n * n) + lane)
             store = move.at(along.var, point).stored(reading, _before(point, part.limit))
             body = store if again else ir.If(Binary("<", lane, left), store, None, store.span)
@@ -329,13 +334,13 @@ class _Moving:
         return ir.seq(*made)
 
     def squares(self, loops: list[_Loop], parts: list[_Part], move: _Move) -> ir.Stmt:
-        """Squares: rows that are read along one loop, columns that are written along the other."""
+        """Square tiles: rows are read along one loop, columns are written along the other."""
         n = self.lanes(min(_most(p.count, x.most) for p, x in zip(parts, loops, strict=True)))
         blocks, lanes, stored, read = list[ir.For](), list[Var](), list[Expr](), list[Expr]()
         for loop, part in zip(loops, parts, strict=True):
             block, lane = self.variable(loop.var, -(-loop.most // n)), self.variable(loop.var, n)
             first: Expr = block * n
-            if _fits(part, n):  # the last square begins among what the one before has stored
+            if _fits(part, n):  # the last tile overlaps the one before it
                 first = binary("min", first, part.count - n)
             point = simplify(part.low + first + lane)
             stored += _before(simplify(first + lane), part.count)
@@ -349,13 +354,13 @@ class _Moving:
             whole = conjunction([simplify(substitute(e, ends)) for e in read])
             if whole is not None:
                 made = ir.If(whole, made, self.square(lanes, n, move.stored(True, read), conjunction(stored)), move.store.span)
-        for around in blocks:  # the source's neighbours innermost
+        for around in blocks:  # neighbours of the source innermost
             made = around.replace(body=made)
         return made
 
     @staticmethod
     def square(lanes: list[Var], n: int, store: ir.Store, test: Expr | None) -> ir.Stmt:
-        """The loops that the pass `transpose_in_registers` knows as a square."""
+        """Loops in the form that the pass `transpose_in_registers` recognizes as a square tile."""
         across, along = lanes
         body = store if test is None else ir.If(test, store, None, store.span)
         return ir.For(across, index(n), ir.For(along, index(n), body, "vector", store.span), "unroll", store.span)
@@ -373,7 +378,7 @@ def _stem(variable: Var) -> str:
 
 
 def _nest(stmt: ir.Stmt) -> tuple[list[ir.For], list[Expr], ir.Store | None]:
-    """Loops, the conditions in them, and the store they stand around; None where they stand around anything else."""
+    """Loops, the conditions inside them, and the store in them; the store is None if the loops contain anything else."""
     around, conditions = list[ir.For](), list[Expr]()
     while True:
         match stmt:
@@ -390,8 +395,8 @@ def _nest(stmt: ir.Stmt) -> tuple[list[ir.For], list[Expr], ir.Store | None]:
 
 
 def _same_move(stmt: ir.If, otherwise: ir.Stmt) -> bool:
-    """Whether both sides of a condition are one move: with tests where it does not hold, without them where it does, for then all of
-    these hold in all rounds."""
+    """Whether both branches of a condition are the same move, with tests in one branch and without tests in the other, where
+    all tests hold."""
     (a, none, x), (b, conditions, y) = _nest(stmt.then), _nest(otherwise)
     if x is None or y is None or none or len(a) != len(b) or x.buffer is not y.buffer:
         return False
@@ -415,7 +420,7 @@ def _before(point: Expr, high: Expr | None) -> list[Expr]:
 
 
 def _fits(part: _Part, n: int) -> bool:
-    """Whether a part is known to have at least n rounds."""
+    """Whether a part certainly has at least n iterations."""
     return isinstance(part.count, Const) and int(part.count.value) >= n
 
 
@@ -425,12 +430,12 @@ def _most(count: Expr, most: int) -> int:
 
 
 def _flat(loops: list[_Loop]) -> list[_Loop]:
-    """The loops, and those over quotients inside them."""
+    """The loops, including the inner loops over quotients."""
     return [x for loop in loops for x in (loop, loop.inner) if x is not None]
 
 
 def _apart(loops: list[_Loop]) -> bool:
-    """Whether no two rounds store to one place."""
+    """Whether no two iterations store to the same place."""
     reached = 0
     for loop in sorted(_flat(loops), key=lambda x: abs(x.target)):
         if abs(loop.target) <= reached:

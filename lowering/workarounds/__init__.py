@@ -1,7 +1,7 @@
-"""Passes that avoid faults of one compiler: a driver names those that its device needs in `Device.workarounds`.
+"""Passes that avoid bugs of one compiler: a driver names those that its device needs in `Device.workarounds`.
 
-Each is a pass like any other, a pure function of a kernel that keeps its meaning; without a device that asks for it, none runs. They
-are no part of what a profile says, which describes hardware. pipeline.py has their places among the other passes.
+Each is a pass like any other: a pure function of a kernel that preserves its meaning. Without a device that asks for it, none
+runs. They are not part of a profile, which describes hardware. pipeline.py gives their order among the other passes.
 """
 
 from __future__ import annotations

@@ -1,15 +1,16 @@
-"""Ends every loop that holds barriers with one, and begins it with one before a loop. For PoCL 3.
+"""Ends every loop that contains barriers with a barrier, and begins it with one before a nested loop. For PoCL 3.
 
-Needs: `barriers`, `unroll`. Guarantees: the body of a loop with a barrier in it ends with one, and no loop stands before its
-first one. One line before and after:
+Needs: `barriers`, `unroll`. Guarantees: the body of a loop with a barrier in it ends with one, and no loop precedes its first
+barrier. One line before and after:
 
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0] }
     for k in 0..2: { barrier shared; A_shared[thread] = A[k]; if thread == 0: C[0] = A_shared[0]; barrier shared }
 
-PoCL 3 makes loops over the threads of a block out of what lies between barriers. Where a loop's last part ends in a condition on the
-thread, LLVM joins it with the next round or with what follows the loop first, and such a part then has several ends: two rounds, and
-the kernel is wrong without a word, or the compiler aborts ("Could not find a dominating alternative variable"). A loop in a round's
-first part may be joined with the round's beginning as well, which the compiler then enters from two sides and crashes.
+PoCL 3 turns the code between two barriers into loops over the threads of a block. If the last such part of a loop's body ends in
+a condition on the thread, LLVM first joins it with the next iteration or with the code after the loop, and the part then has
+several exits. With two iterations the kernel silently computes wrong results, or the compiler aborts ("Could not find a
+dominating alternative variable"). A loop in the first part of an iteration may also be joined with the beginning of the
+iteration; the compiler then enters it from two sides and crashes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ START = "start of a loop with barriers: this compiler joins it with the loop tha
 
 
 def barrier_at_loop_end(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with a barrier at the end of every loop that has one inside, and at its start where a loop stands before it."""
+    """The kernel with a barrier at the end of every loop that contains one, and at its start if a nested loop precedes its
+    first barrier."""
     if not any(isinstance(s, ir.Barrier) for s in ir.statements(kernel.body)):
         return kernel
     return kernel.replace(body=_ended(kernel.body))
@@ -37,12 +39,12 @@ def _ended(stmt: Any) -> Any:
         return changed
     start = ir.Barrier(("shared",), (START,), changed.span) if _loop_before_a_barrier(changed.body) else None
     end = None if isinstance(_last(changed.body), ir.Barrier) else ir.Barrier(("shared",), (REASON,), changed.span)
-    # A name that a Let binds is visible in its own sequence alone: the barriers stand around it, not inside.
+    # A Let is visible only in its own sequence, so the barriers go around that sequence.
     return changed if start is end is None else changed.replace(body=ir.seq(start, changed.body, end))
 
 
 def _loop_before_a_barrier(stmt: ir.Stmt) -> bool:
-    """Whether a loop stands in what comes before the first barrier."""
+    """Whether a loop comes before the first barrier."""
     for s in ir.flattened(*ir.parts(stmt)) if isinstance(stmt, ir.Seq) else (stmt,):
         if isinstance(s, ir.Barrier):
             return False

@@ -1,16 +1,17 @@
-"""Makes the conditions of tails seem to depend on the thread. For PoCL 3, which copies the kernel for each of them otherwise.
+"""Makes the conditions of tails seem to depend on the thread. For PoCL 3, which otherwise copies the kernel for each of them.
 
-Needs: `unroll`. Guarantees: in a kernel with barriers, a condition on the block's number that a loop without barriers stands under, or
-that it could be hoisted out of such a loop, and a number of such a loop's rounds, read that number through a name whose value
-depends on the thread as far as the compiler can tell. One line before and after, with 8 threads:
+Needs: `unroll`. Guarantees, for a kernel with barriers: some expressions read the block index through a name whose value seems,
+to the compiler, to depend on the thread. These are conditions on the block index around (or hoistable out of) a loop without
+barriers, and the extents of such loops. One line before and after, with 8 threads:
 
     for l in 0..3: { if block_x < 2: S[0] = S[0] + A[l] }
     let block_x_apart = block_x + thread // 8; for l in 0..3: { if block_x_apart < 2: S[0] = S[0] + A[l] }
 
-PoCL 3 puts barriers of its own in innermost loops that all threads of a block enter and leave together, where a kernel has barriers
-already. LLVM has made of such a loop's tail a condition around it by then, and what follows a condition with a barrier inside is copied
-for either answer: n tails make 2 to the power of n copies, and a kernel with ten is never compiled. Where the condition seems to differ
-between threads no barrier is put there, and the quotient is folded to zero once the loop over threads is made.
+If a kernel has barriers, PoCL 3 adds its own in innermost loops that all threads of a block enter and leave together. By then
+LLVM has turned the tail of such a loop into a condition around it, and PoCL copies all code after a condition with a barrier
+inside, for both outcomes: n tails make 2 to the power of n copies, and a kernel with ten never finishes compiling. If the
+condition seems to differ between threads, no barrier is added, and the quotient is folded to zero once the loop over threads
+exists.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ Names = Mapping[Var, Expr]
 
 
 def diverge_tail_conditions(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with the conditions around its loops made to differ between threads."""
-    if kernel.threads == 1 or not _meets(kernel.body):  # a lone thread's barriers are not written
+    """The kernel with the conditions around its loops made to seem different for each thread."""
+    if kernel.threads == 1 or not _meets(kernel.body):  # barriers of a single thread are not emitted
         return kernel
     walk = _Walk({s.var.name for s in ir.statements(kernel.body) if isinstance(s, (ir.For, ir.Let))})
     body = walk.statement(kernel.body, {}, ())
     if not walk.numbers:
         return kernel
-    # The quotient is zero, which nobody may know yet: so the ranges given here are too wide by one.
+    # The quotient is zero, but must not be folded yet: so the thread's range is given too wide by one.
     none = binary("//", Var(ir.THREAD.name, INDEX, 0, kernel.threads), index(kernel.threads))
     lets = [ir.Let(other, block + none) for block, other in walk.numbers.items()]
     return kernel.replace(body=ir.Seq((*lets, body)))
@@ -44,19 +45,19 @@ def _meets(stmt: ir.Stmt) -> bool:
 
 
 def _has_loop(stmt: ir.Stmt) -> bool:
-    """Whether a loop without barriers stands inside."""
+    """Whether a statement contains a loop without barriers."""
     return any(isinstance(s, ir.For) and not _meets(s) for s in ir.statements(stmt))
 
 
 class _Walk:
-    """One walk over a kernel. taken: names that others have; numbers: the other name of each of the block's numbers that is needed."""
+    """A traversal of a kernel. taken: used names; numbers: the new name of each block index that needs one."""
 
     def __init__(self, taken: set[str]) -> None:
         self.taken = taken
         self.numbers: dict[Var, Var] = {}
 
     def statement(self, stmt: Any, names: Names, loops: tuple[Var, ...]) -> Any:
-        """names: what the names of Lets stand for; loops: the variables of the loops without barriers around it."""
+        """names: the values of Lets; loops: the variables of the enclosing loops without barriers."""
         match stmt:
             case ir.Seq(body=body):
                 parts = []
@@ -78,7 +79,7 @@ class _Walk:
                 return ir.map_expressions(stmt, lambda e: self.selects(e, names, loops)) if loops else stmt
 
     def selects(self, e: Expr, names: Names, loops: tuple[Var, ...]) -> Expr:
-        """An expression in a loop, with the conditions of its choices made to differ."""
+        """An expression in a loop, with the conditions of its selects made to seem thread-dependent."""
         if not free(e):
             return e
         changed: Expr = e.map_children(lambda c: self.selects(c, names, loops) if isinstance(c, Expr) else c)
@@ -87,11 +88,11 @@ class _Walk:
         return changed
 
     def stays(self, condition: Expr, names: Names, loops: tuple[Var, ...]) -> bool:
-        """Whether a condition is the same in every round of the innermost loop."""
+        """Whether a condition is invariant in the innermost loop."""
         return bool(loops) and loops[-1] not in free(substitute(condition, names))
 
     def apart(self, e: Expr, names: Names) -> Expr:
-        """An expression that reads the block's number by its other name; as it is where it differs between threads anyway."""
+        """An expression that reads the block index by its new name; unchanged if it differs between threads anyway."""
         meant = substitute(e, names)
         blocks = [v for v in free(meant) if v.name in _BLOCKS]
         if isinstance(e, Const) or not blocks or diverges(meant):

@@ -1,14 +1,14 @@
 """Moves every barrier out of conditions. For PoCL 3.
 
-Needs: `barriers`. Guarantees: no barrier stands under a condition, and a loop with one inside runs at least once; where its extent is
-not a number, its kind is `do`, the test behind the round. One line before and after:
+Needs: `barriers`. Guarantees: no barrier is under a condition, and a loop with one inside runs at least once; if its extent is
+not constant, its kind is `do`, which tests the condition after each iteration. One line before and after:
 
     for i in 0..n: { barrier shared; A[i] = S[i] }
     do i in 0..max(n, 1): { barrier shared; if i < n: A[i] = S[i] }
 
-PoCL 3 makes loops over the threads of a block out of what lies between barriers, and copies what a condition leads to, so that each
-barrier is met from one side. A loop whose rounds depend on the block's number is such a condition, because it may have no round: with
-another loop and values in registers inside, the kernel is wrong without a word.
+PoCL 3 turns the code between two barriers into loops over the threads of a block, and copies the code after a condition, so that
+each barrier is reached from one side. A loop whose number of iterations depends on the block index is such a condition, because
+it may run zero times: with another loop and values in registers inside, the kernel silently computes wrong results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tilelang.lowering import ir
 
 
 def unconditional_barriers(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel with its barriers under no condition."""
+    """The kernel with no barrier under a condition."""
     if not _meets(kernel.body):
         return kernel
     return kernel.replace(body=_freed(kernel.body, itertools.count()))
@@ -33,7 +33,7 @@ def _meets(stmt: ir.Stmt) -> bool:
 
 
 def _freed(stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
-    """A statement that all control leads to, its barriers freed of what stands around them."""
+    """A statement that is always reached, with its barriers moved out of conditions."""
     if not _meets(stmt):
         return stmt
     match stmt:
@@ -54,9 +54,9 @@ def _freed(stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
 
 
 def _parted(stmt: ir.If, numbers: Iterator[int]) -> ir.Stmt:
-    """A condition around barriers as conditions around what lies between them."""
+    """A condition around barriers, split into conditions around the parts between them."""
     condition, before = stmt.condition, []
-    if ir.loads(condition):  # what it reads may change between the pieces
+    if ir.loads(condition):  # the data it reads may change between the parts
         flag = Var(f"holds_{next(numbers)}", condition.dtype)
         before.append(ir.Let(flag, condition, stmt.span))
         condition = flag
@@ -65,7 +65,7 @@ def _parted(stmt: ir.If, numbers: Iterator[int]) -> ir.Stmt:
 
 
 def _under(condition: Expr, stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
-    """A statement where a condition holds, its barriers outside the condition."""
+    """A statement under a condition, with its barriers outside the condition."""
     if not _meets(stmt):
         return ir.If(condition, stmt, None, getattr(stmt, "span", None))
     match stmt:
@@ -81,7 +81,7 @@ def _under(condition: Expr, stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
 
 
 def _named(condition: Expr, stmt: ir.Let) -> ir.Let:
-    """A name for all parts of what stood under a condition: what it reads may not exist elsewhere."""
+    """A Let whose condition no longer encloses it: without the condition, the elements that its value reads may not exist."""
     if not ir.loads(stmt.value):
         return stmt
     return stmt.replace(value=Select(condition, stmt.value, const(0, stmt.value.dtype)))
