@@ -1,7 +1,7 @@
 """Bank conflicts: how many cycles an access of a warp to banked memory takes, counted lane by lane, by the simulator's rule.
 
-Lanes are served together until their accesses fill the banks once. Among these, different words of one bank are served one after the
-other, and a word that several lanes read is fetched once.
+Lanes are served together until their accesses fill the banks once. Within such a group, different words of the same bank are
+served one after the other, and a word that several lanes read is fetched once.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from tilelang.core.expr import INDEX, Const, Expr, Var, index, substitute
 from tilelang.core.layout import Layout, evaluate
 from tilelang.core.simplify import interval, simplify
 
-Spread = tuple[tuple[str, int, int], ...]  # an axis, lanes along it, and from one to the next; the last varies fastest
+Spread = tuple[tuple[str, int, int], ...]  # (axis, lanes along it, elements from one lane to the next); the last varies fastest
 
 
 @functools.lru_cache(maxsize=4096)
 def coordinates(spread: Spread, lanes: int) -> Mapping[str, list[int]]:
-    """Where each lane begins along every axis.
+    """The coordinate along every axis at which each lane begins.
 
     >>> coordinates((("m", 2, 4), ("n", 4, 1)), 8)
     {'m': [0, 0, 0, 0, 4, 4, 4, 4], 'n': [0, 1, 2, 3, 0, 1, 2, 3]}
@@ -35,7 +35,7 @@ def coordinates(spread: Spread, lanes: int) -> Mapping[str, list[int]]:
 
 
 def phases(byte_addresses: Sequence[int], access_bytes: int, banks: int, bank_bytes: int) -> int:
-    """Phases in which accesses of so many bytes at these addresses, one of each lane, are served.
+    """The number of phases that serve one access per lane, each of `access_bytes` bytes at the given addresses.
 
     >>> phases([4 * lane for lane in range(32)], 4, 32, 4), phases([128 * lane for lane in range(32)], 4, 32, 4)
     (1, 32)
@@ -56,8 +56,10 @@ def phases(byte_addresses: Sequence[int], access_bytes: int, banks: int, bank_by
 def layout_phases(
     layout: Layout, extents: tuple[tuple[str, int], ...], spread: Spread, lanes: int, shape: tuple[int, int, int, int]
 ) -> int:
-    """The same where lanes read or write what a layout of a box of these extents puts into shared memory. shape: bytes of an element,
-    elements of an access, banks, bytes of a bank."""
+    """The same for lanes that access elements of a shared buffer with a layout and these extents.
+
+    shape: bytes of an element, elements of an access, number of banks, bytes of a bank.
+    """
     element_bytes, elements, banks, bank_bytes = shape
     return phases(
         [p * element_bytes for p in places(layout, dict(extents), spread, lanes)], elements * element_bytes, banks, bank_bytes
@@ -65,13 +67,13 @@ def layout_phases(
 
 
 def places(layout: Layout, extents: Mapping[str, int], spread: Spread, lanes: int) -> list[int]:
-    """The place, in elements, where each lane's access begins; a dimension that the layout leaves out has one value."""
+    """The position, in elements, at which each lane's access begins; a dimension that the layout omits has one value."""
     at = coordinates(spread, lanes)
     return places_at(layout, extents, {d: at.get(d, [0] * lanes) for d in layout.dims or ("",)})
 
 
 def places_at(layout: Layout, extents: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> list[int]:
-    """The same of coordinates that are given, a list for each dimension."""
+    """The same for given coordinates, a list per dimension."""
     import numpy as np  # late: NumPy takes long to import
 
     values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at.items()}

@@ -1,9 +1,9 @@
 """Generates schedules for GPUs: tiles grow from the registers of a thread outward.
 
-No operator is known here. Two families are always tried, and the model ranks their candidates. *Shared* tiles: a chunk of the operands
-is copied to shared memory, where threads with tiles of the result in registers read it several times. *Streams*: threads read
-consecutive elements directly from memory, alone or, for a reduction, together with the lanes, warps and blocks that share a result. A
-transposition is a stream through shared memory.
+No operator is known here. Two families are always tried, and the model ranks their candidates. *Shared* tiles: a chunk of the
+operands is copied to shared memory, from which threads with register tiles of the result read it several times. *Streams*:
+threads read consecutive elements directly from global memory, alone or, for a reduction, together with the lanes, warps and
+blocks that share a result. A transposition is a stream through shared memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tilelang.schedules.steps import Fuse, Step, Vectorize
 
 
 def of_lanes(root: Nest, device: Lanes) -> list[Made]:
-    """Steps for a task on lanes, the best first."""
+    """Schedules for a task on a GPU, the best first."""
     found: dict[LaneTile, tuple[Nest, LaneTile, Made]] = {}
     for fusions, nest in fused(root):
         families = (shared_tiles, streams.tiles, matrix_tiles.tiles, warp_specialized.tiles)
@@ -37,7 +37,7 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
             made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
             if made is not None and (kind not in found or made.estimate.seconds < found[kind][2].estimate.seconds):
                 found[kind] = nest, tile, made
-    if not found:  # too small for threads to share
+    if not found:  # too small to be divided among threads
         return [Made((), estimate((read_steps(root, ()),), device))]
     first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[: GPU.kept]
     ordered = [in_panels(*f, device) for f in first[: GPU.in_panels]] + [made for _, _, made in first[GPU.in_panels :]]
@@ -45,7 +45,8 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
 
 
 def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
-    """The schedule with its blocks numbered in panels, where those that run at once then read fewer bytes in less time."""
+    """The schedule with its blocks numbered in panels, if the blocks that run at once then read fewer bytes and the estimate
+    is lower."""
     shared = any(nest.axis(a).reduction for a, _ in tile.block)
     if len(tile.block) < 2 or not tile.staged or shared:
         return made
@@ -59,14 +60,14 @@ def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
 
 
 def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
-    """What tiles have in common that differ in nothing but how much of a reduction a round brings: the best of them stands for all."""
+    """The tile without the length of its reduction chunks: of the tiles that differ only in that, the best one stands for all."""
     parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
     block = tuple((a, parts.get(a, n)) for a, n in tile.block)
     return dataclasses.replace(tile, block=block, chunk=(), staged=())
 
 
 def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
-    """A tile's schedule with its estimate; None where a rule drops it."""
+    """A tile's schedule with its estimate; None if a pruning rule drops it."""
     drops = device.pruning.drops
     slow = device.shared_rate <= device.global_rate < math.inf
     if drops("slow-shared", bool(tile.staged) and slow) or drops("shared", staged_bytes(nest, tile) > device.shared_bytes):
@@ -88,7 +89,7 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
 
 
 def staged_bytes(nest: Nest, tile: LaneTile) -> int:
-    """What a block keeps in shared memory of all operands: whole tiles also where they reach beyond the axes."""
+    """The shared memory of a block's operands, counting whole tiles even if they reach beyond the axes."""
     sizes = {**nest.extents, **dict(tile.block), **dict(tile.chunk)}
     total = 0
     for staged in tile.staged:
@@ -107,7 +108,7 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
 
 
 def register_tiles(nest: Nest, device: Lanes) -> Growth:
-    """What one thread keeps of the result, grown until shared memory brings operands faster than they are used."""
+    """Register tiles of one thread, grown until shared memory delivers operands faster than they are used."""
     axes = tiled_axes(nest)
     one = dict.fromkeys(nest.reduced_extents, 1)
     most = device.profile.registers_per_thread - GPU.overhead_registers
@@ -125,7 +126,8 @@ def register_tiles(nest: Nest, device: Lanes) -> Growth:
 
 
 def tiled_axes(nest: Nest) -> tuple[str, ...]:
-    """The axes along which a thread has several elements: the result's contiguous one, and the one that shares most with it."""
+    """The axes along which a thread has several elements: the contiguous axis of the result, and the one with the most reuse
+    beside it."""
     wide = nest.wide
     if not wide:
         return ()
@@ -141,12 +143,12 @@ def tiled_axes(nest: Nest) -> tuple[str, ...]:
 
 
 def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
-    """Tiles whose operands wait in shared memory: where some operand is read by several points of the others' axes."""
+    """Tiles with operands in shared memory, for nests in which some operand is reused along another operand's axis."""
     axes = tiled_axes(nest)
     if len(axes) < 2 or not nest.reduced or nest.extents[axes[0]] * nest.extents[axes[1]] < device.warp:
         return
     if len({r.name for r in nest.reads}) < len(nest.reads):
-        return  # a tensor that is read at several places is brought by no one place
+        return  # a tensor that is read at several places cannot be loaded by a single `load`
     for register in register_tiles(nest, device).tiles:
         for shape in warp_shapes(nest, axes, register, device)[:1]:
             for block in block_tiles(nest, axes, shape, device)[: GPU.blocks_of_each]:
@@ -154,8 +156,10 @@ def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTi
 
 
 def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], device: Lanes) -> list[WarpShape]:
-    """How the lanes of a warp may lie, the squarest tile first, of two the one with more along the result's rows; every lane has
-    elements of the tensors."""
+    """The arrangements of a warp's lanes: squarest tile first, of two equal ones the one that is longer along the result's rows.
+
+    Every lane must have elements of the tensors.
+    """
     found = []
     for lanes in range(device.warp.bit_length()):
         grid = (1 << lanes, device.warp >> lanes)
@@ -168,7 +172,8 @@ def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], dev
 
 
 def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
-    """Warps of a block along both axes: those that growth ends with, the first of them turned, then what leaves cores least idle."""
+    """Tiles of a block, in warps along both axes: first those that growth ends with, then the first of them transposed, then
+    those that leave the cores least idle."""
     whole = nest.reduced_extents
     start = dict(zip(axes, shape.tile, strict=True))
     most = GPU.most_threads // device.warp
@@ -178,7 +183,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
     def fits(tile: dict[str, int]) -> bool:
         return math.prod(tile[a] // start[a] for a in axes) <= most
 
-    # operands are seen through tiles of one point along the axes that are not tiled
+    # along axes that are not tiled, operands are read for a single point
     full = dataclasses.replace(kept, accesses=nest.accesses)
     balance = device.balance(nest, device.global_rate)
     found = grow(full, start, whole, fits, balance, GPU.blocks_of_each // 2, device.cores)
@@ -190,7 +195,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
 
 
 def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) -> Growth:
-    """Blocks grown from one unit's tile as far as sums fit in registers and two rounds of operands in shared memory."""
+    """Blocks grown from one unit's tile, as long as the sums fit in registers and two stages of operands in shared memory."""
     inner = innermost_reduction(nest)
     whole = nest.reduced_extents
     once = {a.name: min(chunk, a.extent) if a.name == inner else 1 for a in nest.reduced}
@@ -206,7 +211,7 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
 
 
 def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
-    """How much of the cores' time the waves of a tile leave unused, padding included; then how much it brings."""
+    """A measure of the core time that a tile's waves and padding waste, with a small penalty for the traffic of small tiles."""
     blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
     padded = math.prod(-(-a.extent // block[a.name]) * block[a.name] / a.extent for a in nest.spatial)
     waves = math.ceil(blocks / device.cores) * device.cores / blocks
@@ -217,7 +222,8 @@ def with_chunks(
     nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
     device: Lanes,
 ) -> Iterator[LaneTile]:  # fmt: skip
-    """A block's tile with rounds of the reduction of several lengths, whole or, where blocks are few, shared by blocks."""
+    """A block's tile with reduction chunks of several lengths; if blocks are few, also with the reduction split over blocks
+    (split-K)."""
     inner = innermost_reduction(nest)
     extent = nest.extents[inner]
     blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
@@ -234,7 +240,7 @@ def with_chunks(
 
 
 def innermost_reduction(nest: Nest) -> str:
-    """The reduction whose points an operand has side by side; the longest where none has."""
+    """The reduction axis along which an operand is contiguous; the longest one if there is none."""
     beside = [a for a in nest.reduced if any(r.stride(a.name) == 1 for r in nest.factors)]
     return max(beside or nest.reduced, key=lambda a: a.extent).name
 

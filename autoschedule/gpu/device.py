@@ -12,29 +12,29 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Profile
 
-# The rates that are read here: launch_us, latency_ns, barrier_ns; clock_ghz; of one core core_schedulers, core_threads, core_blocks,
-# core_registers, core_shared_bytes, l1_bytes; special_instructions: how many plain ones take the time of a special one;
-# l2_bytes, l2_gb_per_s: what all share, l2_bytes_per_cycle: what one core takes from there; shared_gb_per_s, global_gb_per_s,
+# Rates read here: launch_us, latency_ns, barrier_ns; clock_ghz; for one core: core_schedulers, core_threads, core_blocks,
+# core_registers, core_shared_bytes, l1_bytes; special_instructions: the number of plain ones that take as long as a special one;
+# l2_bytes, l2_gb_per_s: shared by all cores, l2_bytes_per_cycle: of one core; shared_gb_per_s, global_gb_per_s,
 # TYPE_gflops, matrix_TYPE_gflops.
 
 
 @dataclasses.dataclass(frozen=True)
 class Lanes:
-    """A device as cores whose warps run in lockstep, in numbers of its profile. pruning: what drops candidates for it."""
+    """A GPU as cores whose warps run in lockstep, with the numbers of its profile. pruning: the rules that drop candidates for it."""
 
     profile: Profile
     pruning: Pruning = dataclasses.field(default_factory=Pruning, compare=False, repr=False)
 
     def time(self, name: str) -> float:
-        """A rate that is a time, in its unit; none where it is unknown."""
+        """A rate that is a time, in its unit; 0 if unknown."""
         return self.rates.get(name, 0.0)
 
     def room(self, name: str) -> float:
-        """How much of something a core has; without end where it is unknown."""
+        """A core's capacity for something; infinite if unknown."""
         return self.rates.get(name, math.inf)
 
     def scale(self, what: str) -> float:
-        """By how much a calibration found that something takes longer."""
+        """The factor by which a calibration found something to take longer."""
         return self.rates.get(f"{what}_scale", 1.0)
 
     @cached_property
@@ -51,13 +51,13 @@ class Lanes:
 
     @cached_property
     def banks(self) -> tuple[int, int]:
-        """Banks of shared memory, and the bytes of each; one for each lane where nobody counted them."""
+        """The number of banks of shared memory, and the bytes of each; as many banks as lanes if unknown."""
         shared = self.profile.memory("shared")
         return shared.banks or self.warp, shared.bank_bytes
 
     @cached_property
     def shared_bytes(self) -> int:
-        """What one block may have; where that is unknown the least that the language lets a device have."""
+        """The shared memory that a block may have; if unknown, the minimum that the language requires of a device."""
         known = self.profile.memory("shared").capacity_bytes
         return 32768 if known is None else known
 
@@ -67,20 +67,20 @@ class Lanes:
 
     @cached_property
     def transaction_bytes(self) -> int:
-        """The least that memory moves; a word where that is unknown."""
+        """The smallest transaction of global memory; one word if unknown."""
         memory = self.profile.memory("global")
         return memory.transaction_bytes or memory.line_bytes or 4
 
     @cached_property
     def line_bytes(self) -> int:
-        """What the first cache gives at once."""
+        """The line size of the first-level cache."""
         return max(self.profile.memory("global").line_bytes, self.transaction_bytes)
 
-    # Rates of all cores together, in a second; without end where they are unknown: then they take no time.
+    # Rates of all cores together, per second; infinite if unknown, so that they take no time.
 
     @cached_property
     def cycles(self) -> float:
-        """Cycles, by the clock or by what its lanes compute at it."""
+        """Cycles, from the clock or from the peak of its lanes."""
         clock, peak, schedulers = (self.rates.get(name) for name in ("clock_ghz", "float32_gflops", "core_schedulers"))
         if clock is None and peak is not None and schedulers is not None:
             return peak * 1e9 / (2 * self.warp * schedulers)
@@ -88,7 +88,7 @@ class Lanes:
 
     @cached_property
     def issue_rate(self) -> float:
-        """Instructions of lanes: one of a warp for each scheduler in a cycle; as many as multiply-adds where schedulers are unknown."""
+        """Lane instructions: one warp instruction per scheduler and cycle; if the schedulers are unknown, as many as multiply-adds."""
         schedulers, peak = self.rates.get("core_schedulers"), self.rates.get("float32_gflops")
         if schedulers is not None:
             return schedulers * self.warp * self.cycles
@@ -96,7 +96,7 @@ class Lanes:
 
     @cached_property
     def shared_rate(self) -> float:
-        """Bytes of all shared memories, without conflicts."""
+        """Bytes of all shared memories, without bank conflicts."""
         known = self.rates.get("shared_gb_per_s")
         return known * 1e9 if known is not None else self.banks[0] * self.banks[1] * self.cycles
 
@@ -106,7 +106,7 @@ class Lanes:
 
     @cached_property
     def first_cache_rate(self) -> float:
-        """Bytes of all first caches: through the ports of shared memory where nothing else is known."""
+        """Bytes of all first-level caches; if unknown, the same as shared memory."""
         known = self.rates.get("l1_gb_per_s")
         return known * 1e9 if known is not None else self.shared_rate
 
@@ -116,12 +116,15 @@ class Lanes:
 
     @cached_property
     def near_rate(self) -> float:
-        """Bytes that cores take from the second-level cache, each from its own way there."""
+        """Bytes that all cores together can read from the second-level cache, each through its own port."""
         return self.rates.get("l2_bytes_per_cycle", math.inf) * self.cycles
 
     def flops_rate(self, nest: Nest, matrix: bool = False, licences: tuple[str, ...] = ()) -> float:
-        """Operations in the type that a nest computes in, by lanes or by matrix instructions for what it multiplies, or by those that
-        need a licence (where there are such); a multiply-add is two."""
+        """Operations in the nest's type, by lanes or by matrix instructions if there are any for it; a multiply-add counts as
+        two.
+
+        licences: also allows matrix instructions that need these licences.
+        """
         names = rates_of(nest.multiplied, licences) if nest.multiplied is not None and matrix else []
         by_matrix = [self.rates[name] for name in names if name in self.rates]
         by_lanes = self.rates.get(f"{nest.computed.name}_gflops", self.rates.get("float32_gflops"))
@@ -130,6 +133,6 @@ class Lanes:
         return 2 * self.issue_rate
 
     def balance(self, nest: Nest, bytes_rate: float, matrix: bool = False) -> float:
-        """The operations for a byte from which on bytes are not the bottleneck; without end where either rate is unknown."""
+        """The operations per byte from which on memory is no longer the bottleneck; infinite if either rate is unknown."""
         flops = self.flops_rate(nest, matrix)
         return flops / bytes_rate if bytes_rate < math.inf else math.inf

@@ -26,8 +26,8 @@ from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
 from tilelang.autoschedule.gpu.tile import LaneTile, steps
 from tilelang.schedules.steps import Split, Step, Tile
 
-MOST_WALKED = 8  # tiles that a block walks over, the largest
-MOST_PADDED = 2  # times as large as a block that is given may be what a tile makes of it
+MOST_WALKED = 8  # tiles that a given block loops over: the largest ones
+MOST_PADDED = 2  # a tile may exceed a given block's extents by this factor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,13 +43,14 @@ class GpuModel:
         return iter(of_lanes(nest, self.device))
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
-        """Where there is a block already, the steps of tiles whose block is all of the nest, or of those that it walks over."""
+        """Continues a prefix of a schedule: if it has blocks already, only with tiles that cover the rest of the nest, or that
+        a block loops over."""
         tiles = [*shared_tiles(nest, fusions, self.device), *streams.tiles(nest, fusions, self.device)]
         if not has_blocks(loops):
             yield from map(steps, tiles)
             return
         whole = [t for t in tiles if all(n >= nest.extents[a] for a, n in t.block)]
-        spatial = nest.spatial_extents  # blocks of a part of a reduction cannot come one after another
+        spatial = nest.spatial_extents  # a split reduction cannot become a loop inside a block
         inside = sorted((t for t in tiles if all(n <= spatial.get(a, 0) for a, n in t.block)), key=_size, reverse=True)
         padded = math.prod(spatial.values()) * MOST_PADDED
         yield from map(steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))
@@ -64,7 +65,7 @@ class GpuModel:
         return flops / rate * 1e-9 if rate else 0.0
 
     def unreached(self, nest: Nest) -> list[str]:
-        """Of blocks of matrix instructions, or of register tiles of lanes."""
+        """Messages about levels at which no tile reached the balance: block tiles for matrix instructions, or register tiles."""
         device = self.device
         units = [fit for memory in ("shared", "register") for fit in fits(nest, device, memory)]
         if units:
@@ -80,12 +81,12 @@ class GpuModel:
 
 
 def _size(tile: LaneTile) -> int:
-    """The results of a block."""
+    """The number of results per block."""
     return math.prod(n for _, n in tile.block)
 
 
 def _walked(step: Step) -> Step:
-    """A step; a walk in place of blocks."""
+    """The step, with a loop in place of a tile mapped to blocks."""
     return Split(step.sizes) if isinstance(step, Tile) and step.level == "block" else step
 
 

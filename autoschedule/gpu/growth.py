@@ -1,7 +1,7 @@
 """Grows a tile at one level: from the smallest outward, along the axis that saves the most traffic per byte of capacity.
 
-A level is complete when the time of its memory falls below that of its arithmetic. If no tile that fits gets there, the tiles at the
-border of the capacity are kept, except those that another one beats in everything: bytes per operation, footprint, and the fill of the
+A level is complete when the time of its memory falls below that of its arithmetic. If no tile that fits gets there, the largest
+tiles that fit are kept, except those that another one beats in everything: bytes per operation, footprint, and the fill of the
 last wave.
 """
 
@@ -17,7 +17,7 @@ from tilelang.autoschedule.gpu.constants import GPU
 
 @dataclasses.dataclass(frozen=True)
 class Growth:
-    """tiles: in the order in which growth came to them. reached: whether they meet the stop test. path: every tile that fits."""
+    """tiles: in the order in which they were found. reached: whether they pass the stop test. path: every visited tile that fits."""
 
     tiles: tuple[dict[str, int], ...]
     reached: bool
@@ -25,24 +25,24 @@ class Growth:
 
 
 def brought(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> int:
-    """Bytes of all operands that a tile brings, over a round of the reduction of these extents."""
+    """Bytes of all operands that a tile reads for these extents of the reduction."""
     return sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
 
 
 def traffic(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
-    """The same of all tiles."""
+    """Bytes of all operands that all tiles read."""
     tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
     return float(tiles * brought(nest, tile, reduced))
 
 
 def intensity(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
-    """Operations of a tile for each byte that it brings; a multiply-add is two."""
+    """Operations of a tile per byte that it reads; a multiply-add counts as two."""
     points = math.prod(tile[a.name] for a in nest.spatial) * math.prod(reduced.values())
     return sum(nest.inner.values()) * points / max(1, brought(nest, tile, reduced))
 
 
 def reuse(nest: Nest, tile: Mapping[str, int], larger: Mapping[str, int], reduced: Mapping[str, int]) -> float:
-    """The score of an enlargement: bytes of traffic saved for each byte of footprint that it takes."""
+    """The score of an enlargement: bytes of traffic saved per byte of footprint added."""
     saved = traffic(nest, tile, reduced) - traffic(nest, larger, reduced)
     taken = brought(nest, larger, reduced) - brought(nest, tile, reduced)
     return saved / taken if taken > 0 else saved
@@ -57,8 +57,11 @@ def grow(
     limit: int,
     units: int = 1,
 ) -> Growth:
-    """Tiles from `start` outward by doubling one axis after another. balance: operations for each byte from which on a level's memory
-    is no longer its bottleneck; limit: so many tiles that meet it; units: that tiles are given to."""
+    """Grows tiles from `start` by doubling one axis at a time.
+
+    balance: operations per byte from which on the level's memory is no longer the bottleneck. limit: the number of tiles above it
+    after which growth stops. units: the units that the tiles are mapped to.
+    """
     found: list[dict[str, int]] = []
     path: list[dict[str, int]] = []
     border: list[dict[str, int]] = []
@@ -94,7 +97,7 @@ def grow(
 
 
 def front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], units: int) -> list[dict[str, int]]:
-    """The tiles that no other one beats in everything, those with the fewest bytes for each operation first."""
+    """The Pareto front of some tiles, those with the fewest bytes per operation first."""
     measured = [(_measures(nest, t, reduced, units), t) for t in tiles]
     kept = [
         (m, t) for m, t in measured

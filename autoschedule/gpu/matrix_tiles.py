@@ -1,8 +1,8 @@
 """Tiles whose innermost level is a matrix instruction of a warp.
 
-Only the definition of an instruction is known. Its meaning tells which axes it multiplies and adds; its lane maps tell how operands get
-to their lanes (another instruction with the same map, or vectors of consecutive slots); layouts in shared memory are those of a family
-of swizzles with the fewest bank conflicts, for reading and writing.
+Only the definition of an instruction is known. Its meaning tells which axes it multiplies and adds. Its lane maps tell how to
+load operands into its lanes: by another instruction with the same map, or by vectors of consecutive slots. The layouts in shared
+memory are, within a family of swizzles, those with the fewest bank conflicts for reading and writing.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from tilelang.schedules.steps import Place, Step, Tile, Vectorize
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Fit:
-    """An instruction for a nest. binding: its axes, rows, columns and reduction, with the nest's; left, right: the operands' reads."""
+    """An instruction for a nest. binding: its axes (rows, columns, reduction), each with the nest's axis; left, right: the
+    operands' reads."""
 
     made: Instruction
     binding: tuple[tuple[str, str], tuple[str, str], tuple[str, str]]
@@ -56,7 +57,7 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 
 def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
-    """What a warp may compute: the instruction's rows and columns doubled until its results fill half of the registers."""
+    """The tiles that a warp may compute: the instruction's rows and columns, doubled until the results fill half of the registers."""
     rows, columns = (fit.made.shape[a] for a, _ in fit.binding[:2])
     room = 1 << (device.profile.registers_per_thread - 1).bit_length()
     every = itertools.product(_doubled(rows, room), _doubled(columns, room))
@@ -65,7 +66,7 @@ def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
 
 
 def grids(device: Lanes) -> list[tuple[int, int]]:
-    """How the warps of a block may lie: no more of them than keep its core's schedulers busy."""
+    """The arrangements of a block's warps: at most as many as keep the core's schedulers busy."""
     busy = int(GPU.scheduler_warps * device.rates.get("core_schedulers", 1))
     most = max(1, min(busy, device.profile.max_block_threads // device.warp))
     every = itertools.product(_doubled(1, most), repeat=2)
@@ -73,12 +74,12 @@ def grids(device: Lanes) -> list[tuple[int, int]]:
 
 
 def _doubled(least: int, most: int) -> list[int]:
-    """A number, twice it, and so on."""
+    """least, 2 * least, 4 * least, ... up to most."""
     return [least << n for n in range((most // least).bit_length())]
 
 
 def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[LaneTile]:
-    """The tile with several blocks for one of the result, each with a part of the reduction, where there are few blocks."""
+    """The tile with its reduction split over several blocks (split-K), if there are few blocks."""
     blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
     length, extent = dict(tile.chunk)[k], nest.extents[k]
     for parts in GPU.parts:
@@ -89,7 +90,8 @@ def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[Lane
 
 
 def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
-    """The instructions that can compute a nest from operands in a memory: products of two, summed, of the types that they take."""
+    """The instructions that can compute a nest from operands in a memory: the nest must be a sum of products of types that
+    they support."""
     units = (*device.profile.capabilities, *device.profile.instructions)
     if len(nest.factors) != 2 or nest.inner.get("*") != 1 or nest.inner.get("+") != 1 or len(nest.task.states) != 1 or not units:
         return
@@ -109,7 +111,7 @@ def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
 
 
 def _unit_threads(device: Lanes, level: str) -> int | None:
-    """Threads of a unit of a level wider than a thread; None where the device has none such."""
+    """The threads of a unit at a level wider than a thread; None if the device has no such level."""
     return device.profile.level(level).threads if level != "thread" and device.profile.has_level(level) else None
 
 
@@ -180,7 +182,7 @@ def _tile(
 
 
 def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
-    """Vectors of the sums that a lane has side by side."""
+    """Stores as vectors of the neighbouring results that a lane holds."""
     held, n = fit.made.fragment(fit.made.writes), fit.axes[1]
     lanes = beside(held, 1) if held is not None else 1
     lanes = min(lanes, vector_lanes(nest.writes[0], n, device))
@@ -188,8 +190,8 @@ def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
 
 
 def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -> tuple[Step, ...]:
-    """Results laid down in shared memory and stored from there in wide vectors, row by row; none where lanes have such vectors already,
-    or rows take none."""
+    """Stores through shared memory, row by row in wide vectors; no steps if lanes hold such vectors already, or if rows do not
+    allow them."""
     held, (m, n, _) = fit.made.fragment(fit.made.writes), fit.axes
     (write,) = nest.writes[:1]
     dims = [axis_of(i) for i in write.indices]
@@ -207,7 +209,7 @@ def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -
 
 
 def beside(held: Fragment, dimension: int) -> int:
-    """How many slots of a lane, from its first, are neighbours along a dimension of the operand.
+    """The number of a lane's first slots that are neighbours along a dimension of the operand.
 
     >>> from tilelang.instructions.fragment import fragment
     >>> beside(fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot // 2), 2 * (lane % 4) + slot % 2)), 1)
@@ -225,7 +227,7 @@ def beside(held: Fragment, dimension: int) -> int:
 def _stage(
     nest: Nest, device: Lanes, fit: Fit, operand: Operand, access: Access, tile: dict[str, int], part: dict[str, int], threads: int
 ) -> Staged | None:  # fmt: skip
-    """An operand in shared memory, in the order and the swizzle in which its lanes can be served."""
+    """An operand in shared memory, with the order and swizzle that serve its lanes best."""
     bound, held = dict(fit.binding), operand.fragment
     dims = buffer_dimensions(nest, access, tile)
     mine = [bound[d.name] for d in operand.dims]
@@ -253,7 +255,7 @@ def _stage(
     lanes = math.gcd(vector_lanes(access, near, device), tile[near])
     if near == column:
         move = {row: 1, column: lanes}
-    else:  # turned on its way: a thread has a square of it
+    else:  # transposed during the copy: each thread copies a square
         move = {column: piece, row: max(1, min(lanes, piece, tile[row] * tile[column] // piece // threads))}
     order = tuple((d, move.get(d, 1)) for d in dims)
     writing = tuple((d, max(1, tile[d] // move.get(d, 1)), move.get(d, 1)) for d in dims)
@@ -268,7 +270,7 @@ def _stage(
 def _mover(
     device: Lanes, operand: Operand, mine: list[str], order: tuple[str, str], access: Access, part: dict[str, int]
 ) -> Instruction | None:
-    """The widest instruction that brings an operand, as shared memory has it, to the lanes that want it."""
+    """The widest instruction that loads an operand from shared memory into the lanes that need it."""
     assert operand.fragment is not None
     profile = device.profile
     turned = tuple(mine.index(a) for a in order)
@@ -284,8 +286,10 @@ def _mover(
 def _movers(
     wanted: Fragment, turned: tuple[int, ...], type: DType, lanes: int, units: tuple[str, ...]
 ) -> tuple[Instruction, ...]:
-    """Moves from shared memory by a warp after which every lane has what a map wants, the widest first. turned: the map's dimensions
-    in the order of memory."""
+    """The warp-wide loads from shared memory after which every lane has what a map requires, widest first.
+
+    turned: the map's dimensions in the order of memory.
+    """
     import numpy as np  # late: NumPy takes long to import
 
     found = []
@@ -307,10 +311,11 @@ def swizzle(
     names: tuple[str, str], shape: tuple[int, int], piece: int, lanes: tuple[tuple[tuple[int, int], ...], int],
     moving: tuple[tuple[str, int, int], ...], banks: tuple[int, int, int],
 ) -> Layout:  # fmt: skip
-    """Of the ways to lay pieces of a row's elements, the one in which its accesses take the fewest phases, the plainest first.
+    """The layout with the fewest phases for the accesses of a tile; of equal ones, the simplest.
 
-    names, shape: of rows and columns. lanes: row and column at which the access of each lane that computes begins, and its elements;
-    moving: how lanes that bring elements, or take them away, are spread; banks: how many, bytes of each, bytes of an element.
+    names, shape: of rows and columns. piece: the elements that stay together. lanes: the (row, column) at which each computing
+    lane's access begins, and its number of elements. moving: how the lanes that copy elements in or out are arranged. banks:
+    their number, bytes of a bank, bytes of an element.
     """
     (row, column), (begins, own), (count, width, element_bytes) = names, lanes, banks
     extents = dict(zip(names, shape, strict=True))
@@ -327,8 +332,8 @@ def swizzle(
 
 
 def layouts(row: str, column: str, width: int, piece: int) -> Iterator[Layout]:
-    """Rows of pieces: as they come; pieces, or pairs of them, exchanged by the row's number; rows that are longer than they need to be;
-    and rows in pairs, which exchange their places, too."""
+    """Candidate layouts of rows made of pieces: plain; with pieces, or pairs of them, permuted by the row number (XOR); with
+    padded rows; and with pairs of rows interleaved and permuted."""
     r, c = Var(row, INDEX), Var(column, INDEX)
     yield Layout((r, c))
     count = width // piece

@@ -1,8 +1,8 @@
-"""Estimates the time of a schedule on a GPU. Nothing is run.
+"""Estimates the time of a schedule on a GPU, without running it.
 
-A kernel takes its launch, then waves of blocks. Each wave has a prologue, iterations bound by the slowest of the levels as far as the
-schedule lets them overlap, and an epilogue. The number of blocks per core decides how much overlaps; it multiplies no bandwidth. A
-partial last wave counts by its size. A rate that the profile lacks counts as no time.
+A kernel takes its launch, then waves of blocks. Each wave has a prologue, iterations bound by the slowest level as far as the
+schedule lets levels overlap, and an epilogue. The number of blocks per core (occupancy) decides how much overlaps; it does not
+multiply any bandwidth. A partial last wave counts by its size. A rate that the profile lacks counts as no time.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from tilelang.instructions.instruction import use
 
 @dataclasses.dataclass(frozen=True)
 class Work:
-    """What one block asks of each level: seconds in which all cores together could do it; on one core they are `cores` times as many.
+    """What one block requires of each level, in seconds that all cores together would take; a single core takes `cores` times as
+    long.
 
-    l2_bytes, global_bytes: of one block, without and with what blocks of a wave share. rounds: of the walk that brings new data.
-    epilogue: storing the results; alone: nobody else computes meanwhile.
+    l2_bytes, global_bytes: per block, before and after subtracting what the blocks of a wave share. rounds: iterations of the
+    loop that loads new data. epilogue: storing the results; alone: nothing else is computed meanwhile.
     """
 
     multiply_adds: float
@@ -44,13 +45,13 @@ class Work:
 
 
 def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
-    """The time of a program's kernels, one after another."""
+    """The time of a program's kernels, run one after another."""
     every = [kernel for loops in kernels for kernel in loops.kernels()]
     return Estimate.of(part for kernel in every for part in kernel_parts(kernel, device))
 
 
 def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
-    """What the time of one kernel is made of, and of the second one that adds where blocks share a reduction."""
+    """The parts of one kernel's time; including those of the second kernel, if blocks share a reduction."""
     parts = {"launch": device.time("launch_us") * 1e-6 * device.scale("launch")}
     if not loops.nest.points:
         return [*parts.items()]
@@ -71,7 +72,8 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
 
 
 def resident_blocks(threads: Threads, device: Lanes) -> int:
-    """Blocks that a core holds at once, by threads, registers, shared memory and its own limit; 0 where one does not fit."""
+    """The number of blocks that a core holds at once, limited by threads, registers, shared memory and its own limit; 0 if one
+    does not fit."""
     shared = shared_bytes(threads)
     if shared > device.shared_bytes or threads.count > device.profile.max_block_threads:
         return 0
@@ -87,7 +89,7 @@ def resident_blocks(threads: Threads, device: Lanes) -> int:
 
 
 def registers(threads: Threads) -> int:
-    """Registers of 32 bits that a thread needs: sums, operands kept beside them, what is on its way, addresses."""
+    """The 32-bit registers that a thread needs: for sums, operands kept beside them, loads in flight, addresses."""
     loops = threads.loops
     share = threads.share(0)
     width = threads.width
@@ -109,12 +111,12 @@ def registers(threads: Threads) -> int:
 
 
 def full_grid(threads: Threads, device: Lanes) -> int:
-    """So many blocks that the device is full, or its grid, and take several tiles each; none where a grid takes not even one."""
+    """The number of persistent blocks that fills the device or the largest grid; 0 if a grid cannot have even one."""
     return min(device.profile.most_blocks(threads.count), device.cores * max(1, resident_blocks(threads, device)))
 
 
 def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
-    """Counts of one block. wave: how many run at once, which share what they read."""
+    """The work of one block. wave: the number of blocks that run at once and share reads."""
     loops = threads.loops
     nest, matrix = loops.nest, loops.instruction is not None
     points = threads.points * threads.units
@@ -137,7 +139,7 @@ def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
         if access.name in stages.made:
             issued += results
             continue
-        if access not in nest.factors:  # of a finished element
+        if access not in nest.factors:  # read once per finished element
             issued += results
             moved += rounded(access, threads.block_tile, device) * threads.passes
             continue
@@ -157,7 +159,7 @@ def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
     depth = min((p.depth for p in ring), default=None)
     rounds = threads.walked(depth) if depth is not None else threads.walked(len(loops.loops))
     ahead = max((p.ahead for p in ring), default=0)
-    if depth is None:  # a thread's loads of unrolled rounds are in flight together
+    if depth is None:  # loads of unrolled iterations are in flight together
         rounds = -(-rounds // max(1, threads.unrolled))
     return Work(
         compute,
@@ -173,8 +175,10 @@ def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
 
 
 def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]:
-    """Instructions, and operations as a rate counts them: a multiplication and an addition are one instruction of two. Casts of
-    operands are counted where these are read."""
+    """Instructions, and operations as rates count them: a multiplication and an addition are one instruction with two operations.
+
+    Casts of operands are counted where these are read.
+    """
     each = device.rates.get("special_instructions", 1.0)
     instructions = -float(min(counts.get("*", 0), counts.get("+", 0)))
     for op, count in counts.items():
@@ -184,7 +188,8 @@ def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]
 
 
 def _multiply_add_efficiency(threads: Threads, device: Lanes) -> float:
-    """The share of the full rate that a register tile reaches: by a measured curve, else what its independent sums leave of latency."""
+    """The share of the peak that a register tile reaches: from a measured curve, else from how far its independent sums hide
+    latency."""
     loops = threads.loops
     share = threads.share(0)
     independent = math.prod(share[a.name] for a in loops.nest.spatial) if loops.nest.reduced else 16
@@ -195,13 +200,13 @@ def _multiply_add_efficiency(threads: Threads, device: Lanes) -> float:
 
 
 def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list[tuple[str, float]]:
-    """The time of a wave of so many blocks, by what it waits for."""
+    """The time of a wave of `blocks` blocks, by what it waits for."""
     on_core = math.ceil(blocks / device.cores)
     per_core = on_core * device.cores
     latency = device.time("latency_ns") * 1e-9
     schedulers = device.rates.get("core_schedulers", 1.0)
     warps = on_core * -(-threads.count // device.warp)
-    busy = min(1.0, warps / schedulers)  # a scheduler without a warp issues nothing
+    busy = min(1.0, warps / schedulers)  # a scheduler without a warp is idle
     operations, moves, waiting = (device.scale(what) for what in ("operations", "moves", "waiting"))
     near = max(work.l2_bytes * blocks / device.l2_rate, work.l2_bytes * per_core / device.near_rate)
     levels = [
@@ -214,7 +219,7 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
     name, longest = max(levels, key=lambda level: level[1])
     rest = sum(seconds for _, seconds in levels) - longest
     apart = rest / (max(1.0, warps / schedulers) * (1 + 2 * min(work.ahead, GPU.deep)))
-    if work.alone:  # nothing is computed while the only team stores
+    if work.alone:  # nothing is computed while the only computing role stores
         apart += work.epilogue * per_core * moves
     step = latency / (1 + work.ahead) + (device.time("barrier_ns") * 1e-9 if threads.count > device.warp else 0.0)
     waits = max(0.0, work.rounds * step * waiting - longest - apart)
@@ -222,7 +227,7 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
 
 
 def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
-    """The share of what blocks read that comes from memory: the rest another block of the wave, or an earlier one, has brought."""
+    """The share of a block's reads that comes from memory; the rest was loaded by another block of the wave or by an earlier one."""
     nest = loops.nest
     tile = dict(nest.extents)
     blocks = [loop for loop in loops.loops if loop.level in ("cluster", "block")]
@@ -244,7 +249,7 @@ def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
 
 @functools.lru_cache(maxsize=4096)
 def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count: int) -> tuple[tuple[str, int], ...]:
-    """How far the first units of a cut, so many in the order in which they are numbered, reach along each axis.
+    """How far the first `count` units, in the order in which they are numbered, reach along each axis.
 
     >>> from tilelang import layout
     >>> panels = layout(lambda m, n: (n // 4, m, n % 4))
@@ -261,9 +266,7 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
         return tuple(reversed(found))
     import numpy as np  # late: NumPy takes long to import
 
-    corner = {
-        a: min(n, GPU.few_units) for a, n in rounds
-    }  # of all units, which may be a great many, so far as the first ones reach
+    corner = {a: min(n, GPU.few_units) for a, n in rounds}  # only as far as the first units reach, since there may be very many
     while True:
         every = np.indices(tuple(corner.values())).reshape(len(corner), -1).tolist()
         at: dict[str, list[int]] = dict(zip(corner, every, strict=True))
@@ -276,7 +279,7 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
 
 
 def _meeting(threads: Threads) -> float:
-    """Bytes of shared memory through which the partial results of threads meet."""
+    """Bytes of shared memory through which threads combine their partial results."""
     loops = threads.loops
     reduced = loops.nest.reduced_extents
     lanes = math.prod(n for a, n, _ in threads.all if a in reduced)
@@ -284,7 +287,7 @@ def _meeting(threads: Threads) -> float:
 
 
 def _second_kernel(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
-    """What a reduction costs that blocks share: their partial results written, and a kernel that reads and adds them."""
+    """The cost of a reduction that blocks share: writing partial results, and a second kernel that reads and adds them."""
     reduced = loops.nest.reduced_extents
     parts = math.prod(n for loop in loops.loops if loop.level == "block" for a, n in loop.rounds if a in reduced)
     if parts < 2:

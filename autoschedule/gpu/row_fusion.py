@@ -1,7 +1,7 @@
 """Several tasks in one kernel on GPUs: rows stay in the registers of the threads that share them.
 
-Every stage maps its row to the same threads in the same way, so each thread finds what it needs in its own registers; values of a whole
-row, such as a sum, reach all threads by the reduction. Rows that do not fit registers get separate kernels.
+Every stage maps its row to the same threads in the same way, so each thread finds what it needs in its own registers. Values of a
+whole row, such as a sum, reach all threads by the reduction. Rows that do not fit in registers get separate kernels.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 
 
 def rows_by_lanes(part: Part, device: Lanes) -> Iterator[tuple[Rows, Steps]]:
-    """All tasks of a part in one kernel, rows shared by warps and blocks; none where stages have no rows in common, or long ones."""
+    """All tasks of a part in one kernel, with rows mapped to warps and blocks; nothing if the stages share no rows, or if rows
+    are too long."""
     fused = rows_of(part, keeps_few=True) if not part.stored else None
     if fused is None:
         return
@@ -56,7 +57,7 @@ def _vector(axis: str, lanes: int) -> Steps:
 
 
 def _within(fused: Rows, steps: Steps, device: Lanes) -> Steps | None:
-    """The steps, as many blocks as a grid takes, with several rows each; None where none would do."""
+    """The steps, with several rows per block if the grid is limited; None if they do not fit the device."""
     loops, drops = fused.loops(steps, device.profile), device.pruning.drops
     threads = threads_of(loops, device.profile)
     if drops("shared", shared_bytes(threads) > device.shared_bytes):
@@ -69,18 +70,18 @@ def _within(fused: Rows, steps: Steps, device: Lanes) -> Steps | None:
 
 
 def _column(nest: Nest, rows: list[str]) -> str | None:
-    """The axis that runs along a row; None where a stage has one value of each, an empty name where it has several such axes."""
+    """The axis along a row; None if a stage has a single value per row, "" if it has several such axes."""
     found = [a.name for a in nest.axes if a.name not in rows and a.extent > 1]
     return None if not found else found[0] if len(found) == 1 else ""
 
 
 def _lanes(nest: Nest, column: str, device: Lanes) -> int:
-    """Lanes of vectors along a column that all accesses which have it can be moved by."""
+    """The widest vectors along a column that all accesses to it allow."""
     return min((min(4, vector_lanes(a, column, device)) for a in nest.accesses if column in a.axes), default=1)
 
 
 def _loaded(fused: Rows, nests: list[tuple[Nest, str | None]]) -> dict[str, str]:
-    """The tensors in memory whose rows several stages read, each at one place, with the name of the dimension along them."""
+    """The tensors in global memory whose rows several stages read, each at one place, with the name of the dimension along the row."""
     inputs = {t.name for t in fused.part.read}
     readers: dict[str, list[str]] = {}
     for nest, column in nests:
@@ -91,7 +92,7 @@ def _loaded(fused: Rows, nests: list[tuple[Nest, str | None]]) -> dict[str, str]
 
 
 def _shapes(last: Nest, rows: list[str], device: Lanes, columns: int, lanes: int) -> Iterator[tuple[Steps, int]]:
-    """How rows go to blocks, warps or threads, and the threads that share one."""
+    """How rows are mapped to blocks, warps or threads, and the number of threads that share a row."""
     inner = next(a for a in reversed(last.spatial) if a.name in rows)
     single = tuple((a.name, 1) for a in last.spatial if a.name in rows)
     most = device.profile.max_block_threads

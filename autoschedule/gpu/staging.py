@@ -1,4 +1,4 @@
-"""How an operand gets to shared memory and from there to registers: order, vectors, and padding against bank conflicts."""
+"""How an operand is copied to shared memory and from there to registers: order, vectors, and padding against bank conflicts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tilelang.autoschedule.gpu.tile import Staged, WarpShape, buffer_dimensions,
 
 
 def vector_lanes(access: Access, axis: str, device: Lanes) -> int:
-    """The most elements along an axis that one access of 16 bytes or less can move: side by side, and aligned wherever it begins."""
+    """The widest vector along an axis for one access of at most 16 bytes: contiguous, and aligned wherever it begins."""
     if access.stride(axis) != 1:
         return 1
     extent = access.tensor.shape[-1]
@@ -29,7 +29,7 @@ def vector_lanes(access: Access, axis: str, device: Lanes) -> int:
 def stage(
     nest: Nest, access: Access, tile: Mapping[str, int], axes: tuple[str, ...], shape: WarpShape, device: Lanes
 ) -> Staged | None:
-    """An operand of a round of a block: its reduction outermost, the axis that threads spread over innermost, with padding."""
+    """An operand of one chunk of a block in shared memory: reduction outermost, the axis along the threads innermost, with padding."""
     dims = buffer_dimensions(nest, access, tile)
     if dims is None:
         return _as_it_is(access, tile, device)
@@ -48,7 +48,7 @@ def stage(
 
 
 def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged | None:
-    """An operand whose windows overlap: the box as the tensor has it; None where memory decides which elements are read."""
+    """An operand with overlapping windows, in the tensor's own layout; None if data decides which elements are read (a gather)."""
     if access.gathered:
         return None
     beside = next((a for a in access.axes if access.stride(a) == 1), None)
@@ -62,8 +62,10 @@ def _padding(
     access: Access, dims: Mapping[str, int], order: list[str], move: tuple[tuple[str, int], ...],
     reading: tuple[tuple[str, ...], WarpShape, int], device: Lanes,
 ) -> int:  # fmt: skip
-    """Elements after each row with which writing and reading take the fewest phases; no more than needed. reading: the tiled axes, the
-    lanes along them, and the elements that a lane reads at once."""
+    """The smallest padding after each row with which writing and reading take the fewest phases.
+
+    reading: the tiled axes, the lanes along them, and the elements that a lane reads at once.
+    """
     axes, shape, lanes = reading
     banks, bank_bytes = device.banks
     eb = access.element_bytes

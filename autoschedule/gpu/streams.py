@@ -1,7 +1,8 @@
-"""Tiles whose threads read directly from memory: coalesced, with vectors where rows allow them.
+"""Tiles whose threads read directly from global memory: coalesced, with vectors if rows allow them.
 
-A reduction is a loop of the thread that has the result, or it is shared by lanes, by the threads of a block, or by several blocks,
-whose partial results a second kernel adds. Data that is transposed between reading and writing goes through shared memory.
+A reduction is a loop of the thread that computes the result, or it is shared by lanes, by the threads of a block, or by several
+blocks, whose partial results a second kernel adds. Data that is transposed between reading and writing goes through shared
+memory.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 
 def contiguous_axis(nest: Nest) -> str | None:
-    """The spatial axis along which results, else operands, lie side by side."""
+    """The spatial axis along which results, or else operands, are contiguous."""
     wide = nest.wide
     found = [a.name for a in wide if nest.writes[0].stride(a.name) == 1]
     found += [a.name for a in wide if any(r.stride(a.name) == 1 for r in nest.reads)]
@@ -35,13 +36,13 @@ def contiguous_axis(nest: Nest) -> str | None:
 
 
 def widest(nest: Nest, axis: str, device: Lanes) -> int:
-    """Lanes of vectors along an axis that every operand that has it, and the result, can be moved by."""
+    """The widest vectors along an axis that the result and all operands with this axis allow."""
     accesses = [a for a in nest.accesses if axis in a.axes]
     return min((vector_lanes(a, axis, device) for a in accesses), default=1)
 
 
 def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
-    """Each thread computes some results, the whole reduction of each."""
+    """Each thread computes some results, with the whole reduction of each."""
     x = contiguous_axis(nest)
     if x is None:
         return
@@ -59,12 +60,13 @@ def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 
 def slow(device: Lanes) -> bool:
-    """Whether shared memory brings operands no faster than global memory does."""
+    """Whether shared memory is no faster than global memory."""
     return device.shared_rate <= device.global_rate
 
 
 def seconds(nest: Nest, x: str, device: Lanes) -> list[tuple[str, int]]:
-    """Along which other axis a thread may have several results, and how many: one, or where windows overlap or operands are shared."""
+    """The other axes along which a thread may compute several results, and how many: for overlapping windows or shared
+    operands; else one."""
     found = [("", 1)]
     if nest.reduced:
         for a in nest.spatial:
@@ -84,7 +86,7 @@ def _alone(
     for a in sorted(nest.wide, key=lambda a: (a.name != x, -nest.spatial.index(a))):
         most = min(left, threads[1]) if a.name == x else left
         units = min(most, 1 << (max(1, a.extent // piece[a.name])).bit_length() - 1)
-        if a.name == x and a.extent // piece[x] < most:  # a whole row is a multiple of nothing in particular
+        if a.name == x and a.extent // piece[x] < most:  # a whole row need not be a power of two
             units = min(most, -(-a.extent // piece[x]))
         block[a.name] = units * piece[a.name]
         left //= units
@@ -99,7 +101,8 @@ def _alone(
 
 
 def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
-    """The walk over a whole reduction: its last points written out, as many as are worth it; by vectors where they go along it."""
+    """The loops over a whole reduction: the innermost ones unrolled if they are short; with a vector's step along the
+    vectorized axis."""
     reduced = [a for a in nest.reduced if a.extent > 1]
     if not reduced and nest.reduced:
         reduced = [nest.reduced[-1]]
@@ -153,7 +156,7 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 
 def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, int]) -> Iterator[LaneTile]:
-    """Rows so short that a warp has several of them, a vector of each for a lane."""
+    """Rows so short that a warp has several of them, with one vector of a row per lane."""
     r, lanes = vector
     across = nest.extents[r] // lanes
     wide = nest.wide
@@ -169,12 +172,12 @@ def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, 
 
 
 def widest_of_reads(nest: Nest, axis: str, device: Lanes) -> int:
-    """Lanes of vectors along a reduction that every operand that has it can be moved by."""
+    """The widest vectors along a reduction axis that all operands with this axis allow."""
     return min((vector_lanes(a, axis, device) for a in nest.factors if axis in a.axes), default=1)
 
 
 def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
-    """Operands that lie along another axis than the result: squares of them wait in shared memory, a place longer than their rows."""
+    """Operands contiguous along another axis than the result: square tiles go through shared memory, in rows padded by one element."""
     x = contiguous_axis(nest)
     for access in nest.reads:
         y = next((a.name for a in nest.spatial if access.stride(a.name) == 1), None)

@@ -20,9 +20,13 @@ Sizes = tuple[tuple[str, int], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """An operand in shared memory. move: what each thread brings at once, along the buffer's dimensions; vector: among them;
-    kept: the axis and lanes of the vectors in which threads read it into registers; instruction: what moves it, by name; on: by which
-    role; in_place: the instruction that computes reads it there."""
+    """An operand in shared memory.
+
+    move: the tile that each thread copies at once, along the buffer's dimensions; vector: its axis and lanes within that tile.
+    kept: axis and lanes of the vectors by which threads load it into registers; kept_by: the instruction that does so.
+    instruction: the name of the one that copies it; on: the role that does. in_place: the computing instruction reads it from
+    shared memory.
+    """
 
     access: Access
     layout: Layout | None
@@ -38,13 +42,14 @@ class Staged:
 
 @dataclasses.dataclass(frozen=True)
 class LaneTile:
-    """Extents for one level after another; an axis that a level leaves out is as the level above has it.
+    """Extents per level, from the outside in; an axis that a level omits has the extent of the level above.
 
-    fusions: new axes and what they stand for. block: of spatial axes, and of a reduction that blocks share. chunk: of reductions, one
-    round. warp: of a warp's tile (empty: threads are those of the block). interleave: what all lanes have in one round. piece: one
-    thread's in one round; count: so many threads, which take several rounds. inner: walks inside a thread, and whether they are
-    unrolled. vector: axis and lanes of what a thread stores or computes at once. instruction: what computes a piece, with its axes.
-    teams: of which a block is made, the last of them computes; blocks: so many, which take several tiles each; order: theirs.
+    fusions: new axes with those they fuse. block: of spatial axes, and of a reduction that blocks share. chunk: of reductions,
+    per iteration. warp: of a warp's tile (empty: threads belong to the block directly). interleave: of all lanes together in one
+    iteration. piece: of one thread in one iteration; count: the number of threads, if they take several tiles each. inner: loops
+    inside a thread, with whether they are unrolled. vector: axis and lanes of a thread's stores or operations. instruction: the
+    one that computes a piece, with its axes. teams: the roles of a block, the last of which computes. blocks: the number of
+    persistent blocks; order: their numbering.
     """
 
     fusions: tuple[tuple[str, tuple[str, ...]], ...]
@@ -67,7 +72,7 @@ class LaneTile:
 
 @dataclasses.dataclass(frozen=True)
 class WarpShape:
-    """Of one warp, along the two tiled axes: elements side by side, lanes, rounds."""
+    """Of one warp, along the two tiled axes: contiguous elements per lane, lanes, iterations."""
 
     side: tuple[int, int]
     lanes: tuple[int, int]
@@ -75,7 +80,7 @@ class WarpShape:
 
     @property
     def reach(self) -> tuple[int, int]:
-        """What all lanes have in one round."""
+        """The elements of all lanes in one iteration."""
         return self.side[0] * self.lanes[0], self.side[1] * self.lanes[1]
 
     @property
@@ -84,7 +89,7 @@ class WarpShape:
 
 
 def steps(tile: LaneTile) -> tuple[Step, ...]:
-    """The schedule of a tile."""
+    """The steps of a tile's schedule."""
     return tuple(_steps(tile))
 
 
@@ -135,8 +140,11 @@ def _load(staged: Staged) -> Place:
 
 
 def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> dict[str, int] | None:
-    """The dimensions of what is staged of an operand, with their extents, as far apart in memory as they come: the tensor's own where
-    it is staged by region, the axes of the read where it is staged by access; None where neither names every element once."""
+    """The dimensions of an operand's shared buffer, with their extents, by decreasing stride in memory.
+
+    These are the tensor's own if it is staged by region, or the axes of the read if it is staged by access; None if neither names
+    every element exactly once.
+    """
     if [axis_of(i) for i in access.indices] == [d.name for d in access.tensor.dims]:
         return dict(zip((d.name for d in access.tensor.dims), access.box(tile), strict=True))
     dims = {d.name for d in access.tensor.dims}
@@ -149,13 +157,13 @@ def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> di
 
 
 def fused(nest: Nest, access: Access) -> bool:
-    """Whether an operand is read through an axis that stands for several."""
+    """Whether an operand is read through a fused axis."""
     own = {a.name for a in (*nest.task.axes, *nest.task.reduction_axes)}
     return not access.axes <= own
 
 
 def panels(names: tuple[str, ...], width: int) -> Layout:
-    """Units in panels so many wide along the last axis, and inside row by row along the one before.
+    """Units numbered in panels of `width` along the last axis; within a panel, row by row along the axis before.
 
     >>> print(panels(("b", "m", "n"), 8))
     layout (b, n / 8, m, n % 8)
@@ -165,5 +173,5 @@ def panels(names: tuple[str, ...], width: int) -> Layout:
 
 
 def layout_over(names: list[str], padding: int) -> Layout:
-    """A layout in the order of these dimensions."""
+    """A row-major layout with these dimensions."""
     return Layout(tuple(Var(n, INDEX) for n in names), padding)

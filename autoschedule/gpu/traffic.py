@@ -1,4 +1,4 @@
-"""The accesses of a block: instructions of its threads, bank conflicts, lines and transactions of memory."""
+"""The memory accesses of a block: instructions of its threads, bank conflicts, cache lines and memory transactions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tilelang.instructions.instruction import ONE_LANE, Instruction, use
 
 
 def staged(loops: Loops, access: Access) -> Placed | None:
-    """The place in shared memory that a read is served from; the innermost where there are several."""
+    """The place in shared memory from which a read is served; the innermost if there are several."""
     found = [
         p for p in loops.places
         if p.memory == "shared" and p.verb == "load" and p.access is not None and p.access.name == access.name
@@ -25,7 +25,7 @@ def staged(loops: Loops, access: Access) -> Placed | None:
 
 
 def fragment(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
-    """Instructions of all threads of a block for what they read of an operand, and the bytes of banks or cache lines it takes."""
+    """Instructions of all threads of a block for reading an operand, and the bytes of banks or cache lines that this occupies."""
     loops = threads.loops
     held = [
         p for p in loops.places
@@ -57,7 +57,7 @@ def fragment(access: Access, place: Placed | None, threads: Threads, device: Lan
 
 
 def _bytes_of_a_move(access: Access, place: Placed | None, vector: int) -> float:
-    """What one lane moves at once: its part of what an instruction does, else a vector."""
+    """The bytes that one lane loads at once: its part of an instruction's load, or a vector."""
     made = use(place.instruction) if place is not None and place.instruction is not None else None
     if made is None:
         return vector * access.element_bytes
@@ -65,14 +65,14 @@ def _bytes_of_a_move(access: Access, place: Placed | None, vector: int) -> float
 
 
 def _by_descriptors(made: Instruction, threads: Threads) -> float:
-    """Bytes that instructions read by themselves of all operands."""
+    """Bytes that instructions read themselves, of all operands."""
     issued = threads.points * threads.units / math.prod(made.shape.values())
     read = (made.operand(n) for n in made.reads if n != made.writes)
     return issued * sum(math.prod(o.shape) * o.dtype.bytes for o in read)
 
 
 def _phase_bytes(access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
-    """Bytes of banks, or of lines of the first cache, that one load by a warp occupies."""
+    """Bytes of banks, or of lines of the first-level cache, that one load of a warp occupies."""
     banks, bank_bytes = device.banks
     eb = access.element_bytes
     if place is not None and place.layout is not None:
@@ -96,7 +96,8 @@ def _box_strides(access: Access, tile: Tile) -> tuple[int, ...]:
 
 
 def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, int]:
-    """Elements from one point of each axis to the next where dimensions lie so far apart; 0 where memory decides."""
+    """The distance in elements between neighbouring points along each axis, for dimensions with these strides; 0 if it depends
+    on data."""
     found = {}
     for a in axes:
         total = 0
@@ -108,7 +109,7 @@ def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -
 
 
 def staging(place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
-    """Instructions of all threads for what is brought to shared memory, and the bytes of banks that writing it takes."""
+    """Instructions of all threads for copying to shared memory, and the bytes of banks that writing occupies."""
     assert place.access is not None
     times = threads.walked(place.depth)
     elements = place.box_bytes // place.access.element_bytes
@@ -122,7 +123,7 @@ def staging(place: Placed, threads: Threads, device: Lanes) -> tuple[float, floa
 
 
 def global_bytes(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
-    """Bytes of an operand that a block asks of what lies beyond its core, in whole transactions."""
+    """Bytes of an operand that a block requests from beyond its core, in whole transactions."""
     loops = threads.loops
     if place is not None:
         if threads.whole_block(place.depth):
@@ -137,7 +138,7 @@ def global_bytes(access: Access, place: Placed | None, threads: Threads, device:
 
 
 def rounded(access: Access, tile: Tile, device: Lanes) -> float:
-    """Bytes of a tile's box where every contiguous run is moved in whole transactions."""
+    """Bytes of a tile, with every contiguous run rounded up to whole transactions."""
     box, run = access.box(tile), 1
     for n, whole in zip(reversed(box), reversed(access.tensor.shape), strict=True):
         run *= n
@@ -149,8 +150,8 @@ def rounded(access: Access, tile: Tile, device: Lanes) -> float:
 
 
 def storing(threads: Threads, device: Lanes) -> tuple[float, float, float]:
-    """Instructions of all threads that bring a block's results to memory, bytes of shared memory that it takes where they pass
-    through, and bytes of the transactions."""
+    """Instructions of all threads for storing a block's results, bytes of shared memory traffic if they are staged there, and
+    bytes of transactions."""
     loops = threads.loops
     passes = threads.passes
     moved = sum(rounded(w, threads.block_tile, device) for w in loops.nest.writes) * passes
@@ -167,8 +168,11 @@ def storing(threads: Threads, device: Lanes) -> tuple[float, float, float]:
 
 @dataclasses.dataclass(frozen=True)
 class StageWork:
-    """What the stages of a block take that stay on chip. made: the tensors that they make. operations: counts, and how often each
-    runs; read_bytes: of what no other reads; reductions: in which threads meet."""
+    """The work of a block's stages that stay on chip.
+
+    made: the tensors that they compute. operations: operation counts, each with how often it is executed. read_bytes: of tensors
+    that nothing else reads. reductions: the number of reductions across threads.
+    """
 
     made: frozenset[str]
     operations: tuple[tuple[Mapping[str, int], float], ...]
@@ -177,7 +181,7 @@ class StageWork:
 
 
 def stage_work(threads: Threads, device: Lanes) -> StageWork:
-    """The same of one block, all its passes together."""
+    """The work of the stages of one block, over all its passes."""
     loops = threads.loops
     stages = [p.stage.nest for p in loops.places if p.stage is not None and not p.apart]
     made = frozenset(w.name for stage in stages for w in stage.writes)
@@ -195,7 +199,7 @@ def stage_work(threads: Threads, device: Lanes) -> StageWork:
 
 
 def stops(threads: Threads) -> int:
-    """How often a block waits on the way of its results through shared memory."""
+    """How often a block synchronizes while its results go through shared memory."""
     loops = threads.loops
     passing = sum(p.stop_bytes for p in loops.places)
     whole = sum(w.footprint_bytes(threads.block_tile) for w in loops.nest.writes)
@@ -203,13 +207,13 @@ def stops(threads: Threads) -> int:
 
 
 def _apart(threads: Threads, vector: int, device: Lanes) -> float:
-    """How many times the bytes that a warp stores at once its transactions have, where lanes are apart."""
+    """The ratio of transaction bytes to stored bytes for one store of a warp; above 1 if lanes are not contiguous."""
     loops = threads.loops
     write = loops.nest.writes[0]
     eb, sector = write.element_bytes, device.transaction_bytes
     held = use(loops.instruction) if loops.instruction is not None else None
     lanes = held.fragment(held.writes) if held is not None else None
-    dims = lanes.table.shape[2] if lanes is not None else 0  # a dot product has one result, which its thread's tiles place
+    dims = lanes.table.shape[2] if lanes is not None else 0  # a dot product has a single result, placed by its thread's tiles
     if lanes is not None and dims and len(write.strides) > 1:
         strides = write.strides[-dims:]
         begins = [sum(int(n) * s for n, s in zip(at, strides, strict=True)) for at in lanes.table[: device.warp, 0, :]]

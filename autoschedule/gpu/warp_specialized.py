@@ -1,8 +1,8 @@
 """Tiles whose innermost level is an instruction that reads its operands from shared memory, in warp-specialized blocks.
 
-One role copies boxes of the operands into a circular buffer, the others compute; blocks are persistent and take one tile after another.
-The copy, the swizzle that both sides use, and the registers of each role follow from the definitions of the instructions and the
-profile.
+One role copies TMA tiles of the operands into a circular buffer, the others compute; blocks are persistent and process one tile
+after another. The copy, the swizzle that both sides use, and the registers of each role follow from the definitions of the
+instructions and from the profile.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
 
 
 def _least_empty(nest: Nest, found: list[Fit]) -> list[Fit]:
-    """The instructions whose columns are whole swizzled rows of the result, and a few that leave least of its columns empty."""
+    """The instructions whose width is a multiple of a swizzled row of the result, and a few more that leave the fewest columns
+    unused."""
 
     def columns(fit: Fit) -> int:
         return fit.made.shape[fit.binding[1][0]]
@@ -92,7 +93,7 @@ def _tile(
 
 
 def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
-    """The teams of a block, with the registers of their threads where an even share is too small; None where no share is enough."""
+    """The roles of a block, with register budgets if an even share is too small for the sums; None if no distribution suffices."""
     profile, wanted = device.profile, sums + GPU.overhead_registers
     threads = (consumers + 1) * made.lanes
     if threads > profile.max_block_threads:
@@ -112,7 +113,8 @@ def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> t
 
 
 def _swizzle(fit: Fit, extent: int, depth: int) -> Layout | None:
-    """The widest swizzle that both operands can have, with rows no longer than the reduction and of whole instructions."""
+    """The widest swizzle that both operands allow, with rows that are multiples of the instruction's depth and not longer than
+    the reduction."""
     (left, first), (right, second) = fit.left, fit.right
     common = [x for x in left.layouts if x in right.layouts and x.swizzle_bytes and not x.terms]
     if first.element_bytes != second.element_bytes:
@@ -123,7 +125,7 @@ def _swizzle(fit: Fit, extent: int, depth: int) -> Layout | None:
 
 
 def _load(device: Lanes, access: Access, layout: Layout, order: tuple[str, str], ahead: int) -> Staged | None:
-    """An operand in the ring; None where no box of its tensor can be copied so."""
+    """An operand in the multistage buffer; None if no TMA tile of its tensor has this form."""
     if not _plain(access, order):
         return None
     mover = box_move(device, access, layout, ("global", "shared"))
@@ -131,12 +133,12 @@ def _load(device: Lanes, access: Access, layout: Layout, order: tuple[str, str],
 
 
 def _plain(access: Access, order: tuple[str, ...]) -> bool:
-    """Whether a tensor has these axes as its dimensions, and no others."""
+    """Whether these axes are exactly the dimensions of a tensor."""
     return [axis_of(i) for i in access.indices] == list(order)
 
 
 def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]) -> Instruction | None:
-    """What copies boxes of a tensor, by one lane, on this way between memories, where shared memory has them in a layout."""
+    """The instruction by which one lane copies TMA tiles of a tensor between two memories, with a given layout in shared memory."""
     for made in known():
         if made.kind != "move" or made.issue != ONE_LANE or made.multicast or made.unavailable(device.profile) is not None:
             continue
@@ -152,7 +154,8 @@ def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]
 
 
 def _stop(nest: Nest, device: Lanes, block: dict[str, int], n: str) -> tuple[tuple[Step, ...], int] | None:
-    """How results leave as boxes, as wide as the widest swizzle that divides their rows, and the shared memory that it takes."""
+    """The steps that store results as TMA tiles, as wide as the widest swizzle that divides their rows, and the shared memory
+    they need."""
     (write,) = nest.writes[:1]
     if len(nest.writes) > 1 or not _plain(write, tuple(block)):
         return None

@@ -1,1 +1,1 @@
-"""Candidates timed on the device, and the database of those that were the fastest."""
+"""Times candidates on the device, and keeps a database of the fastest."""

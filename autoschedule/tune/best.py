@@ -24,15 +24,15 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 
-# Of 21 pairs of shapes of ten operators on two cores, at most `recall.NEAR` apart, the fastest schedule of one shape took, in the
-# geometric mean, 0.93 of the time
-# of what was constructed for the other where these let it through, and 1.05 to 1.84 of it where the model saw it behind.
-BEHIND = 1.1  # times the constructed one's estimate, beyond which it is not
+# For 21 pairs of shapes of ten operators on two cores, at most `recall.NEAR` apart: when this limit accepts it, the fastest schedule of
+# one shape took, in the geometric mean, 0.93 of the time of the generated schedule for the other; when the model ranks it behind, 1.05
+# to 1.84.
+BEHIND = 1.1  # it is not preferred if its estimate exceeds the generated one's by this factor
 
 
 @dataclasses.dataclass(frozen=True)
 class Best:
-    """A schedule, and where it is from: recalled, or measured; bound_s is in `measured`."""
+    """A schedule and its origin: recalled, or measured; bound_s is in `measured`."""
 
     schedule: Schedule
     recalled: Recalled | None = None
@@ -40,14 +40,15 @@ class Best:
 
 
 def nearly_as_fast(schedule: Schedule, other: Schedule, profile: Profile) -> bool:
-    """Whether a schedule that was the fastest for a near shape is to be preferred to one that was only constructed."""
+    """Whether the fastest schedule of a similar shape is preferred to a merely generated one, because its estimate is not much
+    worse."""
     return estimate_schedule(schedule, profile).seconds <= BEHIND * estimate_schedule(other, profile).seconds
 
 
 def remember_constructed(
     schedule: Schedule, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
 ) -> None:  # fmt: skip
-    """Keeps a schedule that was constructed and can be lowered, with the model's time."""
+    """Remembers a generated schedule that can be lowered, with the model's time."""
     database = Database.of(options or Options.from_environment(), patient=False)
     if database is not None:
         found = estimate_schedule(schedule, target.profile)
@@ -68,12 +69,13 @@ def best(
     options: Options | None = None,
     progress: Progress | None = None,
 ) -> Best:
-    """The schedule that is remembered of as many trials, else the fastest of the first `trials` candidates, remembered from now on.
+    """The schedule remembered from at least `trials` trials, else the fastest of the first `trials` candidates, which is then
+    remembered.
 
-    candidates: the likeliest first; they are asked for only where too little is remembered, and no more of them than are tried; one
-    that the target does not take is followed by the next. One that is remembered of fewer trials, or for another shape, is tried before
-    them. given, options: as of `recall`. bound_s: None: the model's; it and the others: as of `measure`. Raises DeviceError where no
-    candidate runs and is right, or none can be measured.
+    candidates: the most promising first; generated on demand, and only as many as are tried. A candidate that cannot be lowered
+    for the target is replaced by the next. A schedule remembered from fewer trials, or for another shape, is tried first. given,
+    options: as for `recall`. bound_s: None for the model's bound; it and the others: as for `measure`. Raises DeviceError if no
+    candidate runs and is correct, or if none can be measured.
     """
     options = options or Options.from_environment()
     recalled = recall(computation, target, given, options)
@@ -96,7 +98,7 @@ def best(
 
 
 def _different(schedules: Iterable[Schedule]) -> Iterator[Schedule]:
-    """Schedules, none of them twice."""
+    """The schedules without duplicates."""
     seen = set[str]()
     for schedule in schedules:
         if schedule.text not in seen:
@@ -105,7 +107,7 @@ def _different(schedules: Iterable[Schedule]) -> Iterator[Schedule]:
 
 
 def _entries(key: Key, measured: Measured, trials: int) -> list[Entry]:
-    """What is remembered of trials: those that were right."""
+    """The entries for trials with correct results."""
     date, bound_s = now(), measured.bound_s
     found = []
     for t in (t for t in measured.trials if not t.code):

@@ -1,7 +1,8 @@
 """Fits a model to a device: a few scale factors, by least squares on the logarithms of a dozen measured times.
 
-The rates of a profile are measured one at a time, while nothing else runs; together they take a little more or less. The factors
-correct for that, one each for all operations, all moves, waiting, and launches. They are stored in the profile with the rates.
+The rates of a profile are measured one at a time, while nothing else runs; together they take somewhat more or less time. The
+factors correct for that, one each for all operations, all moves, waiting, and launches. They are stored in the profile with the
+rates.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from tilelang.schedules.schedule import Schedule
 
 Floats: TypeAlias = "np.ndarray[Any, Any]"
-TRUST = 0.3  # in a scalar that is 1: as much as in one run whose time is off by this share
+TRUST = 0.3  # weight of the prior that each scale is 1: a factor of e counts like one run whose time is off by this share
 STEPS = 20
 STEP = 1e-3
 
 
 def calibrate(profile: Profile, samples: Sequence[tuple[Schedule, float]]) -> Profile:
-    """The profile with the scalars under which its model comes nearest to the seconds measured of some schedules."""
+    """The profile with the scale factors under which its model best matches the measured seconds of some schedules."""
     import numpy as np  # late: NumPy takes long to import
 
     runs = [(loops_of(schedule, profile), math.log(seconds)) for schedule, seconds in samples]
@@ -44,13 +45,13 @@ def calibrate(profile: Profile, samples: Sequence[tuple[Schedule, float]]) -> Pr
 
 
 def with_scales(profile: Profile, scales: Sequence[float]) -> Profile:
-    """The profile with these scalars in place of its own."""
+    """The profile with its scale factors replaced."""
     rates = {**dict(profile.rates), **dict(zip(SCALES, scales, strict=True))}
     return dataclasses.replace(profile, rates=tuple(sorted(rates.items())))
 
 
 def _residuals(profile: Profile, runs: Sequence[tuple[tuple[Loops, ...], float]], logs: Floats) -> Floats:
-    """Logarithms of estimate over time, then how far each scalar is from 1, by what it is trusted."""
+    """log(estimate / time) of each run, then the weighted deviation of each scale factor from 1."""
     import numpy as np  # late: NumPy takes long to import
 
     scaled = with_scales(profile, [math.exp(x) for x in logs])

@@ -1,13 +1,13 @@
-"""The best schedules that were found, remembered between processes: an SQLite file in the user's cache directory.
+"""The best schedules found so far, remembered between processes: an SQLite file in the user's cache directory.
 
-Those that were timed stand under the key of their timing; one that was only constructed, which saves constructing it again, under a key
-of its own.
+Schedules that were timed are stored under the key of their timing; merely generated schedules, which need not be generated again,
+have their own keys.
 
-It only saves time. If the file cannot be read or written, a warning says so and the work goes on without it. A damaged file is set
-aside and a new one begun; a file that a person named and that never was a database of schedules is left as it is. Schedules are stored
-as text, which is parsed and checked like any other: a file from somebody else can be slow, or nonsense, but it cannot run code. A
-process opens the file for one operation at a time, under a shared lock of `<file>.lock`. To set a damaged file aside, it takes the lock
-exclusively, because SQLite must not lose a file that it has open.
+The database only saves time. If the file cannot be read or written, a warning is issued and work continues without it. A damaged
+file is renamed and a new one started; a file that the user named and that was never a database of schedules is left alone.
+Schedules are stored as text, which is parsed and checked like any other: a file from a stranger can be slow, or nonsense, but it
+cannot run code. A process opens the file for one operation at a time, under a shared lock of `<file>.lock`. To rename a damaged
+file, it takes the lock exclusively, because SQLite must not lose a file that it has open.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 
 SCHEMA = 1
-KEPT = 8  # schedules of one key
-MOST_CONSTRUCTED = 2048  # that are kept; the earliest go
-NEAREST = 4  # shapes that are looked at where there is none of the very extents
+KEPT = 8  # schedules kept per key
+MOST_CONSTRUCTED = 2048  # generated schedules kept; the oldest are dropped
+NEAREST = 4  # similar shapes considered if there is none with the exact extents
 BUSY_S, ATTEMPTS = 10.0, 5
-HURRY_S = 0.1  # for what only saves constructing
+HURRY_S = 0.1  # lock timeout if only a generation can be saved
 FILE = "schedules.sqlite"
 T = TypeVar("T")
 
@@ -48,27 +48,29 @@ CREATE TABLE IF NOT EXISTS entries (
     error_ratio REAL NOT NULL, bound_ratio REAL, trials INTEGER NOT NULL, date TEXT NOT NULL, PRIMARY KEY (key, schedule));
 CREATE INDEX IF NOT EXISTS by_family ON entries (family);
 """
-# What SQLite says of a file that is none of its own, or no longer (ERROR: of a table that is not there).
+# SQLite's errors for a file that is not a database, or is damaged (ERROR: a table is missing).
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
-_MARK = b"CREATE TABLE entries (\n    key TEXT NOT NULL, family TEXT"  # near the beginning of a file of ours
+_MARK = b"CREATE TABLE entries (\n    key TEXT NOT NULL, family TEXT"  # found near the beginning of our files
 _BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class DatabaseWarning(UserWarning):
-    """The file of remembered schedules cannot be used, or was damaged."""
+    """The file of remembered schedules cannot be used, or is damaged."""
 
 
 class Database:
-    """A file of entries. Nothing that is wrong with the file is an error: it is a DatabaseWarning, and the answer is that of an empty
-    one. patient: else what is busy is not waited for, and nothing is said. named: a person named the file, so it may be something
-    else."""
+    """A file of entries.
+
+    Problems with the file are not errors: they issue a DatabaseWarning, and the file counts as empty. patient: if not, a busy
+    file is not waited for, and no warning is issued. named: the user named the file, so it may be something else.
+    """
 
     def __init__(self, path: str | Path, patient: bool = True, named: bool = False) -> None:
         self.path, self.patient, self.named = Path(path), patient, named
 
     @classmethod
     def of(cls, options: Options, patient: bool = True) -> Self | None:
-        """The one that the options name: `database`, else a file in `cache_dir`; None where they want none."""
+        """The database that the options name: `database`, else a file in `cache_dir`; None if they disable it."""
         if options.database is not None:
             return cls(options.database, patient, named=True) if options.database else None
         if options.cache_dir == "":
@@ -77,28 +79,28 @@ class Database:
             return cls(Path(options.cache_dir) / FILE, patient)
         return cls(Path(user_directory("cache")) / FILE, patient)
 
-    # ------------------------------------------------------------ what is asked of it
+    # ------------------------------------------------------------ queries
 
     def recall(self, key: Key, computation: Computation, profile: Profile, within: float = math.inf) -> Recalled | None:
-        """The best measured schedule for a key that can be lowered; else that of the nearest shape of the same computation, no farther
-        than `within`."""
+        """The best measured schedule for a key that can be lowered; else that of the most similar shape of the computation, no
+        farther than `within`."""
         found = [e for e in self.of_family(key) if not e.constructed and (e.key == key or 0 < key.distance(e.key) <= within)]
         for entry in found:
-            with contextlib.suppress(TileLangError):  # what was learnt of another shape, or by another version, may not fit here
+            with contextlib.suppress(TileLangError):  # a schedule for another shape, or by another version, may not apply
                 schedule = read_schedule(entry.schedule, computation, profile)
                 trials = max(e.trials for e in found if e.key == entry.key)
                 return Recalled(schedule, entry, key.distance(entry.key), trials)
         return None
 
     def constructed(self, key: Key, computation: Computation) -> Schedule | None:
-        """The schedule that was constructed for a key; None where there is none."""
+        """The schedule generated for a key; None if there is none."""
         for entry in self._read("WHERE key = ? AND trials = 0", (key.hash,)):
             with contextlib.suppress(TileLangError):
                 return read_schedule(entry.schedule, computation)
         return None
 
     def of_family(self, key: Key) -> list[Entry]:
-        """The entries of a key, then those of the nearest shapes; the fastest of each first."""
+        """The entries of a key, then those of the most similar shapes; for each, fastest first."""
         found = [e for e in self._read("WHERE family = ?", (key.family,)) if e.key.family == key.family]
         distances = {e.key.hash: (key.distance(e.key), e.key.hash) for e in found}
         near = sorted(set(distances.values()))[: NEAREST + 1]
@@ -107,11 +109,11 @@ class Database:
         )
 
     def entries(self) -> list[Entry]:
-        """Every entry: by computation, and the fastest first."""
+        """Every entry: ordered by computation, fastest first."""
         return self._read("ORDER BY computation, key, median_s, schedule", ())
 
     def record(self, entries: Iterable[Entry]) -> bool:
-        """Keeps entries, the fastest of each key; tells whether it could."""
+        """Stores entries, keeping the fastest of each key; whether it succeeded."""
         made = list(entries)
 
         def write(connection: sqlite3.Connection) -> bool:
@@ -123,7 +125,7 @@ class Database:
         return self._do(write, False, writes=True)
 
     def record_constructed(self, entry: Entry) -> bool:
-        """Keeps the constructed schedule of a key; tells whether it could."""
+        """Stores the generated schedule of a key; whether it succeeded."""
 
         def write(connection: sqlite3.Connection) -> bool:
             connection.execute("DELETE FROM entries WHERE key = ? AND trials = 0", (entry.key.hash,))
@@ -135,7 +137,7 @@ class Database:
         return self._do(write, False, writes=True)
 
     def prune(self, keep: int = KEPT, before: str = "", unwanted: Callable[[Entry], bool] | None = None) -> int:
-        """Drops all but the fastest `keep` of each key, those from before a date, and what is unwanted; how many were dropped."""
+        """Drops all but the fastest `keep` of each key, those older than a date, and unwanted ones; returns how many."""
         dropped = [e for e in self.entries() if unwanted is not None and unwanted(e)]
 
         def write(connection: sqlite3.Connection) -> int:
@@ -150,7 +152,7 @@ class Database:
         return self._do(write, 0, writes=True) if os.path.exists(self.path) else 0
 
     def _read(self, where: str, values: tuple[str, ...]) -> list[Entry]:
-        """Entries, but for those that are none: damage need not show."""
+        """Entries; malformed ones are skipped, because damage may go unnoticed by SQLite."""
 
         def read(connection: sqlite3.Connection) -> list[Entry]:
             found = []
@@ -168,7 +170,7 @@ class Database:
         return BUSY_S if self.patient else HURRY_S
 
     def _do(self, work: Callable[[sqlite3.Connection], T], otherwise: T, writes: bool) -> T:
-        """Works with the file; a file that is busy or damaged is tried again, what else is wrong is a warning."""
+        """Works with the file; a busy or damaged file is retried, any other problem is a warning."""
         why = ""
         for attempt in range(ATTEMPTS if self.patient else 1):
             if not writes and not os.path.exists(self.path):
@@ -206,7 +208,7 @@ class Database:
         return otherwise
 
     def _open(self, writes: bool) -> sqlite3.Connection:
-        """A connection; to what cannot be written, for reading a file that nobody writes."""
+        """A connection; if the file cannot be written, a read-only connection that assumes nobody else writes."""
         try:
             return self._connect("rwc" if writes else "rw")
         except sqlite3.OperationalError as error:
@@ -236,12 +238,12 @@ class Database:
 
     @contextlib.contextmanager
     def _lock(self, exclusive: bool) -> Iterator[bool]:
-        """Holds the lock beside the file, as one of many or alone; whether it could be had."""
+        """Holds the lock file, shared or exclusive; yields whether it was obtained."""
         try:
             import fcntl  # late: exists on some systems only
 
             file = open(f"{self.path}.lock", "ab")
-        except (ImportError, OSError):  # not on this system, or nothing can be written there
+        except (ImportError, OSError):  # no such module on this system, or the folder is read-only
             yield False
             return
         with file:
@@ -257,14 +259,14 @@ class Database:
             yield True
 
     def _is_foreign(self) -> bool:
-        """Whether the file is something else than a database of schedules, whole or damaged: neither empty nor with our table."""
+        """Whether the file is neither empty nor a (possibly damaged) database of schedules."""
         if not self.path.is_file():
             return False
         with open(self.path, "rb") as file:
             head = file.read(1 << 16)
         if not head or _MARK in head:
             return False
-        try:  # SQLite may have begun it, and our table may not be in the file itself yet
+        try:  # SQLite may have started the file without having written our table yet
             name = f"file:{urllib.parse.quote(str(self.path.resolve()))}?mode=ro"
             with contextlib.closing(sqlite3.connect(name, uri=True, timeout=self._busy_s)) as connection:
                 tables = [sql for (sql,) in connection.execute("SELECT sql FROM sqlite_master")]
@@ -273,7 +275,7 @@ class Database:
         return bool(tables) and not any(str(sql).encode().startswith(_MARK) for sql in tables)
 
     def _set_aside(self, why: str) -> None:
-        """Renames a damaged file, unless another process just did."""
+        """Renames a damaged file, unless another process has just done so."""
         with self._lock(exclusive=True) as alone:
             if not alone or not os.path.exists(self.path) or self._whole():
                 return
@@ -286,7 +288,7 @@ class Database:
         _warn(f"{self.path} was damaged ({why}): it is kept as {kept}, another one is begun")
 
     def _whole(self) -> bool:
-        """Whether SQLite finds nothing wrong with the file, and our table in it."""
+        """Whether SQLite finds the file intact and our table in it."""
         try:
             with contextlib.closing(self._connect("rw")) as connection:
                 connection.execute(
@@ -300,11 +302,11 @@ class Database:
 
 
 class _Empty(Exception):
-    """A file that was begun, as on a full disk, and not yet given tables."""
+    """A file that has no tables yet, as after a full disk."""
 
 
 class _Newer(Exception):
-    """A file of a later version of this package."""
+    """A file written by a later version of this package."""
 
 
 @contextlib.contextmanager
@@ -314,7 +316,7 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        with contextlib.suppress(sqlite3.Error):  # SQLite has rolled back by itself
+        with contextlib.suppress(sqlite3.Error):  # SQLite has already rolled back
             connection.execute("ROLLBACK")
         raise
 

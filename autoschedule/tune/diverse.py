@@ -8,19 +8,19 @@ from collections.abc import Sequence
 
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 
-NEARNESS = 0.05  # by which part a candidate counts as slower that is all but one that was chosen
-REACH = 2.0  # the distance within which it does so, as doublings of one extent
-UNLIKE = 2.0  # the most that one trait adds to a distance
+NEARNESS = 0.05  # the penalty, as a share of its time, for a candidate identical to a chosen one
+REACH = 2.0  # the distance over which the penalty decays, in doublings of one extent
+UNLIKE = 2.0  # the most that one feature adds to a distance
 
 Traits = dict[tuple[str, ...], float]
 
 
 def diverse(candidates: Sequence[tuple[Sequence[Step], float]], count: int) -> list[int]:
-    """The numbers of all candidates, first of those that should be timed, `count` of them. candidates: steps and seconds.
+    """The numbers of all candidates, starting with the `count` that should be timed. candidates: steps and estimated seconds.
 
-    The first is the fastest; of the others always the fastest, with a penalty for being near to one that was chosen before. On twelve
-    operators of which forty candidates were timed the best of eight is 1.8 % behind the best of all, without a penalty 2.0 %, with a
-    greater one more.
+    The first one is the fastest; then always the fastest, with a penalty for being similar to one chosen before. For twelve
+    operators with forty timed candidates each, the best of eight is 1.8 % slower than the best of all; without a penalty 2.0 %,
+    with a larger one more.
     """
     order = sorted(range(len(candidates)), key=lambda k: candidates[k][1])
     traits = [traits_of(steps) for steps, _ in candidates]
@@ -36,7 +36,7 @@ def diverse(candidates: Sequence[tuple[Sequence[Step], float]], count: int) -> l
 
 
 def traits_of(steps: Sequence[Step], within: tuple[str, ...] = ()) -> Traits:
-    """What tells schedules apart: extents and lanes as logarithms, fusions, and what is placed where in which layout."""
+    """The features of a schedule: extents and lanes as logarithms, fusions, and which tensors are placed where in which layout."""
     found: Traits = {}
     cuts = Counter[tuple[str, ...]]()
     for step in steps:
@@ -61,7 +61,8 @@ def traits_of(steps: Sequence[Step], within: tuple[str, ...] = ()) -> Traits:
 
 
 def distance(one: Traits, other: Traits) -> float:
-    """How far apart two schedules are: the doublings between their extents, and `UNLIKE` for what only one of them has.
+    """The distance of two schedules: the doublings between their extents, and `UNLIKE` for each feature that only one of them
+    has.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=640)

@@ -18,12 +18,12 @@ from tilelang.errors import TileLangError
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 
-MOST = 1e30  # that a number of an entry can be
+MOST = 1e30  # the greatest number in an entry
 
 
 @dataclasses.dataclass(frozen=True)
 class Key:
-    """What a time depends on: the computation's text, steps that were given as text, the device, its profile, and the compilers."""
+    """What a time depends on: the computation's text, the given steps as text, the device, its profile, and the compilers."""
 
     computation: str
     given: str
@@ -33,12 +33,12 @@ class Key:
 
     @cached_property
     def hash(self) -> str:
-        """SHA-256 of all of it."""
+        """SHA-256 of all fields."""
         return _digest(dataclasses.astuple(self))
 
     @cached_property
     def family(self) -> str:
-        """The same of all shapes of the computation: SHA-256 with every extent left out."""
+        """SHA-256 of all fields without extents: the same for all shapes of the computation."""
         return _digest((_shape(self.computation)[0], self.given, self.device, self.profile, self.compiler))
 
     @property
@@ -48,23 +48,24 @@ class Key:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The extents by the names of dimensions and axes; of several with one name the first."""
+        """The extents by the names of dimensions and axes; if several have the same name, the first."""
         lines = [line for line in self.computation.splitlines() if line.startswith(_WITH_EXTENTS)]
         found = [pair for line in lines for pair in _SIZE.findall(line)]
         return {name: int(extent) for name, extent in [*found, *reversed(found)]}  # in the text's order
 
     def distance(self, other: Key) -> float:
-        """How far the extents of another shape of the same computation are: the sum of the logarithms of their quotients, base 2."""
+        """The distance to the extents of another shape: the sum of |log2| of their ratios."""
         pairs = zip(_shape(self.computation)[1], _shape(other.computation)[1], strict=True)
         return sum(abs(math.log2(max(1, a) / max(1, b))) for a, b in pairs)
 
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """A schedule that was measured, or constructed, as text.
+    """A schedule, measured or generated, as text.
 
-    error_ratio: of what the reference allows. bound_ratio: its time over the lower bound (None: there was none). trials: among how many
-    candidates it was; 0: it was constructed, and its time is the model's. date: in UTC, to the second.
+    error_ratio: its error as a share of what the reference allows. bound_ratio: its time over the lower bound (None: there was
+    none). trials: the number of candidates it was chosen from; 0: it was generated, and its time is the model's. date: in UTC, to
+    the second.
     """
 
     key: Key
@@ -87,7 +88,7 @@ class Entry:
 
     @classmethod
     def from_json(cls, found: Any) -> Self:
-        """An entry from what `as_json` gives. Raises TileLangError where something is missing or of another kind."""
+        """An entry from the result of `as_json`. Raises TileLangError if a field is missing or has the wrong type."""
         if not isinstance(found, Mapping):
             raise _no_entry("it is not an object")
         for name in (*KEY_FIELDS, "schedule", "date"):
@@ -112,7 +113,8 @@ VALUE_FIELDS = tuple(f.name for f in dataclasses.fields(Entry) if f.name != "key
 class Recalled:
     """A schedule for a computation, read from an entry.
 
-    distance: of the entry's extents, 0 where they are the computation's own. trials: the most candidates that were tried for those.
+    distance: of the entry's extents from the computation's, 0 if they are equal. trials: the most candidates that were tried for
+    the entry's extents.
     """
 
     schedule: Schedule
@@ -122,7 +124,7 @@ class Recalled:
 
 
 def now() -> str:
-    """The date of an entry that is made now."""
+    """The date of a new entry."""
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
@@ -135,7 +137,7 @@ def _no_entry(why: str) -> TileLangError:
 def _is_text(value: str) -> bool:
     try:
         value.encode()
-    except UnicodeEncodeError:  # half of a pair of surrogates
+    except UnicodeEncodeError:  # a lone surrogate
         return False
     return True
 
@@ -144,16 +146,17 @@ def _digest(parts: Iterable[str]) -> str:
     return hashlib.sha256(json.dumps(list(parts)).encode()).hexdigest()
 
 
-_WITH_EXTENTS = ("  input ", "  axis ")  # the lines of a text that have extents: of dimensions, of axes
+_WITH_EXTENTS = ("  input ", "  axis ")  # lines of a computation's text with extents: of dimensions, of axes
 _EXTENT = re.compile(r"(?<=: )\d{1,18}(?=[,\]]|$)")
 _SIZE = re.compile(r"(\w+)`?: (\d{1,18})(?=[,\]]|$)")
 
 
 @functools.lru_cache(maxsize=256)
 def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
-    """The text of a computation with its extents left out, and these: of the inputs' dimensions, and of axes with lines of their own.
+    """The text of a computation without its extents, and these extents: of the inputs' dimensions, and of axes with lines of
+    their own.
 
-    A number in a formula stays: another one makes another computation.
+    Numbers in formulas stay, since another number makes another computation.
 
     >>> _shape("computation y {\\n  input A: float32[m: 4, k: 8]\\n  output y[m] = sum[k] A[m, k] * 2.0\\n}\\n")[1]
     (4, 8)
@@ -168,8 +171,8 @@ def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
 
 
 def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
-    """A schedule for a computation from an entry's text; profile: for which it is lowered, too. Raises TileLangError where it cannot
-    be."""
+    """A schedule for a computation from an entry's text. profile: check also that it can be lowered for it. Raises
+    TileLangError if not."""
     from tilelang.grammar import parse  # late: only where a text is read
 
     document = parse(computation.text + text, "the database")
@@ -182,7 +185,7 @@ def read_schedule(text: str, computation: Computation, profile: Profile | None =
 
 
 def check_entry(entry: Entry) -> None:
-    """Raises TileLangError where an entry's computation is none, or its schedule is none for it."""
+    """Raises TileLangError if an entry's computation or schedule is invalid."""
     from tilelang.grammar import parse  # late: only where a text is read
 
     computation = parse(entry.key.computation, "the database").computation()

@@ -1,8 +1,8 @@
 """Times candidates on the device, in a separate process that a candidate may crash.
 
-Each candidate is checked against the reference before it is timed. Samples are interleaved, each at least a millisecond long, so that a
-slow phase of the machine affects all candidates alike. A candidate that crashes, hangs, aborts or is wrong is recorded with the reason,
-and the process (`worker.py`) is restarted for the next. Arrays stay on the device, and small ones in its caches.
+Each candidate is checked against the reference before it is timed. Samples are interleaved, each at least a millisecond long, so
+that a slow phase of the machine affects all candidates alike. If a candidate crashes, hangs, aborts or is wrong, the reason is
+recorded, and the process (`worker.py`) is restarted for the next one. Arrays stay on the device; small ones stay in its caches.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from tilelang.semantics import reference
 
 SAMPLES, FIRST_SAMPLES, LEAST_SAMPLES = 11, 3, 5
 SAMPLE_S = 1e-3
-LIMIT_S = 20.0  # for what is asked of one candidate: to build it, to run it once, to take one sample
-START_S, GRACE_S = 120.0, 5.0  # for the process to begin, and to end by itself after a limit
-NEAR_BOUND = 1.05  # times the lower bound: nothing better is looked for
+LIMIT_S = 20.0  # for each request about a candidate: to build it, to run it once, to take one sample
+START_S, GRACE_S = 120.0, 5.0  # for the process to start, and to end by itself after a time limit
+NEAR_BOUND = 1.05  # times the lower bound: the search stops
 OUTCLASSED = 1.5  # times the best: no more samples are taken
 Progress = Callable[[str, int, int], object]
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-    """What became of a candidate.
+    """The outcome of a candidate.
 
-    seconds: its samples, of one call each (none: it was not timed). error_ratio: its greatest difference from the reference, as a
-    part of what is allowed. code: why it was given up, "" where it was not: `wrong`, `timeout`, `crashed`, `failed`, `not-tried`, a
-    rule of prune.py, or the code of the error that building or launching it raised; why: the same in words.
+    seconds: its samples, of one call each (empty: it was not timed). error_ratio: its greatest difference from the reference, as
+    a share of the allowed error. code: why it was given up: `wrong`, `timeout`, `crashed`, `failed`, `not-tried`, a rule of
+    prune.py, or the code of the error that building or launching it raised; "" if it was not given up. why: the same in words.
     """
 
     schedule: Schedule
@@ -65,12 +65,12 @@ class Trial:
 
     @property
     def median_s(self) -> float:
-        """The median of the samples; infinite where there are none."""
+        """The median of the samples; infinite if there are none."""
         return statistics.median(self.seconds) if self.seconds else math.inf
 
     @property
     def iqr_s(self) -> float:
-        """The distance of the quartiles of the samples; 0 for fewer than two."""
+        """The interquartile range of the samples; 0 for fewer than two."""
         if len(self.seconds) < 2:
             return 0.0
         low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
@@ -84,8 +84,10 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """The trials, in the candidates' order. bound_s: the lower bound that was given, 0 where there is none. pruning: what the rules by
-    the compiler's report dropped, of the candidates that have a program."""
+    """The trials, in the candidates' order. bound_s: the given lower bound, 0 if there is none.
+
+    pruning: what the rules about compiler reports dropped, among the candidates that have a program.
+    """
 
     trials: tuple[Trial, ...]
     bound_s: float = 0.0
@@ -98,7 +100,7 @@ class Measured:
 
     @property
     def best(self) -> Trial | None:
-        """The fastest right one; None where none is."""
+        """The fastest correct trial; None if there is none."""
         return min((t for t in self.trials if not t.code), key=lambda t: t.median_s, default=None)
 
 
@@ -117,11 +119,10 @@ def measure(
 ) -> Measured:
     """Checks and times candidates for a computation on the target's device.
 
-    candidates: are asked for, and lowered, until there are `most` that the target takes (None: all). bound_s: a lower bound of the
-    time; a candidate within 5 % of it is the last. limit_s: for each thing that is asked of a
-    candidate: to be built, to run once, one sample. seed: of the inputs. options: `without_rules`, too. progress: called with a stage
-    ("check", "time"), the number of candidates or rounds that are done, and of all. Raises DeviceError where there is no device, or no
-    process that can use it.
+    candidates: generated and lowered until the target accepts `most` of them (None: all). bound_s: a lower bound of the time; the
+    search ends with a candidate within 5 % of it. limit_s: for each request about a candidate: to build it, to run it once, to
+    take one sample. seed: of the inputs. options: including `without_rules`. progress: called with a stage ("check", "time"), the
+    number of candidates or rounds done, and their total. Raises DeviceError if there is no device, or no process that can use it.
     """
     if target.device is None:
         raise DeviceError(
@@ -141,7 +142,7 @@ def measure(
             with contextlib.closing(_Bench(setting, [p for _, p in made], limit_s)) as bench:
                 _first(trials, bench, checks, bound_s, tell)
                 _rounds(trials, bench, samples, tell)
-    except OSError as error:  # no room for the inputs, or no other process
+    except OSError as error:  # no disk space for the inputs, or no new process
         raise DeviceError(
             "no-measurement",
             f"nothing can be measured: {error}",
@@ -153,7 +154,7 @@ def measure(
 def _lowered(
     candidates: Iterable[Schedule], most: int | None, target: OnDevice, options: Options
 ) -> Iterator[tuple[Schedule, Program | TileLangError]]:
-    """Candidates with their programs, or why they have none, until there are `most` programs."""
+    """Candidates with their programs, or with the reason why they have none, until there are `most` programs."""
     taken = 0
     for schedule in candidates:
         program = program_of(schedule, target, options)
@@ -191,7 +192,7 @@ def _first(trials: list[Trial], bench: _Bench, checks: _Checks, bound_s: float, 
 
 
 def _rounds(trials: list[Trial], bench: _Bench, samples: int, tell: Progress) -> None:
-    """Takes the other samples, in turns, of those that are not outclassed."""
+    """Takes the remaining samples, in turns, of candidates that are not outclassed."""
     for done in range(FIRST_SAMPLES, samples):
         tell("time", done, samples)
         best_s = min((t.median_s for t in trials if not t.code), default=math.inf)
@@ -205,13 +206,15 @@ def _rounds(trials: list[Trial], bench: _Bench, samples: int, tell: Progress) ->
     tell("time", samples, samples)
 
 
-# ---------------------------------------------------------------- being right
+# ---------------------------------------------------------------- correctness
 
 
 class _Checks:
-    """What candidates run on, in files, and what must come out: random data, and small integers where they are exact.
+    """The inputs of the candidates, in files, and the expected outputs: for random data, and for small integers if they are
+    exact.
 
-    The reference is evaluated at once, before anything is timed: threads of NumPy's libraries spin on for a while after their work.
+    The reference is evaluated before anything is timed, because the threads of NumPy's libraries keep spinning for a while after
+    their work.
     """
 
     def __init__(self, computation: Computation, folder: Path, seed: int, error_ulps: Set[float]) -> None:
@@ -235,9 +238,9 @@ class _Checks:
         return found
 
     def error_ratio(self, bench: _Bench, number: int, error_ulps: float) -> float:
-        """Runs a candidate on all inputs; its greatest difference from the reference, over what is allowed.
+        """Runs a candidate on all inputs; its greatest difference from the reference, as a share of the allowed error.
 
-        Raises _Fault where a result is wrong.
+        Raises _Fault if a result is wrong.
         """
         worst = 0.0
         for data, (kind, _) in enumerate(self.arrays):
@@ -255,7 +258,7 @@ class _Checks:
 
 
 class _Fault(Exception):
-    """What a candidate is given up for."""
+    """The reason why a candidate is given up."""
 
     def __init__(self, code: str, why: str) -> None:
         super().__init__(code, why)
@@ -263,7 +266,7 @@ class _Fault(Exception):
 
 
 class _Bench:
-    """Asks the process for what is done with a candidate, which it loads there; starts another process after a fault."""
+    """Sends requests about candidates to the process, loading them there when needed; starts a new process after a fault."""
 
     def __init__(self, setting: Setting, programs: Sequence[Program | TileLangError], limit_s: float) -> None:
         self.setting, self.programs, self.limit_s = setting, programs, limit_s
@@ -271,7 +274,7 @@ class _Bench:
         self._loaded: set[int] = set()
 
     def attempt(self, number: int, work: Callable[[], float]) -> float:
-        """Does some work with a candidate; where it fails in a process that others ran in, once more in a fresh one."""
+        """Does some work with a candidate; if it fails in a process that has run other candidates, tries once more in a fresh one."""
         alone = self._loaded <= {number}
         try:
             return work()
@@ -286,7 +289,7 @@ class _Bench:
         return self.attempt(number, lambda: float(self.ask(number, "sample", SAMPLE_S)["seconds"]))
 
     def ask(self, number: int, what: str, *arguments: Any) -> dict[str, Any]:
-        """The answer of the process. Raises _Fault where there is none, or a fault is the answer."""
+        """The answer of the process. Raises _Fault if there is none, or if the answer is a fault."""
         if self._process is None:
             self._process, self._loaded = _Process(self.setting), set()
         if number not in self._loaded:
@@ -302,7 +305,7 @@ class _Bench:
 
 
 class _Process:
-    """One process that measures. Raises DeviceError where it cannot begin."""
+    """A measuring process. Raises DeviceError if it cannot start."""
 
     def __init__(self, setting: Setting) -> None:
         start = f"import sys; sys.path[:] = {sys.path!r}; from tilelang.autoschedule.tune.worker import main; main()"
@@ -312,7 +315,7 @@ class _Process:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
-            start_new_session=True,  # Ctrl-C is the parent's to act upon
+            start_new_session=True,  # the parent handles Ctrl-C
         )
         try:
             self.ask("", START_S, setting)
@@ -320,7 +323,7 @@ class _Process:
             self.end()
             message = f"the process that measures cannot use {setting.device}: {fault.why}"
             raise DeviceError("no-measurement", message, help="use trials=0, which measures nothing") from None
-        except BaseException:  # as of Ctrl-C
+        except BaseException:  # such as Ctrl-C
             self.end()
             raise
 
@@ -331,14 +334,14 @@ class _Process:
             pickle.dump((what, limit_s, arguments), self._child.stdin)
             self._child.stdin.flush()
             answer = json.loads(self._line(limit_s + GRACE_S))
-        except (OSError, ValueError):  # it is gone, or no longer itself
+        except (OSError, ValueError):  # the process has ended, or is corrupted
             raise self._end_of(limit_s) from None
         if "code" in answer:
             raise _Fault(str(answer["code"]), str(answer["why"]))
         return dict(answer)
 
     def _line(self, limit_s: float) -> bytes:
-        """The next line from the process; without its end where the process or the time has ended."""
+        """The next line from the process; incomplete if the process or the time has ended."""
         assert self._child.stdout is not None
         end, found = time.monotonic() + limit_s, b""
         while not found.endswith(b"\n"):
@@ -350,7 +353,7 @@ class _Process:
         return found
 
     def _end_of(self, limit_s: float) -> _Fault:
-        """How the process ended; one that did not is ended."""
+        """How the process ended; it is terminated if it is still running."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._child.wait(GRACE_S)
         code = self._child.poll()
@@ -365,9 +368,9 @@ class _Process:
         return f": {lines[-1]}" if lines else ""
 
     def end(self) -> None:
-        """Ends the process, whatever it does."""
+        """Kills the process."""
         self._child.kill()
         self._child.wait()
         for stream in filter(None, (self._child.stdin, self._child.stdout, self._said)):
-            with contextlib.suppress(OSError):  # what a dead process was still to be told
+            with contextlib.suppress(OSError):  # unsent data for a dead process
                 stream.close()

@@ -1,7 +1,7 @@
 """Compiles candidates and uses the compiler's report to decide which of them are worth running.
 
-If the compiler needs no device (`lowering/compilers`) and the profile names an architecture, its report is used before anything is
-timed or, without timing, taken. Compiled candidates are cached on disk.
+If the compiler needs no device (`lowering/compilers`) and the profile names an architecture, the report is used before candidates
+are timed or, without timing, before one is chosen. Compiled candidates are cached on disk.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tilelang.lowering.targets.dialects import DIALECTS, needs
 from tilelang.options import Options
 from tilelang.schedules.schedule import Schedule
 
-MOST_COMPILED = 4  # candidates of which one is taken by their reports, nothing being timed
-FEW_SPILLED = 1 / 8  # of the bytes of a thread's registers: what a compiler may keep in memory, outside of the innermost loops
+MOST_COMPILED = 4  # candidates among which the reports decide if nothing is timed
+FEW_SPILLED = 1 / 8  # the share of a thread's registers that a compiler may spill, outside the innermost loops
 REGISTER_BYTES = 4
 
 
 def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Program | TileLangError:
-    """A candidate as the device's compiler gets it, or why it is none."""
+    """A candidate in the form that the device's compiler takes, or the error that prevents it."""
     try:
         profile = dataclasses.replace(target.profile, dialects=(target.dialect,))
         passes = needs(target.dialect, target.device)
@@ -42,7 +42,7 @@ def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Progra
 
 
 def text_of(program: ir.Program, target: OnDevice) -> Program:
-    """What was lowered, as the device's compiler gets it. Raises DeviceError where the dialect lacks something."""
+    """A lowered program in the form that the device's compiler takes. Raises DeviceError if the dialect lacks something."""
     dialect = DIALECTS[target.dialect]
     names = kernel_names(program, dialect)
     launches = tuple(
@@ -56,27 +56,26 @@ def text_of(program: ir.Program, target: OnDevice) -> Program:
 
 
 def reported(program: Program, target: OnDevice, options: Options) -> list[CompiledKernel]:
-    """What the compiler reports of each kernel; nothing where none can tell."""
+    """The compiler's report on each kernel; empty if no compiler provides one."""
     architecture = target.profile.architecture
     if target.dialect not in compilers.REPORTING or architecture is None:
         return []
     try:
         cache = BinaryCache(options.cache_dir)
         compiled = compilers.load(target.dialect).compile_source(program.source, architecture, (), cache)
-    except DeviceError:  # no compiler, or no program: whoever builds it is told
+    except DeviceError:  # no compiler, or the program is invalid: building it reports that
         return []
     known = {k.name: k for k in compiled.kernels}
     return [known[k.name] for k in program.launches] if known.keys() >= {k.name for k in program.launches} else []
 
 
 def in_memory_bytes(kernel: CompiledKernel) -> int:
-    """What a kernel keeps, or moves, in memory for want of registers: a thread's stack, stores and loads of spills."""
+    """The bytes that a kernel spills or keeps on the stack: a thread's stack, and spill stores and loads."""
     return kernel.stack_bytes + kernel.spill_store_bytes + kernel.spill_load_bytes
 
 
 def broken(program: Program, target: OnDevice, options: Options) -> tuple[bool, int]:
-    """Whether the threads of a block need more registers than a core has; and the bytes that are kept in memory for want of registers,
-    0 where they are few."""
+    """Whether the threads of a block need more registers than a core has; and the bytes spilled, 0 if they are few."""
     found = reported(program, target, options)
     room = dict(target.profile.rates).get("core_registers", math.inf)
     held = max((k.registers * launch.threads for k, launch in zip(found, program.launches, strict=False)), default=0)
@@ -85,7 +84,7 @@ def broken(program: Program, target: OnDevice, options: Options) -> tuple[bool, 
 
 
 def pruned(programs: Sequence[Program], target: OnDevice, options: Options, pruning: Pruning) -> dict[str, str]:
-    """By which rule candidates are dropped for what their compiler reports, by their source; empty where it is none."""
+    """For each candidate's source, the rule about compiler reports that drops it; "" if none does."""
     rules, spilled = dict[str, str](), dict[str, int]()
     for program in programs:
         too_many, spilled[program.source] = broken(program, target, options)
@@ -100,9 +99,10 @@ def pruned(programs: Sequence[Program], target: OnDevice, options: Options, prun
 
 
 def chosen(programs: Iterable[Program | TileLangError], target: OnDevice, options: Options) -> int:
-    """The number of the likeliest candidate that keeps the rules about reports; of a few that do not, of the one that spills least.
+    """The number of the first candidate that violates no rule about reports; if the first few all do, that of the one that spills
+    least.
 
-    programs: the likeliest first, one at least; no more are asked for than that takes.
+    programs: the most promising first, at least one; generated on demand.
     """
     off = Pruning.without(options.without_rules).off
     found: list[tuple[bool, float]] = []

@@ -23,11 +23,13 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 
-NEAR = 1.0  # doublings of extents to another shape whose fastest schedule is preferred to a generated one (see best.BEHIND)
+# The greatest distance, in doublings of extents, of another shape whose fastest schedule is preferred to a generated one (`best.BEHIND`).
+NEAR = 1.0
 
 
 class OnDevice(Protocol):
-    """What candidates are made and measured for, as `tilelang.runtime.targets.Target` is: a dialect's name, a profile, a device."""
+    """What candidates are generated and measured for, such as `tilelang.runtime.targets.Target`: a dialect's name, a profile,
+    a device."""
 
     @property
     def dialect(self) -> str: ...
@@ -44,11 +46,12 @@ def recall(
     options: Options | None = None,
     within: float = math.inf,
 ) -> Recalled | None:
-    """The best schedule remembered for a computation on the target's device, which can be lowered for it; None where there is none.
+    """The best remembered schedule for a computation on the target's device that can still be lowered for it; None if there is
+    none.
 
-    given: the steps that the schedule was asked to have. within: the distance up to which one of another shape of the computation will
-    do, a candidate like any other, in doublings of extents; `distance` says how far it was. Nothing that is wrong with the database is
-    an error.
+    given: the steps that the schedule had to contain. within: the greatest distance, in doublings of extents, at which a schedule
+    for another shape of the computation is returned as a candidate; `distance` tells how far it is. Problems with the database
+    are not errors.
     """
     database = Database.of(options or Options.from_environment())
     if database is None or target.device is None:
@@ -59,29 +62,29 @@ def recall(
 def recall_constructed(
     computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
 ) -> Schedule | None:
-    """The schedule that this version of the scheduler constructed before; None where none is remembered."""
+    """The schedule that this version of the scheduler generated before; None if none is remembered."""
     database = Database.of(options or Options.from_environment(), patient=False)
     return None if database is None else database.constructed(key_constructed(computation, target, given), computation)
 
 
 def key_of(computation: Computation, target: OnDevice, given: Sequence[Step] = ()) -> Key:
-    """What times of schedules for a computation on the target's device are remembered by."""
+    """The key under which times of schedules for a computation on the target's device are remembered."""
     return Key(computation.text, "\n".join(map(str, given)), *place_of(target))
 
 
 def key_constructed(computation: Computation, target: OnDevice, given: Sequence[Step]) -> Key:
-    """What a constructed schedule is remembered by."""
+    """The key under which a generated schedule is remembered."""
     key = key_of(computation, target, given)
     return dataclasses.replace(key, compiler=constructed_by(key.compiler))
 
 
 def constructed_by(compiler: str) -> str:
-    """The compilers of a constructed schedule's key: this version of the scheduler with them."""
+    """The compiler field of a generated schedule's key: the compilers, and this version of the scheduler."""
     return f"{compiler}, scheduler {_scheduler_version()}"
 
 
 def place_of(target: OnDevice) -> tuple[str, str, str]:
-    """What of a key the target gives: the device, its profile, the compilers."""
+    """The parts of a key that depend on the target: the device, its profile, the compilers."""
     device = target.device
     assert device is not None
     return (
@@ -93,12 +96,12 @@ def place_of(target: OnDevice) -> tuple[str, str, str]:
 
 @functools.lru_cache(maxsize=64)
 def profile_version(profile: Profile) -> str:
-    """A profile's name and a digest of all that it says: another measurement is another version."""
+    """A profile's name and a digest of its contents: a new measurement is a new version."""
     return f"{profile.name} {hashlib.sha256(repr(profile).encode()).hexdigest()[:12]}"
 
 
 def _scheduler_version() -> str:
-    """A digest of this package's source: another text may construct another schedule."""
+    """A digest of this package's source: a changed source may generate other schedules."""
     return source_digest("tilelang.autoschedule", without=("profile",))
 
 
@@ -108,11 +111,11 @@ def _version() -> str:
 
     try:
         return importlib.metadata.version("tilelang-rtile")
-    except importlib.metadata.PackageNotFoundError:  # used where it lies
+    except importlib.metadata.PackageNotFoundError:  # used from its source folder
         return "unknown"
 
 
 def compiler_of(target: OnDevice) -> str:
-    """What compiles a target's kernels, with its version: the driver, or clang for the processor."""
+    """The compiler of a target's kernels, with its version: the driver, or clang for the CPU."""
     assert target.device is not None
     return compilers.load("cpu").version() if target.dialect == "cpu" else target.device.driver_version

@@ -1,8 +1,8 @@
-"""The process in which candidates run: reads texts, writes bytes of results and times.
+"""The process in which candidates run: reads sources, writes bytes of results and times.
 
-`measure.py` starts it, and restarts it when a candidate crashes it. Requests are pickled on standard input, from the parent alone;
-answers are lines of JSON, so a process that a broken kernel has corrupted cannot run code in the parent. A request that exceeds its
-time limit ends the process by an alarm, wherever it waits, even if the parent is gone.
+`measure.py` starts it, and restarts it when a candidate crashes it. Requests are pickled on standard input, from the parent only;
+answers are lines of JSON, so a process that a broken kernel has corrupted cannot run code in the parent. If a request exceeds its
+time limit, an alarm ends the process, wherever it waits, even if the parent is gone.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tilelang.errors import TileLangError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
 
-MOST_CALLS = 1 << 14  # of one sample: a grid without blocks takes no time
+MOST_CALLS = 1 << 14  # per sample: an empty grid takes no time
 
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
-    """One kernel of a candidate. arguments: tensors by name; maps: of boxes of tensors, each with the tensor's name."""
+    """One kernel of a candidate. arguments: tensors by name; maps: tensor maps, each with its tensor's name."""
 
     name: str
     grid: tuple[int, int, int]
@@ -40,7 +40,7 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A candidate as the device's compiler gets it, and the bytes of its workspace by name."""
+    """A candidate in the form that the device's compiler takes, and the bytes of its workspaces by name."""
 
     source: str
     launches: tuple[Launch, ...]
@@ -49,7 +49,7 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What all candidates have in common: the device; files with the inputs, a set by name for each run; bytes of the outputs."""
+    """What all candidates have in common: the device; for each run, a set of named files with the inputs; the bytes of the outputs."""
 
     device: drivers.Device
     cache_dir: str | None
@@ -58,7 +58,7 @@ class Setting:
 
 
 class Bench:
-    """The candidates that are loaded, and the arrays on the device that they are timed on."""
+    """The loaded candidates, and the device arrays on which they are timed."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting, self.driver = setting, drivers.load(setting.device.driver)
@@ -76,7 +76,8 @@ class Bench:
         return {}
 
     def run(self, number: int, data: int, files: Mapping[str, Path]) -> dict[str, Any]:
-        """Runs a candidate once on a set of inputs; its outputs, whose bytes were no result before, go to files."""
+        """Runs a candidate once on a set of inputs and writes its outputs to files. The output buffers are overwritten before
+        the run."""
         import numpy as np  # late: NumPy takes long to import
 
         arrays = {name: _bytes_of(path) for name, path in self.setting.inputs[data].items()}
@@ -91,7 +92,7 @@ class Bench:
         return {}
 
     def sample(self, number: int, least_s: float) -> dict[str, Any]:
-        """Seconds of one call, over as many as take `least_s` together; the first sample comes after a call that is not timed."""
+        """Seconds per call, over as many calls as take `least_s` together; an untimed call precedes the first sample."""
         if number not in self.calls:
             self._taken_s(number, 1)
         while True:
@@ -102,7 +103,7 @@ class Bench:
             self.calls[number] = min(MOST_CALLS, max(2 * calls, math.ceil(1.25 * calls * least_s / max(taken, 1e-9))))
 
     def _taken_s(self, number: int, calls: int) -> float:
-        """Seconds of some calls: by the clock where the host's cores are the device, else by the device's own events."""
+        """Seconds of some calls: by the clock if the device is the host's CPU, else by the device's own events."""
         start = time.perf_counter()
         events = [e for _ in range(calls) for e in self._launch(number, self.buffers) if e is not None]
         self.connection.finish()
@@ -126,9 +127,9 @@ def _bytes_of(path: Path) -> Any:
 
 
 def main() -> None:
-    """Answers requests until there are no more: a name, a limit in seconds, arguments."""
+    """Answers requests until there are no more: each is a name, a time limit in seconds, and arguments."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output that libraries print must not mix with the answers
     _no_core_file()
     bench: Bench | None = None
     while (request := _next(requests)) is not None:
@@ -141,12 +142,12 @@ def main() -> None:
                 found = getattr(bench, name)(*arguments)
         except TileLangError as error:
             found = {"code": error.code, "why": error.message}
-        except Exception as error:  # a driver's own, or too little memory
+        except Exception as error:  # a driver's own error, or too little memory
             found = {"code": "failed", "why": f"{type(error).__name__}: {error}"}
         signal.setitimer(signal.ITIMER_REAL, 0)
         answers.write(json.dumps(found) + "\n")
         answers.flush()
-    os._exit(0)  # a driver's end may wait for a kernel that has none
+    os._exit(0)  # a driver's shutdown may wait for a kernel that never ends
 
 
 def _next(requests: BinaryIO) -> tuple[str, float, tuple[Any, ...]] | None:
