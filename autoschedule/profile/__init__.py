@@ -1,5 +1,6 @@
-"""Measuring a device: probes that run on it, fits of what they find, and the profile that comes of it.
+"""Measures a device: probes that run on it, fits of the results, and the profile made from them.
 
-`sampling` times a run until the time can be trusted, `fits` reads curves, `bench` compiles and launches, `aspects` are the probes, each
-of one question, and `measure` puts their answers in a file. Only `bench` touches a device: all else is tested without one.
+`sampling` repeats a run until its time is reliable, `fits` interprets curves, `bench` compiles and launches, `aspects` has the
+probes, one question each, and `measure` writes their answers to a file. Only `bench` touches a device: everything else is tested
+without one.
 """

@@ -1,6 +1,6 @@
-"""Runs probes on a device: schedules of the language, compiled as usual, and texts for what the language cannot express.
+"""Runs probes on a device: schedules of the language, compiled as usual, and source texts for what the language cannot express.
 
-Times are measured by the driver, on the device: launches are enqueued on a waiting device, one after another.
+Times are measured by the driver, on the device: launches are enqueued on an idle device, one after another.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Bench:
-    """A device with what its profile says, ready to run probes."""
+    """A device with its profile, ready to run probes."""
 
     def __init__(self, device: Device, profile: Profile) -> None:
         self.device, self.profile, self.driver = device, profile, drivers.load(device.driver)
@@ -39,7 +39,7 @@ class Bench:
 
     @property
     def lockstep(self) -> bool:
-        """Whether threads run together as hardware."""
+        """Whether threads run in lockstep (warps)."""
         return self.profile.lockstep
 
     @property
@@ -48,13 +48,13 @@ class Bench:
 
     @property
     def lanes(self) -> int:
-        """Lanes of 32 bits of the widest vector."""
+        """The 32-bit lanes of the widest vector."""
         return min(max(self.profile.vector_bytes) // 4, self.profile.max_vector_lanes)
 
     @property
     def text_lanes(self) -> int:
-        """Lanes of a text's `WIDE`: of a vector of the processor; in OpenCL of a vector of a core, or four where threads run together,
-        whose registers are few; one where the dialect has no vectors."""
+        """The lanes of a text's `WIDE`: of a vector of the CPU; in OpenCL, of a core's vector, or four on GPUs, which have few
+        registers; 1 if the dialect has no vectors."""
         if self.device.driver == "cpu":
             return self.lanes
         return (4 if self.lockstep else 16) if self.device.driver == "opencl" else 1
@@ -66,39 +66,39 @@ class Bench:
 
     @property
     def meets(self) -> bool:
-        """Whether a text's block can have several threads, which meet at barriers and share memory; a text for a processor has one."""
+        """Whether a text's block can have several threads, with barriers and shared memory; on a CPU it has one."""
         return self.device.driver != "cpu"
 
     def text(self, body: str, arguments: int) -> str:
-        """The whole text of a probe. arguments: of its kernel."""
+        """The whole source text of a probe. arguments: the number of its kernel's arguments."""
         return text_of(self.device.driver, body, self.text_lanes, arguments)
 
     @property
     def extensions(self) -> frozenset[str]:
-        """What the device has beyond the least of its kind: OpenCL's extensions, a processor's features as the system names them."""
+        """Optional features of the device: OpenCL's extensions, or a CPU's features as the system names them."""
         if self.device.driver == "cpu":
             return processor().features
         return frozenset(str(getattr(self.device.handle, "extensions", "")).split())
 
     @property
     def clock_ghz(self) -> float | None:
-        """The highest clock, as an OpenCL driver tells it; None where it does not."""
+        """The highest clock, according to an OpenCL driver; None if unknown."""
         told = getattr(self.device.handle, "max_clock_frequency", 0)
         return told / 1000 if told else None
 
     @property
     def threads(self) -> int:
-        """Threads of a block that keep a unit busy: one where threads do not run together."""
+        """The threads of a block that keep a core busy: 1 on CPUs."""
         return min(256, self.profile.max_block_threads) if self.lockstep else 1
 
     def lowered(self, schedule: Schedule) -> tuple[ir.Program, str, Mapping[str, str]]:
-        """A schedule's program, its text, and what its kernels are called there."""
+        """A schedule's program, its source text, and the names of its kernels there."""
         dialect = DIALECTS[self.device.driver]
         program = lower(schedule.computation, schedule.steps, self.profile, needs=needs(self.device.driver, self.device))
         return program, emit(program, dialect), kernel_names(program, dialect)
 
     def of_schedule(self, schedule: Schedule, data: Mapping[str, Any] | None = None) -> Run:
-        """A schedule's kernels as a run, on ones or on the arrays given; a round is one launch of each."""
+        """A schedule's kernels as a run, on ones or on given arrays; each iteration launches each kernel once."""
         import numpy as np  # late: NumPy takes long to import
 
         computation = schedule.computation
@@ -117,8 +117,11 @@ class Bench:
     def of_text(
         self, body: str, blocks: int, threads: int, arrays: Sequence[np.ndarray[Any, Any] | int | Any], shared_bytes: int = 0
     ) -> Run:
-        """A kernel `probe` of a text as a run. Its first argument has the number of rounds; then one for each array, number of bytes,
-        or `image`. shared_bytes: of its LOCAL_ARRAY."""
+        """The kernel `probe` of a source text as a run.
+
+        Its first argument holds the number of iterations; then there is one for each array, number of bytes, or `image`.
+        shared_bytes: of its LOCAL_ARRAY.
+        """
         import numpy as np  # late: NumPy takes long to import
 
         module = self.connection.build(self.text(body, 1 + len(arrays)))
@@ -133,7 +136,7 @@ class Bench:
         return run
 
     def _argument(self, given: Any) -> Any:
-        """Device memory with an array, or of so many bytes; what is memory already as it is."""
+        """Device memory holding an array, or of a number of bytes; existing device memory as it is."""
         import numpy as np  # late: NumPy takes long to import
 
         if isinstance(given, np.ndarray):
@@ -141,12 +144,13 @@ class Bench:
         return self.connection.allocate(given) if isinstance(given, int) else given
 
     def image(self, pixels: np.ndarray[Any, Any]) -> Any:
-        """An image of (rows, columns, 4) floats, for devices that have some."""
+        """An image of (rows, columns, 4) floats, for devices that support images."""
         device: Any = self.connection
         return device.image(pixels)
 
     def value_of_text(self, body: str, given: Any) -> float:
-        """The float that a text's kernel of one thread, in one round, writes to its second argument; the third is what is given."""
+        """The float that a text's kernel, with one thread and one iteration, writes to its second argument; the third one is
+        `given`."""
         import numpy as np  # late: NumPy takes long to import
 
         function = self.connection.build(self.text(body, 3)).function("probe", (1, 1, 1), 1, 0)
@@ -158,7 +162,7 @@ class Bench:
         return float(value[0])
 
     def waited(self, run: Run) -> Run:
-        """The same by the host's clock, one round after another, each waited for."""
+        """The same run, timed by the host's clock, waiting after each iteration."""
 
         def timed(rounds: int) -> float:
             start = time.perf_counter()

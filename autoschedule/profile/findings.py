@@ -10,12 +10,12 @@ from tilelang.profiles.profile import Curve, Profile
 
 
 class NotApplicable(Exception):
-    """An aspect asks for something that such a device does not have, or that cannot be said of it; the text says why."""
+    """An aspect does not apply to this kind of device, or cannot be measured on it; the text says why."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A raw measurement: the seconds of one round of a probe at x, and how far its repeats lie apart."""
+    """A raw measurement: the seconds of one iteration of a probe at x, and the spread of its repeats."""
 
     series: str
     x: float
@@ -28,7 +28,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Fact:
-    """A field of a memory or of a level, as `ways` of `l1`."""
+    """A field of a memory or a level, such as `ways` of `l1`."""
 
     of: str
     field: str
@@ -37,8 +37,11 @@ class Fact:
 
 
 class Findings:
-    """What one aspect finds. known: the rates that are known already; repeats: of each sample; tick: called after each sample; so_far:
-    the device's profile with all that aspects before found (None: none was asked)."""
+    """The results of one aspect.
+
+    known: the rates known so far; repeats: of each sample; tick: called after each sample; so_far: the device's profile with the
+    results of earlier aspects (None: none were measured).
+    """
 
     def __init__(
         self, known: Mapping[str, float], repeats: int = REPEATS, tick: Callable[[str], object] = lambda series: None,
@@ -52,7 +55,7 @@ class Findings:
         self.remarks: list[str] = []
 
     def time(self, series: str, x: float, run: Run, per: float = 1.0, rounds: int = 1) -> Sample:
-        """Times a run and notes it; per: what is done in one round, so that the sample is of one of it."""
+        """Times a run and records it. per: the number of operations in one iteration; the sample is then of one operation."""
         found = sampled(run, rounds, self.repeats)
         sample = dataclasses.replace(found, seconds=found.seconds / per, best=found.best / per)
         self.rows.append(Row(series, x, sample.seconds, sample.spread, sample.best, sample.repeats, sample.rounds))
@@ -60,11 +63,11 @@ class Findings:
         return sample
 
     def note(self, series: str, points: Sequence[tuple[float, float]], rounds: int) -> None:
-        """Notes single times that are not repeats of each other, as seconds against x."""
+        """Records single times, which are not repeats of each other, as seconds against x."""
         self.rows += [Row(series, x, y, 0.0, y, 1, rounds) for x, y in points]
 
     def warnings(self) -> list[str]:
-        """What was remarked; what is kept although its repeats differ, in a line."""
+        """The remarks, and a line about samples whose repeats differ."""
         loose = [row for row in self.rows if row.spread > MOST_SPREAD]
         if not loose:
             return self.remarks
@@ -73,16 +76,16 @@ class Findings:
         return [*self.remarks, f"{kept}, the most by {worst.spread:.0%}: {worst.series} at {worst.x:g}"]
 
     def rate(self, name: str, value: float, how: str, by: str = "measured") -> None:
-        """Notes a number, its unit in the name; later aspects know it. Counts are kept whole. by: what found it, where that is no
-        measurement."""
+        """Records a number, with its unit in the name; later aspects can use it. Counts stay integers. by: its origin if it
+        was not measured."""
         self.rates[name] = (float(value if isinstance(value, int) else f"{value:.4g}"), f"{by}: {how}")
         self.known[name] = value
 
     def curve(self, name: str, x: str, y: str, points: Sequence[tuple[float, float]], how: str) -> None:
-        """Notes a relation."""
+        """Records a curve."""
         rounded = tuple((float(f"{a:.8g}"), float(f"{b:.4g}")) for a, b in sorted(points))
         self.curves.append((Curve(name, x, y, rounded), f"measured: {how}"))
 
     def fact(self, of: str, field: str, value: int, how: str) -> None:
-        """Notes a field of a memory, or of a level."""
+        """Records a field of a memory or a level."""
         self.facts.append(Fact(of, field, value, f"measured: {how}"))

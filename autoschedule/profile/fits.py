@@ -1,8 +1,8 @@
-"""What curves say: plateaus by a monotone step fit on logarithmic axes, and upper envelopes.
+"""Interprets curves: plateaus by a monotone step fit on logarithmic axes, and upper envelopes.
 
-A plateau is a run of points of about one height; points between plateaus belong to none. So a ramp is no staircase of small plateaus,
-and a level that is not there leaves no trace. The fit is the cheapest of all, found by dynamic programming; there is no detector
-that runs along the curve and can be led astray.
+A plateau is a run of points of about the same height; points between plateaus belong to none. So a ramp does not become a
+staircase of small plateaus, and a level that does not exist leaves no trace. The fit is globally optimal, by dynamic programming;
+there is no detector that scans the curve and could be misled.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ import statistics
 from collections.abc import Sequence
 
 Points = Sequence[tuple[float, float]]
-LOOSE = 4.0  # what a point that is on no plateau costs, in squares of the tolerance
-PLATEAU = 9.0  # what a plateau costs, so that noise makes none
+LOOSE = 4.0  # cost of a point on no plateau, in squares of the tolerance
+PLATEAU = 9.0  # cost of a plateau, so that noise creates none
 
 
 @dataclasses.dataclass(frozen=True)
 class Plateau:
-    """A stretch of a curve of about one height, from x `first` to `last`."""
+    """A section of a curve of about the same height, from x `first` to `last`."""
 
     first: float
     last: float
@@ -37,13 +37,13 @@ class _Fit:
 def plateaus(points: Points, falling: bool = True, tolerance: float = 0.05, step: float = 0.15) -> tuple[Plateau, ...]:
     """The plateaus of a curve that falls from one to the next (falling=False: rises), in order of x.
 
-    tolerance: how far, as a share, points stray from their plateau; step: the least share between two plateaus. A plateau has three
-    points at least, and its last x is twice its first. The curve's x and y are above 0.
+    tolerance: how far, as a share, points may be from their plateau; step: the least share between two plateaus. A plateau has at
+    least three points, and its last x is at least twice its first. x and y must be positive.
     """
     xs = [x for x, _ in sorted(points)]
     heights = [math.log(y) * (-1 if falling else 1) for _, y in sorted(points)]
     best = _Fit(LOOSE * len(xs), ())
-    ending: list[tuple[int, float, _Fit]] = []  # of every plateau: the point behind it, its height, the fit up to there
+    ending: list[tuple[int, float, _Fit]] = []  # for each plateau: the point after it, its height, the fit up to there
     for first in range(len(xs)):
         begun = [(_loose(first, 0), _Fit(0.0, ()), -math.inf)]
         begun += [(_loose(first, end), fit, height) for end, height, fit in ending if end <= first]
@@ -52,7 +52,7 @@ def plateaus(points: Points, falling: bool = True, tolerance: float = 0.05, step
                 continue
             height = statistics.median(heights[first:end])
             if max(abs(heights[first] - height), abs(heights[end - 1] - height)) > 2 * tolerance:
-                continue  # a disturbed point may stand within a plateau, not at its ends
+                continue  # a disturbed point may be inside a plateau, not at its ends
             strayed = sum(min(((h - height) / tolerance) ** 2, LOOSE) for h in heights[first:end])
             allowed = [(skipped + fit.cost, fit) for skipped, fit, before in begun if height - before >= step]
             cost, before = min(allowed, key=lambda pair: pair[0])
@@ -65,18 +65,18 @@ def plateaus(points: Points, falling: bool = True, tolerance: float = 0.05, step
 
 
 def _slopes(heights: Sequence[float], step: float) -> bool:
-    """Whether points are a piece of a ramp: their two halves differ by more than noise does."""
+    """Whether points are part of a ramp: their two halves differ by more than noise."""
     half = len(heights) // 2
     return abs(statistics.median(heights[:half]) - statistics.median(heights[-half:])) >= 2 / 3 * step
 
 
 def _loose(first: int, end: int) -> float:
-    """What the points between a plateau's end and the next one's first cost."""
+    """The cost of the points between a plateau's end and the first point of the next."""
     return LOOSE * (first - end)
 
 
 def capacity(before: Plateau, after: Plateau, points: Points) -> float:
-    """Where one plateau gives way to the next: the curve crosses the middle of their heights there, on logarithmic axes."""
+    """The x at which one plateau changes into the next: where the curve crosses the middle of their heights, on logarithmic axes."""
     middle = math.log(before.level * after.level) / 2
     between = [(math.log(x), math.log(y)) for x, y in sorted(points) if before.last <= x <= after.first]
     for (x0, y0), (x1, y1) in zip(between, between[1:], strict=False):
@@ -86,7 +86,8 @@ def capacity(before: Plateau, after: Plateau, points: Points) -> float:
 
 
 def upper_envelope(points: Points) -> tuple[tuple[float, float], ...]:
-    """The highest y of any point at each x or beyond: what a falling curve reaches there, whatever disturbed single points.
+    """The highest y at each x or beyond: the level that a falling curve still reaches there, ignoring points that were
+    disturbed.
 
     >>> upper_envelope([(1, 5.0), (2, 3.0), (4, 4.0), (8, 1.0)])
     ((1, 5.0), (2, 4.0), (4, 4.0), (8, 1.0))
@@ -99,7 +100,7 @@ def upper_envelope(points: Points) -> tuple[tuple[float, float], ...]:
 
 
 def line(points: Points) -> tuple[float, float]:
-    """The slope and the height at 0 of the line through points, as the median of the slopes of all pairs (Theil and Sen).
+    """The slope and the intercept of the line through points, by the median of the slopes of all pairs (Theil and Sen).
 
     >>> line([(0, 1.0), (1, 3.0), (2, 5.0), (3, 100.0)])
     (2.0, 1.0)

@@ -1,7 +1,7 @@
-"""Measures the aspects that are asked for, one after another, into a profile's file and a table of raw times beside it.
+"""Measures the requested aspects, one after another, into a profile's file and a table of raw times beside it.
 
-Both are written anew after each aspect, whole or not at all: what breaks off goes on where it stopped. The table says which aspects
-were measured, at which version; the profile has what they found.
+Both are rewritten atomically after each aspect, so an interrupted measurement continues where it stopped. The table says which
+aspects were measured, at which version; the profile has their results.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from tilelang.profiles.files import read_profile
 from tilelang.profiles.profile import QUERIED, SHIPPED, Profile
 from tilelang.profiles.toml_schema import near
 
-Rows = dict[str, list[Row] | str]  # by aspect and version, as `clock 1`; a text: why the aspect does not apply to the device
+Rows = dict[str, list[Row] | str]  # by aspect and version, such as `clock 1`; a text: why the aspect does not apply to the device
 HEADING = "What `tilelang profile` measured on {device}. The raw times are in {table}."
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """What is told to whoever watches: how many aspects there are; one begins; a sample of it was taken; it is done."""
+    """Callbacks: with the number of aspects; when one begins; after each of its samples; when it is done."""
 
     begin: Callable[[int], object] = lambda total: None
     aspect: Callable[[str, str], object] = lambda name, about: None
@@ -41,8 +41,8 @@ class Progress:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The profile, what was measured now, and what could not be trusted or not be measured; left_out: what does not apply to such a
-    device, with the reason."""
+    """The profile, the aspects measured now, and warnings about doubtful or failed measurements. left_out: aspects that do not
+    apply to the device, with the reason."""
 
     profile: Profile
     measured: tuple[str, ...]
@@ -58,9 +58,9 @@ def measure(
     repeats: int = REPEATS,
     progress: Progress | None = None,
 ) -> Outcome:
-    """The profile of a device. asked: aspects that are measured whether or not they were before; without any, all that are missing.
+    """The profile of a device. asked: aspects to measure even if they were measured before; if empty, all that are missing.
 
-    Raises DeviceError `unknown-aspect`, or `other-device` where the file is of another device.
+    Raises DeviceError `unknown-aspect`, or `other-device` if the file belongs to another device.
     """
     progress = progress or Progress()
     known(asked, aspects)
@@ -77,7 +77,7 @@ def measure(
             taken = _answer(aspect, bench, found)
         except TileLangError as error:
             warnings.append(f"{name} is not measured: {error.message}")
-        except Exception as error:  # what a device that nobody tried surprises it with: other aspects may do
+        except Exception as error:  # an unknown device may fail in unexpected ways: other aspects may still work
             warnings.append(f"{name} is not measured: {type(error).__name__}: {error}")
         else:
             if isinstance(taken, str):
@@ -94,14 +94,14 @@ def measure(
 
 
 def known(asked: Collection[str], aspects: Mapping[str, Aspect] = ASPECTS) -> None:
-    """Raises DeviceError `unknown-aspect` where one that is asked for is not there."""
+    """Raises DeviceError `unknown-aspect` if a requested aspect does not exist."""
     for name in asked:
         if name not in aspects:
             raise DeviceError("unknown-aspect", f"there is no aspect `{name}`", help=near(name, aspects))
 
 
 def _answer(aspect: Aspect, bench: Bench, found: Findings) -> list[Row] | str:
-    """What was timed of an aspect, or why it does not apply to the device."""
+    """The times of an aspect, or why it does not apply to the device."""
     try:
         aspect.ask(bench, found)
     except NotApplicable as reason:
@@ -110,8 +110,10 @@ def _answer(aspect: Aspect, bench: Bench, found: Findings) -> list[Row] | str:
 
 
 def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
-    """What an earlier run left at a path. Where there is nothing, no rows and the device's profile, whose sources say that what was not
-    queried is as it is shipped."""
+    """The results of an earlier run at a path.
+
+    If there are none: no rows, and the device's shipped profile, whose sources say that values not queried are as shipped.
+    """
     if not path.exists():
         sources = tuple((p, how if how == QUERIED else f"{SHIPPED}{how}") for p, how in bench.profile.sources)
         return dataclasses.replace(bench.profile, description=str(bench.device), sources=sources), {}
@@ -124,7 +126,7 @@ def begun(bench: Bench, path: Path) -> tuple[Profile, Rows]:
 
 
 def set_aside(path: Path) -> Path | None:
-    """Where a file went that is no profile, so that another one can be begun; None where it is one, or there is none."""
+    """Renames a file that is not a valid profile and returns its new path; None if the file is valid or does not exist."""
     try:
         if path.exists():
             read_profile(path)
@@ -134,7 +136,7 @@ def set_aside(path: Path) -> Path | None:
 
 
 def _wanted(asked: Collection[str], aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
-    """The aspects to measure, in their order: those asked for and what they need, or all that are missing."""
+    """The aspects to measure, in order: the requested ones and those they need, or all that are missing."""
     missing = _missing(aspects, rows)
     if not asked:
         return missing
@@ -143,7 +145,7 @@ def _wanted(asked: Collection[str], aspects: Mapping[str, Aspect], rows: Rows) -
 
 
 def _missing(aspects: Mapping[str, Aspect], rows: Rows) -> list[str]:
-    """The aspects that were not measured, at their version."""
+    """The aspects that have not been measured at their current version."""
     return [name for name, aspect in aspects.items() if _key(name, aspect) not in rows]
 
 
@@ -152,7 +154,7 @@ def _key(name: str, aspect: Aspect) -> str:
 
 
 def with_findings(profile: Profile, found: Findings) -> Profile:
-    """A profile with what was found in place of what it said, but for facts that the system or the driver tells exactly."""
+    """A profile updated with new results, except for facts that the system or the driver states exactly."""
     sources = dict(profile.sources)
     rates = dict(profile.rates) | {name: value for name, (value, _) in found.rates.items()}
     sources |= {f"rates.{name}": how for name, (_, how) in found.rates.items()}
@@ -181,7 +183,7 @@ _COLUMNS = ("aspect", *(field.name for field in dataclasses.fields(Row)))
 
 
 def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
-    """Writes the profile, then the table that says what is measured. Raises DeviceError where they cannot be written."""
+    """Writes the profile, then the table of raw times. Raises DeviceError if they cannot be written."""
     table = path.with_suffix(".csv")
     text = profile_text(profile, HEADING.format(device=device, table=table.name))
     try:
@@ -198,7 +200,7 @@ def write(path: Path, profile: Profile, rows: Rows, device: str) -> None:
 
 
 def rows_text(rows: Rows) -> str:
-    """Raw rows as comma-separated values; an aspect without any has a row of its own that says why."""
+    """Raw rows as comma-separated values; an aspect without any has a single row that says why."""
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
     table.writerow(_COLUMNS)
@@ -211,8 +213,10 @@ def rows_text(rows: Rows) -> str:
 
 
 def read_rows(text: str) -> Rows:
-    """The rows of a text that `rows_text` wrote. An aspect with a malformed line is left out, so that it is measured again; so are all
-    aspects of a text that is not a table."""
+    """The rows of a text that `rows_text` wrote.
+
+    An aspect with a malformed line is omitted, so that it is measured again; if the text is not a table, all are.
+    """
     lines: dict[str, list[list[str]]] = {}
     rows: Rows = {}
     with contextlib.suppress(csv.Error):
@@ -225,7 +229,7 @@ def read_rows(text: str) -> Rows:
 
 
 def _taken(lines: Sequence[Sequence[str]]) -> list[Row] | str:
-    """The rows of an aspect, or why it does not apply, of its lines. Raises ValueError where one is not a row."""
+    """The rows of an aspect from its lines, or why it does not apply. Raises ValueError if a line is malformed."""
     if lines == [[NOTHING]]:
         return []
     if len(lines) == 1 and len(lines[0]) == 1 and lines[0][0].startswith(LEFT_OUT):

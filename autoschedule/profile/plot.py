@@ -8,18 +8,18 @@ from tilelang.autoschedule.profile.fits import plateaus
 from tilelang.errors import DeviceError
 from tilelang.profiles.profile import Curve, Profile
 
-STEPS = {"footprint_bytes", "pages", "lines"}  # of x, along which curves have plateaus
+STEPS = {"footprint_bytes", "pages", "lines"}  # values of `x` for which curves have plateaus
 
 
 def plot(profile: Profile, directory: Path) -> tuple[Path, ...]:
-    """A picture of each curve in a directory. Raises DeviceError as `drawing` does."""
+    """A picture of each curve, in a directory. Raises DeviceError as `drawing` does."""
     drawing()
     directory.mkdir(parents=True, exist_ok=True)
     return tuple(_picture(curve, profile, directory) for curve in profile.curves)
 
 
 def drawing() -> None:
-    """Makes matplotlib ready to write files. Raises DeviceError `no-matplotlib` where it is not installed."""
+    """Prepares matplotlib for writing files. Raises DeviceError `no-matplotlib` if it is not installed."""
     try:
         import matplotlib  # late: an optional library
     except ImportError:
@@ -45,7 +45,7 @@ def _picture(curve: Curve, profile: Profile, directory: Path) -> Path:
 
 
 def steps(curve: Curve) -> tuple[tuple[float, float, float], ...]:
-    """The plateaus of a curve that may have some: where each begins and ends, and its height."""
+    """The plateaus of a curve, if it can have some: begin, end, and height of each."""
     if curve.x not in STEPS or any(y <= 0 for _, y in curve.points):
         return ()
     found = plateaus(curve.points, falling=curve.points[0][1] > curve.points[-1][1], tolerance=0.06)

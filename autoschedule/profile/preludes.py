@@ -69,7 +69,7 @@ typedef float16 WIDE;
 }
 PRELUDES["hip"] = PRELUDES["cuda"]
 
-# The function that the driver calls for a range of blocks; $1: what a block is given.
+# The function that the driver calls for a range of blocks; $1: the arguments of a block.
 _BLOCKS = """
 EXPORT void probe(void* const* arguments, char* scratch, long first, long last)
 {
@@ -79,7 +79,7 @@ EXPORT void probe(void* const* arguments, char* scratch, long first, long last)
 
 
 def text_of(dialect: str, body: str, lanes: int, arguments: int) -> str:
-    """The text of a kernel `probe` in a dialect. lanes: of its WIDE; arguments: how many it has."""
+    """The source text of a kernel `probe` in a dialect. lanes: of its WIDE; arguments: the number of its arguments."""
     prelude = PRELUDES[dialect].replace("float16", f"float{lanes}" if lanes > 1 else "float")
     if dialect != cpu.DIALECT.name:
         return prelude + body

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from tilelang.errors import DeviceError
 
 Run = Callable[[int], float]
-LEAST_SECONDS = 1e-3  # of one sample
+LEAST_SECONDS = 1e-3  # per sample
 REPEATS = 11
 MOST_SPREAD = 0.03
 TRIES = 3
@@ -22,7 +22,7 @@ MOST_ROUNDS = 1 << 24
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """The seconds of one round: the median of `repeats`, and the spread of their middle half as a share of it; `best` is the least."""
+    """The seconds of one iteration: the median of `repeats`, the interquartile range as a share of it, and the least as `best`."""
 
     seconds: float
     spread: float
@@ -32,13 +32,13 @@ class Sample:
 
     @property
     def steady(self) -> bool:
-        """Whether the repeats agree; where not, the sample is kept with a warning."""
+        """Whether the repeats agree; if not, the sample is kept with a warning."""
         return self.spread <= MOST_SPREAD
 
 
 def sampled(run: Run, rounds: int = 1, repeats: int = REPEATS) -> Sample:
-    """The time of one round of a run, from at least `repeats` samples of at least a millisecond each; the steadiest of up to three
-    tries."""
+    """The time of one iteration of a run, from at least `repeats` samples of at least a millisecond each; the steadiest of up
+    to three tries."""
     rounds = enough(run, rounds)
     tries: list[Sample] = []
     while len(tries) < TRIES and not any(sample.steady for sample in tries):
@@ -47,7 +47,8 @@ def sampled(run: Run, rounds: int = 1, repeats: int = REPEATS) -> Sample:
 
 
 def enough(run: Run, rounds: int = 1) -> int:
-    """Rounds that take a millisecond at least. Raises DeviceError where no number of them does: then they do nothing."""
+    """A number of iterations that takes at least a millisecond. Raises DeviceError if no number does, because the compiler
+    removed the work."""
     while (seconds := run(rounds)) < LEAST_SECONDS:
         if rounds >= MOST_ROUNDS:
             message = f"{rounds} rounds of a probe take {seconds:.2g} s: the device's compiler took its work away"
@@ -58,7 +59,7 @@ def enough(run: Run, rounds: int = 1) -> int:
 
 
 def summary(values: Sequence[float], rounds: int) -> Sample:
-    """The median of some times and the spread of their middle half.
+    """The median of some times, and their interquartile range as a share of it.
 
     >>> summary([1.0, 1.1, 0.9, 5.0, 1.0], 1)
     Sample(seconds=1.0, spread=0.10000000000000009, best=0.9, repeats=5, rounds=1)

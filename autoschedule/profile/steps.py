@@ -1,4 +1,5 @@
-"""Finds steps in a curve: from one level to another, staircases, and the point where it leaves its floor. Pure functions of points.
+"""Finds steps in a curve: a step between two levels, staircases, and the point where it leaves its floor. Pure functions of
+points.
 
 They return None for a curve without a step: a ramp, a single level, noise.
 """
@@ -11,7 +12,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 Points = Sequence[tuple[float, float]]
-STRAY = 0.2  # how far points may lie from their level, as a share of the step, before the curve is a ramp
+STRAY = 0.2  # if points are farther from their level, as a share of the step, the curve is a ramp
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Step:
 
 
 def step(points: Points, least: float = 1.3) -> Step | None:
-    """The one step of a curve, whose levels have two points at least and differ by a factor of `least`; None where there is none.
+    """The single step of a curve, whose two levels have at least two points each and differ by a factor of `least`; None if
+    there is none.
 
     >>> step([(1, 2.0), (2, 2.1), (4, 1.0), (8, 1.0)])
     Step(last=2, first=4, before=2.05, after=1.0)
@@ -47,20 +49,22 @@ def step(points: Points, least: float = 1.3) -> Step | None:
 
 
 def _strays(level: Sequence[float]) -> list[float]:
-    """How far each point lies from the middle of its level, in order."""
+    """The distance of each point from the median of its level, in ascending order."""
     middle = statistics.median(level)
     return sorted(abs(h - middle) for h in level)
 
 
 def _mean_stray(level: Sequence[float]) -> float:
-    """The mean of them; of many points, the one that strays most was disturbed."""
+    """The mean distance; of many points, the farthest is ignored as disturbed."""
     strays = _strays(level)
     return statistics.fmean(strays[:-1] if len(strays) > 4 else strays)
 
 
 def granularity(points: Points, more: float = 1.4) -> int | None:
-    """How many there are in a stair: the least power of two beyond which one more takes `more` times as long or longer; None where one
-    more is free everywhere. The curve has powers of two, and one more than each.
+    """The width of a staircase: the least power of two beyond which one more takes at least `more` times as long; None if one
+    more is always free.
+
+    The curve must have powers of two, and one more than each.
 
     >>> granularity([(1, 5.0), (2, 5.0), (3, 5.0), (4, 5.1), (5, 10.0), (8, 10.1), (9, 15.0)])
     4
@@ -73,8 +77,7 @@ def granularity(points: Points, more: float = 1.4) -> int | None:
 
 
 def end_of_floor(points: Points, more: float = 1.15) -> float | None:
-    """The last x before a curve leaves the floor that it begins on for good; None where it does not. One disturbed point is passed
-    over.
+    """The last x before a curve leaves its initial level for good; None if it does not. A single disturbed point is ignored.
 
     >>> end_of_floor([(8, 1.0), (16, 1.0), (24, 1.1), (32, 1.0), (40, 1.9), (48, 2.0)])
     32
@@ -92,9 +95,9 @@ def end_of_floor(points: Points, more: float = 1.15) -> float | None:
 
 
 def at_once(seconds: Callable[[int], float], most: int, more: float = 1.5) -> int:
-    """How many run at once: the most whose time is not `more` times that of one; `most` where none takes so long.
+    """How many run at once: the most whose time is below `more` times that of one; `most` if none takes so long.
 
-    Found by doubling, then by halving what lies between.
+    Found by doubling, then by bisection.
     """
     alone = seconds(1)
     few, many = 1, 2
@@ -106,7 +109,7 @@ def at_once(seconds: Callable[[int], float], most: int, more: float = 1.5) -> in
 
 
 def _between(seconds: Callable[[int], float], few: int, many: int, slow: float) -> int:
-    """The most that is not slow, where `few` is not and `many` is."""
+    """The largest count that is not slow, given that `few` is not and `many` is."""
     while many - few > 1:
         middle = (few + many) // 2
         few, many = (middle, many) if seconds(middle) < slow else (few, middle)
@@ -114,8 +117,10 @@ def _between(seconds: Callable[[int], float], few: int, many: int, slow: float) 
 
 
 def banks(points: Points, more: float = 1.4) -> int | None:
-    """How many banks a memory has, of the time of reads whose lanes lie so many words apart: from that stride on a longer one costs
-    nothing more. None where no stride costs anything, or the longest still does. The strides are powers of two.
+    """The number of banks of a memory, from the times of reads whose lanes are x words apart: the stride from which on a longer
+    one costs no more.
+
+    None if no stride costs anything, or if the longest still costs more. The strides are powers of two.
 
     >>> banks([(1, 1.0), (2, 2.0), (4, 4.0), (8, 8.1), (16, 16.0), (32, 32.0), (64, 32.2), (128, 32.0)])
     32
@@ -127,8 +132,10 @@ def banks(points: Points, more: float = 1.4) -> int | None:
 
 
 def transaction(points: Points) -> int | None:
-    """The bytes that memory moves for the least that is asked of it: what runs of x bytes bring in of what whole lines do says how much
-    of each transaction is used. None where even the shortest runs lose nothing. The last x is of bytes side by side.
+    """The bytes that memory moves for the smallest request, from the bandwidth of runs of x bytes relative to whole lines.
+
+    The ratio tells how much of each transaction is used. None if even the shortest runs lose nothing. The last x is of contiguous
+    bytes.
 
     >>> transaction([(4, 50.0), (8, 100.0), (16, 200.0), (32, 390.0), (64, 400.0), (512, 400.0)])
     32

@@ -34,7 +34,7 @@ def profile_text(profile: Profile, heading: str = "") -> str:
 
 
 def _fields(facts: Any, path: str, sources: dict[str, str], without: tuple[str, ...] = ()) -> Iterator[str]:
-    """The fields of a record that differ from their defaults or have a source, one a line."""
+    """The fields of a record that differ from their defaults or have a source, one per line."""
     for field in dataclasses.fields(facts):
         value = getattr(facts, field.name)
         if field.name not in without and (value != field.default or path + field.name in sources):
@@ -51,7 +51,7 @@ def _sourced(value: Any, source: str | None) -> str:
 
 
 def _value(value: Any) -> str:
-    """A value as TOML has it; JSON's texts are TOML's."""
+    """A value in TOML; JSON strings are valid TOML."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):

@@ -76,8 +76,8 @@ class Bench:
         return {}
 
     def run(self, number: int, data: int, files: Mapping[str, Path]) -> dict[str, Any]:
-        """Runs a candidate once on a set of inputs and writes its outputs to files. The output buffers are overwritten before
-        the run."""
+        """Runs a candidate once on a set of inputs and writes its outputs to files; filled with 0xFF first, so that missing
+        stores show."""
         import numpy as np  # late: NumPy takes long to import
 
         arrays = {name: _bytes_of(path) for name, path in self.setting.inputs[data].items()}

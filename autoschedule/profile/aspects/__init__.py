@@ -1,6 +1,6 @@
-"""The probes, by aspect: each asks a device one thing and notes what it finds.
+"""The probes, by aspect: each measures one property of a device and records the result.
 
-A version that rises makes files that were measured before ask again. needs: the aspects whose rates it asks for.
+A higher version makes the aspect be measured again for existing files. needs: the aspects whose rates it uses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tilelang.autoschedule.profile.findings import Findings
 
 @dataclasses.dataclass(frozen=True)
 class Aspect:
-    """One question to a device."""
+    """One property of a device, and the probe that measures it."""
 
     about: str
     ask: Callable[[Bench, Findings], None]

@@ -1,4 +1,4 @@
-"""What memory moves for what is asked: runs of bytes that lie apart, and what one core alone takes from the cache of all."""
+"""Memory traffic per request: runs of bytes with gaps between them, and the bandwidth of a single core from the shared cache."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import transaction
 
-GAP_BYTES = 256  # from one run to the next
+GAP_BYTES = 256  # from the start of one run to the next
 RUNS = (4, 8, 16, 32, 64, 128, 256)
-SPAN_BYTES = 32 << 20  # of addresses of a core
+SPAN_BYTES = 32 << 20  # of addresses per core
 APART = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL %(type)s *out, GLOBAL const %(type)s *in) {
   GLOBAL const %(type)s *mine = in + (long)BLOCK * %(words)d;
@@ -40,7 +40,7 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float *out, GLOBAL c
 
 
 def contiguity(bench: Bench, found: Findings) -> None:
-    """Runs of bytes, all as far apart, from memory: what is used of the transactions that bring them."""
+    """Reads of runs of bytes at equal distances from memory: which share of each transaction is used."""
     threads = bench.threads
     blocks = bench.cores * (8 if bench.lockstep else 1)
     span = min(SPAN_BYTES, (bench.device.global_bytes or SPAN_BYTES * 16) // 4 // bench.cores) * bench.cores // blocks
@@ -64,7 +64,7 @@ def contiguity(bench: Bench, found: Findings) -> None:
 
 
 def near(bench: Bench, found: Findings) -> None:
-    """One block of all the threads that it may have reads what the cache of all holds, and no first cache."""
+    """One block with as many threads as allowed reads data that fits in the shared cache but not in a first-level cache."""
     known = dict(found.known)
     cycle, shared = cycle_ns(bench, found), known.get("l2_bytes")
     if not bench.lockstep or shared is None:

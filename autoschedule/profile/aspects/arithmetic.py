@@ -1,6 +1,6 @@
-"""Operations in a time: what a cycle is, multiply-adds for each register tile, and what functions cost.
+"""Arithmetic rates: the length of a cycle, multiply-adds for each register tile, and the cost of functions.
 
-Cycles are those of one core, for a vector of all its lanes, or for a warp where threads run together.
+Cycles are those of one core, for a vector of all its lanes, or for a warp if threads run in lockstep.
 """
 
 from __future__ import annotations
@@ -54,14 +54,16 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
 }"""
 ROWS, VECTORS = (1, 2, 4, 6, 8, 10, 12, 14), (1, 2, 3, 4)
 SUSTAINED_SECONDS = 4.0
-CROWDED = 1.6  # times one core's time of a cycle, beyond which it is no slower clock
-STEPS = 256  # of a product's reduction, whose operands stay in the nearest cache
+CROWDED = 1.6  # a ratio to one core's cycle that a slower clock cannot explain
+STEPS = 256  # reduction length of a product whose operands stay in the nearest cache
 
 
 def clock(bench: Bench, found: Findings) -> None:
-    """The time of one of a chain of additions of integers, each of which waits for the one before: a cycle, where a core runs alone.
-    All cores do so, and multiply vectors beside it, for both may slow the clock down; where they take so much longer than one core that
-    others must be using them, the one core says it."""
+    """The cycle time, from a chain of dependent integer additions: one per cycle on a CPU.
+
+    All cores run the chain and multiply vectors beside it, because both may lower the clock. If that takes so much longer than on
+    a single core that other programs must be using the cores, the single core's time is taken.
+    """
     alone, seconds = (
         found.time(name, CHAIN, bench.of_text(CLOCK, blocks, 1, [4 * bench.text_lanes * blocks]), CHAIN).seconds
         for name, blocks in (("chain on one core", 1), ("chain", bench.cores))
@@ -78,7 +80,7 @@ def clock(bench: Bench, found: Findings) -> None:
 
 
 def multiply_adds(bench: Bench, found: Findings) -> None:
-    """Chains in registers for the peak; then products whose operands stay near, for each rows x vectors of a thread's tile."""
+    """Chains in registers for the peak; then products with operands in the nearest cache, for each register tile of rows x vectors."""
     threads, lanes = bench.threads, bench.text_lanes
     blocks = bench.cores * (8 if bench.lockstep else 1)
     made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
@@ -110,7 +112,7 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
 
 
 def sustained(bench: Bench, found: Findings) -> None:
-    """The same chains for some seconds: what the clock falls to."""
+    """The same chains for several seconds: the clock under sustained load."""
     threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
     made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
     run = bench.of_text(PEAK % made, blocks, threads, [blocks * threads * bench.text_lanes * 4])
@@ -131,12 +133,12 @@ def sustained(bench: Bench, found: Findings) -> None:
 
 
 def _rounds(rows: int, columns: int) -> int:
-    """Rounds of a product of STEPS steps that take some milliseconds on a core."""
+    """The repetitions of a product of STEPS steps that take a few milliseconds on a core."""
     return max(1, int(2e-3 * 100e9 / (2 * STEPS * rows * columns)))
 
 
 def product(bench: Bench, rows: int, vectors: int) -> tuple[Run, float]:
-    """A product by one register tile, over and over, and its operations."""
+    """A product with one register tile, repeated, and its number of operations."""
     width = lanes_of(bench, vectors)
     rounds = _rounds(rows, width)
     b, r, m, n, k = axes(b=bench.cores, r=rounds, m=rows, n=width, k=STEPS)
@@ -149,7 +151,7 @@ def product(bench: Bench, rows: int, vectors: int) -> tuple[Run, float]:
     return bench.of_schedule(plan.split(m=1, unroll=True).vectorize(n=lanes)), 2.0 * bench.cores * rounds * rows * width * STEPS
 
 
-FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # what is done to an element, and its type
+FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # the function, and the type of its argument
     "exp": (f.exp, float32),
     "log": (f.log, float32),
     "tanh": (f.tanh, float32),
@@ -164,7 +166,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Expr], Expr], DType]] = {  # what is done t
 
 
 def functions(bench: Bench, found: Findings) -> None:
-    """Sums of a function of elements in the nearest cache, less the same sums without it."""
+    """Sums of a function of elements in the nearest cache, minus the time of the same sums without the function."""
     cycle = cycle_ns(bench, found)
     if cycle is None:
         raise NotApplicable("nobody says what a cycle is: the clock of the profile is assumed")
@@ -175,7 +177,7 @@ def functions(bench: Bench, found: Findings) -> None:
 
 
 def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], type: DType) -> float:
-    """Seconds of a core for a vector, or a warp, of a sum of some function of each element."""
+    """A core's seconds per vector, or per warp, for a sum of a function of each element."""
     import numpy as np  # late: NumPy takes long to import
 
     width = lanes_of(bench, 1 if bench.lockstep else 4)

@@ -1,7 +1,7 @@
-"""Bytes in a time: against the footprint that is walked over, the width of an access, and the blocks that do it at once.
+"""Bandwidth: against the footprint, the width of an access, and the number of concurrent blocks.
 
-Every block has a footprint of its own, so that no two ask for the same line. Reads are sums over a tensor by a schedule; writes and
-copies again and again to the same place, which no schedule says, are texts.
+Every block has its own footprint, so that no two request the same line. Reads are sums over a tensor by a schedule. Writes and
+copies repeat to the same place, which no schedule can express, so they are written as source text.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from tilelang.profiles.profile import register, thread
 from tilelang.schedules.schedule import schedule
 
 LARGEST_BYTES = 512 << 20  # of all blocks together
-STREAM_BYTES = 8 << 20  # a block's walk where only the width or the blocks change
-NOMINAL_BYTES_PER_S = 60e9  # of a core: how many rounds a kernel is given before it was timed
+STREAM_BYTES = 8 << 20  # a block's footprint when only the width or the number of blocks varies
+NOMINAL_BYTES_PER_S = 60e9  # of a core: sets the repetitions of a kernel before it has been timed
 
 WRITES = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL QUAD *out, GLOBAL const QUAD *in) {
@@ -36,7 +36,7 @@ DOING = {"write": "mine[i] = QUAD_OF((float)r)", "copy": "mine[i] = from[i]"}
 
 
 def sizes(bench: Bench, per_octave: int) -> Sequence[int]:
-    """Footprints of a block: from what all its lanes read in some rounds to a share of the device's memory."""
+    """Footprints of a block: from the bytes that all its lanes read in a few iterations to a share of the device's memory."""
     least = 32 * lanes_of(bench, 8) * 4 if not bench.lockstep else 4 * lanes_of(bench, 1) * 4
     known = bench.device.global_bytes or LARGEST_BYTES
     most = min(known // 16, LARGEST_BYTES) / bench.cores
@@ -45,8 +45,10 @@ def sizes(bench: Bench, per_octave: int) -> Sequence[int]:
 
 
 def reading(bench: Bench, footprint: int, blocks: int, lanes: int | None = None) -> tuple[Run, float]:
-    """A kernel of blocks that each read a footprint over and over, and the bytes that it reads. lanes: of one access of a thread; None:
-    as many as are fast, which on cores is eight vectors at once."""
+    """A kernel whose blocks each read a footprint repeatedly, and the bytes that it reads.
+
+    lanes: of one access of a thread; None: as many as are fast, which on CPUs is eight vectors at once.
+    """
     lanes = lanes or (QUAD if bench.lockstep else 8 * bench.lanes)
     width = lanes * bench.threads
     rows = max(1, footprint // 4 // width)
@@ -59,7 +61,7 @@ def reading(bench: Bench, footprint: int, blocks: int, lanes: int | None = None)
 
 
 def footprints(bench: Bench, found: Findings) -> None:
-    """Reads, writes and copies by all cores at once, over more and more bytes: every cache is a plateau."""
+    """Reads, writes and copies by all cores at once, over growing footprints: every cache shows as a plateau."""
     points = []
     for size in sizes(bench, 4):
         run, read = reading(bench, size, bench.cores)
@@ -81,14 +83,17 @@ def footprints(bench: Bench, found: Findings) -> None:
         lines = seconds * shared * 1e9 / written
         found.rate("streamed_lines", lines, "lines that are read at global_gb_per_s while one is written past the caches")
         run, written = streaming(bench, by_columns=True)
-        each = 4.0 * bench.lanes * bench.cores / written  # of a core's vectors
+        each = 4.0 * bench.lanes * bench.cores / written  # one vector of a core
         begun = (found.time("stream by columns", int(written), run).seconds - seconds) * each * 1e9
         found.rate("streamed_row_ns", max(0.0, begun), "to begin a row that is written past the caches")
 
 
 def streaming(bench: Bench, by_columns: bool = False) -> tuple[Run, float]:
-    """A kernel that writes more than any cache holds by stores that go past the caches, and the bytes that it writes. by_columns: each
-    vector to another row than the one before it, and most of them on two lines, as rows of NumPy's arrays are."""
+    """A kernel that writes more than any cache holds, by streaming stores, and the bytes that it writes.
+
+    by_columns: each vector goes to another row than the one before it, and most of them cross a cache line, as with rows of NumPy
+    arrays.
+    """
     width = 64 * bench.lanes + (bench.lanes // 4 if by_columns else 0)
     rows = LARGEST_BYTES // 8 // (4 * width * bench.cores)
     b, i, j = axes(b=bench.cores, i=rows, j=width)
@@ -100,7 +105,7 @@ def streaming(bench: Bench, by_columns: bool = False) -> tuple[Run, float]:
 
 
 def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]]) -> None:
-    """Names the plateaus of reads: the caches that a block has, then what all share, near first."""
+    """Names the plateaus of reads, nearest first: the caches of a core, then those shared by all cores."""
     steps = plateaus(points, tolerance=0.06)
     if bench.lockstep:
         shared_levels(bench, found, points, steps)
@@ -123,7 +128,7 @@ def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]])
 
 
 def shared_levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]], steps: Sequence[Plateau]) -> None:
-    """The plateaus where threads run together: the last is memory, the one before the cache of all, the first one a block's own."""
+    """Names the plateaus of a GPU: the last is memory, the one before it the shared cache, the first one a block's own cache."""
     if steps:
         found.rate("global_gb_per_s", steps[-1].level, "reads of all blocks over the largest footprints")
     if len(steps) > 1:
@@ -136,13 +141,13 @@ def shared_levels(bench: Bench, found: Findings, points: Sequence[tuple[float, f
 
 
 def rounded(size: float) -> int:
-    """A capacity as caches have it: the nearest multiple of a quarter of a power of two."""
+    """A capacity rounded as caches have it: to a quarter of a power of two."""
     unit = 1 << (math.floor(math.log2(size)) - 2)
     return round(size / unit) * unit
 
 
 def widths(bench: Bench, found: Findings) -> None:
-    """Reads of the same bytes by accesses of 4 bytes, 8, and so on; as wide as one thread's access may be."""
+    """Reads of the same bytes by accesses of 4 bytes, 8, and so on, up to the widest access of a thread."""
     points = []
     for lanes in (n for n in (1, 2, 4, 8, 16) if n <= (QUAD if bench.lockstep else bench.lanes)):
         run, read = reading(bench, STREAM_BYTES // (8 if bench.lockstep else 1), bench.cores, lanes=lanes)
@@ -151,7 +156,7 @@ def widths(bench: Bench, found: Findings) -> None:
 
 
 def blocks(bench: Bench, found: Findings) -> None:
-    """Reads by one block, two, and so on, each of as many bytes."""
+    """Reads by one block, two, and so on, each reading the same number of bytes."""
     most = bench.cores * (16 if bench.lockstep else 4)
     counts = sorted({1, *(n for n in (2**k for k in range(1, 14)) if n <= most), bench.cores})
     points = []

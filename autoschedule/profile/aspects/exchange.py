@@ -1,4 +1,4 @@
-"""What threads give each other: additions to one place that must not be lost, and values from lane to lane."""
+"""Communication between threads: atomic additions, and warp shuffles."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ CHAINS = 4
 
 
 def atomics(bench: Bench, found: Findings) -> None:
-    """Additions to one place of memory by all threads, to places of their own, and to places that a few share; then to local memory."""
+    """Atomic additions in global memory to one address by all threads, to separate addresses, and to addresses that a few
+    threads share; then in local memory."""
     several_threads(bench)
     threads = min(64, bench.profile.max_block_threads)
     blocks = bench.cores * (8 if bench.lockstep else 1)
@@ -62,7 +63,7 @@ def atomics(bench: Bench, found: Findings) -> None:
 
 
 def shuffles(bench: Bench, found: Findings) -> None:
-    """Values that lanes give to their neighbours, and across a warp: one after another, and as many as there can be."""
+    """Shuffles between neighbouring lanes, and across a warp: dependent ones, and as many independent ones as possible."""
     dialect, warp = bench.device.driver, bench.profile.warp_size
     every = {
         i.name: i for i in known() if i.definitions_in(dialect) and i.lanes == warp and not i.unavailable(bench.profile, dialect)
@@ -90,7 +91,7 @@ def _name(distance: int, lanes: int) -> str:
 
 
 def _shuffled(bench: Bench, found: Findings, words: str, distance: int, threads: int, chains: int) -> float:
-    """Seconds of one shuffle of a warp, on its core."""
+    """Seconds per shuffle of a warp, on its core."""
     made = {"threads": threads, "chains": chains, "times": TIMES, "distance": distance}
     run = bench.of_text(words + SHUFFLES % made, bench.cores, threads, [4 * threads * bench.cores])
     return found.time(f"shuffles by {distance}", threads, run, TIMES * chains * threads / bench.profile.warp_size).seconds

@@ -1,7 +1,6 @@
-"""Images: what reads of them bring, along which direction their lines lie, and what a read outside gives.
+"""Images: the bandwidth of their reads, the direction of their cache lines, and the value of a read outside.
 
-Each block walks over pixels of its own, by rows or by columns of a few pixels; no read leaves the image but those that ask what
-is there.
+Each block reads its own pixels, by rows or by columns of a few pixels. Only the probe for values outside reads beyond the image.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 PIXEL_BYTES = 16  # four floats
 ROW_PIXELS = 1024
 SIZES = (1 << 14, 1 << 17, 1 << 20, 1 << 23)  # bytes of an image
-RUNS = (1, 2, 4, 8, 16)  # pixels side by side
+RUNS = (1, 2, 4, 8, 16)  # consecutive pixels
 SAMPLER = "__constant sampler_t exact = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;\n"
 PIXELS = (
     SAMPLER
@@ -45,7 +44,7 @@ KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL float *out, read_only image2d_
 
 
 def images(bench: Bench, found: Findings) -> None:
-    """Images of more and more bytes by whole rows; then runs along rows, and along columns, as far apart as each other."""
+    """Whole rows of images of growing size; then runs along rows and along columns, with equal distances between them."""
     if not supported(bench):
         raise NotApplicable("no images: the texts that ask for them are OpenCL's, and the device must have some")
     points = []
@@ -69,8 +68,8 @@ def images(bench: Bench, found: Findings) -> None:
 
 
 def leaning(rows: Sequence[tuple[float, float]], columns: Sequence[tuple[float, float]]) -> float:
-    """How much more runs along rows gain by being long than runs along columns do: short runs across lines waste none, for their
-    neighbours are read while the lines are still near.
+    """How much more long runs gain along rows than along columns: short runs across cache lines waste nothing, because their
+    neighbours are read while the lines are still in a cache.
 
     >>> leaning([(16, 10.0), (64, 40.0)], [(16, 40.0), (64, 40.0)])
     4.0
@@ -79,7 +78,7 @@ def leaning(rows: Sequence[tuple[float, float]], columns: Sequence[tuple[float, 
 
 
 def supported(bench: Bench) -> bool:
-    """Whether the device has images that texts can ask for."""
+    """Whether the device has images that source texts can read."""
     return bench.device.driver == "opencl" and bool(getattr(bench.device.handle, "image_support", False))
 
 
@@ -91,7 +90,7 @@ def _image(bench: Bench, rows: int) -> Any:
 
 
 def _read(bench: Bench, found: Findings, series: str, rows: int, run: int, turned: bool) -> float:
-    """GB/s of all blocks. run: pixels side by side; turned: along columns, in strips of RUNS[-1] pixels."""
+    """GB/s of all blocks. run: consecutive pixels; turned: along columns, in strips of RUNS[-1] pixels."""
     threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
     length, others = (rows, ROW_PIXELS) if turned else (ROW_PIXELS, rows)
     apart = ROW_PIXELS if run == ROW_PIXELS else RUNS[-1]
@@ -106,5 +105,5 @@ def _read(bench: Bench, found: Findings, series: str, rows: int, run: int, turne
 
 
 def outside(bench: Bench) -> float:
-    """What a component of a pixel outside is, on average: 0 where the border is black and clear, 1 where the edge is repeated."""
+    """The average component of a pixel outside the image: 0 if the border is transparent black, 1 if the edge is repeated."""
     return bench.value_of_text(OUTSIDE % 4, _image(bench, 4)) / 4

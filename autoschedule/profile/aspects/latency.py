@@ -1,7 +1,7 @@
-"""How long one access takes that the next one waits for: a walk through memory in an order that nobody can guess.
+"""The latency of dependent accesses: a pointer chase through memory in unpredictable order.
 
-One thread follows indices, each of which says where the next one stands. Lines in random order tell the latency of each cache; lines
-that lie a page apart tell how many of them one set of a cache holds, and how many pages can be found at once.
+One thread follows indices, each of which gives the position of the next. Lines in random order measure the latency of each cache;
+lines that are a page apart measure the associativity of a cache, and the number of pages that the TLB holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KERNEL(probe, 1)(GLOBAL const int *rounds, GLOBAL const int *next, GLOBAL int *o
 }"""
 LARGEST_BYTES = 128 << 20
 PAGE_BYTES = 4096
-NOTICED_NS = 3.0  # of a page that is searched for
+NOTICED_NS = 3.0  # the least extra time that counts as a TLB miss
 
 
 def walk(places: Any, elements: int) -> Any:
@@ -41,8 +41,10 @@ def walk(places: Any, elements: int) -> Any:
 
 
 def chase(bench: Bench, places: Any) -> Run:
-    """A walk through some places, the first of them 0, as a run of STEPS accesses a round, that goes on where the last one stopped;
-    all places were visited once."""
+    """A pointer chase through some places, the first of them 0, as a run of STEPS accesses per iteration.
+
+    Each iteration continues where the last one stopped. All places have been visited once beforehand.
+    """
     import numpy as np  # late: NumPy takes long to import
 
     run = bench.of_text(CHASE % STEPS, 1, 1, [walk(places, int(max(places)) + 1), np.zeros(1, np.int32)])
@@ -51,12 +53,12 @@ def chase(bench: Bench, places: Any) -> Run:
 
 
 def line_elements(bench: Bench) -> int:
-    """Indices of 4 bytes in what one access brings near."""
+    """The number of 4-byte indices in a cache line."""
     return (bench.profile.memory("global").line_bytes or 64) // 4
 
 
 def footprints(bench: Bench, found: Findings) -> None:
-    """Lines in random order over more and more bytes: every cache is a plateau, and pages that are not found at once are a ramp."""
+    """Lines in random order over growing footprints: every cache is a plateau, and TLB misses are a ramp."""
     import numpy as np  # late: NumPy takes long to import
 
     step, points = line_elements(bench), []
@@ -77,7 +79,7 @@ def footprints(bench: Bench, found: Findings) -> None:
 
 
 def conflicts(bench: Bench, found: Findings) -> None:
-    """Lines a page apart, which share the sets of a small cache; then one line of every page, in sets of their own."""
+    """Lines a page apart, which share the sets of a small cache; then one line of every page, each in a set of its own."""
     import numpy as np  # late: NumPy takes long to import
 
     page, step = PAGE_BYTES // 4, line_elements(bench)
@@ -100,7 +102,7 @@ def conflicts(bench: Bench, found: Findings) -> None:
 
 
 def pages_found(found: Findings, points: Sequence[tuple[float, float]]) -> None:
-    """How many pages are found at once: so many that the next ones take half of what a search of their tables takes."""
+    """The number of pages that the TLB holds: up to the point where one more page costs half of a TLB miss."""
     search = statistics.median(ns for _, ns in points[-len(points) // 3 :])
     before = [n for n, ns in points if ns < search / 2]
     if search > 2 * points[0][1] + NOTICED_NS and before:

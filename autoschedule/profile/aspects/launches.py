@@ -1,4 +1,4 @@
-"""What begins: a launch, a block of it, and what waits: a barrier."""
+"""Overheads: a launch, a block of it, and a barrier."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNEL(probe, %d)(GLOBAL const int *rounds, GLOBAL int *out) {
 
 
 def launches(bench: Bench, found: Findings) -> None:
-    """Kernels of more and more blocks that do next to nothing: their time is a launch and so much for each block of a core."""
+    """Kernels with growing numbers of nearly empty blocks: their time is that of a launch plus a constant per block of a core."""
     lanes, points, runs = lanes_of(bench, 1), [], []
     for blocks in (1, *(bench.cores * 4**k for k in range(7))):
         b, i = axes(b=blocks, i=lanes)

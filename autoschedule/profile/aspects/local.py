@@ -1,7 +1,7 @@
-"""Local memory: what it gives, whether that is more than a buffer in the nearest cache gives, and its banks.
+"""Local memory: its bandwidth, whether that exceeds a buffer in the nearest cache, and its banks.
 
-Every thread of a block reads words so many apart from its neighbour's; the block's place moves on from round to round, so that nothing
-is read once and kept.
+Every thread of a block reads words at a fixed distance from its neighbour's. The block's position changes from one iteration to
+the next, so that no value is read once and kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import Points, banks
 
 READS = 16
-ACCESSES = {1: ("float", ""), 2: ("PAIR", "SUM_2"), 4: ("QUAD", "SUM_4")}  # floats of one, its type, and what adds them up
+ACCESSES = {1: ("float", ""), 2: ("PAIR", "SUM_2"), 4: ("QUAD", "SUM_4")}  # floats per access: type, and macro for their sum
 LOCAL_READS = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float *out, GLOBAL float *given) {
   %(room)s
@@ -41,7 +41,8 @@ BLOCKS_OF_A_CORE = 4
 
 
 def local(bench: Bench, found: Findings) -> None:
-    """Reads of local memory beside reads of a buffer as large, over footprints of a block; by widths; by strides, for its banks."""
+    """Reads of local memory and of an equally large buffer, over a block's footprint; then by width of access; then by stride,
+    to find the banks."""
     several_threads(bench)
     room = min(bench.profile.memory("shared").capacity_bytes or STATIC_BYTES, bench.device.shared_bytes, STATIC_BYTES)
     if room < 4096:
@@ -63,8 +64,8 @@ def local(bench: Bench, found: Findings) -> None:
 
 
 def gain(own: Points, cached: Points) -> float:
-    """How much faster local memory is than a buffer of the same size, in the middle of all sizes; about 1 where it is memory like any
-    other.
+    """How much faster local memory is than a buffer of the same size, as the median over all sizes; about 1 if it is ordinary
+    memory.
 
     >>> gain([(1, 10.0), (2, 10.0), (4, 9.0)], [(1, 9.9), (2, 10.0), (4, 9.2)])
     1.0
@@ -85,7 +86,8 @@ def _read(bench: Bench, found: Findings, series: str, size: int, floats: int = Q
 
 
 def reads(threads: int, size: int, floats: int, stride: int, in_local: bool) -> str:
-    """The text of such reads: half of the footprint is where a round begins, and its reads go on from there over the other half."""
+    """The source text of such reads: an iteration begins in one half of the footprint, and its reads continue from there over
+    the other half."""
     words = size // 4
     kind, added = ACCESSES[floats]
     places = words // floats // 2
@@ -96,7 +98,7 @@ def reads(threads: int, size: int, floats: int, stride: int, in_local: bool) -> 
 
 
 def _banks(bench: Bench, found: Findings, room: int) -> None:
-    """Strides, powers of two: where a longer one costs nothing more, all lanes are in one bank."""
+    """Strides that are powers of two: from the stride on at which a longer one costs no more, all lanes access one bank."""
     threads = min(256, bench.profile.max_block_threads)
     blocks, points = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1), []
     for stride in STRIDES:

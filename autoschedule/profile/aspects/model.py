@@ -1,6 +1,7 @@
-"""How much longer than a model counts its schedules take: a dozen constructed ones are timed, and its scalars fitted to their times.
+"""How far the model is off: times a dozen generated schedules and fits the model's scale factors to their times.
 
-The schedules are the first of each of a few computations and two that stand behind it: each scalar has samples that lean on it.
+The schedules are the best of each of a few computations and two lower-ranked ones, so that every factor has samples that depend
+on it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from tilelang.computations.define import define
 from tilelang.computations.functions import pad, sum
 from tilelang.core.dtype import float32
 
-PLACES = (0, 5, 11)  # of a computation's candidates
+PLACES = (0, 5, 11)  # ranks among a computation's candidates
 
 
 def model(bench: Bench, found: Findings) -> None:
-    """Times a dozen schedules, each until the caller knows that it is done."""
-    profile = found.so_far or bench.profile  # its curves and facts, too: kernels are estimated by them all
+    """Times a dozen schedules, each until the caller knows that it has finished."""
+    profile = found.so_far or bench.profile  # including its curves and facts, which estimates use too
     samples = []
     for computation in computations(max(1, bench.cores // 8)):
         made = candidates(computation, profile)
@@ -34,9 +35,9 @@ def model(bench: Bench, found: Findings) -> None:
 
 
 def computations(grown: int) -> list[Computation]:
-    """A product, windows over an image with its border, sums of rows; a function of few elements, most of whose time is a launch.
+    """A product, windows over an image with its border, row sums, and a function of few elements, whose time is mostly a launch.
 
-    grown: so many times as large as a few cores need; a device of many is to have work for all.
+    grown: how many times larger than a few cores need, so that a device with many cores has work for all.
     """
     i, j, k = axes(i=256 * grown, j=480, k=512)
     A, B = input("A", float32, i, k), input("B", float32, k, j)

@@ -1,6 +1,6 @@
-"""What it costs to bring a tile into shared memory in another order: cycles of one core for an element, or for a vector of all lanes.
+"""The cost of loading a tile into shared memory in another order: cycles of one core per element, or per vector of all lanes.
 
-Each is a sum over a staged tile, less the same sum without staging.
+Each is measured as a sum over a staged tile, minus the same sum without staging.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROWS, COLUMNS = 128, 256
 
 
 def moves(bench: Bench, found: Findings) -> None:
-    """Whole rows by vectors; columns, which change places with rows; windows of an image with its border."""
+    """Whole rows by vectors; columns that become rows (a transposition); windows of an image with its border."""
     if bench.lockstep:
         raise NotApplicable("where threads run together, moves are bound by the memory that they read")
     lanes = bench.lanes
@@ -46,7 +46,7 @@ def moves(bench: Bench, found: Findings) -> None:
 
 
 def _windows(bench: Bench, found: Findings, vector: int) -> float:
-    """Cycles for an element of 3 x 3 windows of an image whose width is not a multiple of the lanes."""
+    """Cycles per element of 3 x 3 windows of an image whose width is not a multiple of the lanes."""
     lanes = bench.lanes
     b, r, c, p, q, u, v = axes(b=bench.cores, r=ROUNDS, c=8, p=28, q=28, u=3, v=3)
     X = input("X", float32, b, c, p, q)
@@ -60,18 +60,18 @@ def _windows(bench: Bench, found: Findings, vector: int) -> float:
 
 
 def _start(defined: Tensor) -> Schedule:
-    """A tile for each core, round by round."""
+    """A tile per core, one iteration after another."""
     return schedule(defined).tile(b=1).to(block).split(r=1)
 
 
 def _finish(start: Schedule, lanes_axis: str, reduced: str, lanes: int) -> Schedule:
-    """The sum over a tile, by vectors along one axis."""
+    """The sum over a tile, vectorized along one axis."""
     vectors: dict[str, Any] = {lanes_axis: lanes}
     steps: dict[str, Any] = {reduced: 1}
     return start.split(**vectors).accumulate(register).split(**steps).vectorize(**vectors)
 
 
 def _cycles(bench: Bench, found: Findings, series: str, plan: Schedule) -> float:
-    """Cycles of a core for an element of the tile."""
+    """A core's cycles per element of the tile."""
     elements = ROUNDS * ROWS * COLUMNS
     return found.time(series, 1, bench.of_schedule(plan), elements).seconds * 1e9 / found.known["cycle_ns"]

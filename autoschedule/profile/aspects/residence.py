@@ -1,7 +1,8 @@
-"""What lives on a core at once: blocks, threads, shared memory, registers; and what a thread may keep before it spills.
+"""How much a core holds at once (occupancy): blocks, threads, shared memory, registers; and how much a thread keeps before it
+spills.
 
-Blocks that wait for memory take no longer when more of them wait beside each other, until a core has no room for one more: then the
-last ones come after the others, and the time doubles.
+Blocks that wait for memory take no longer when more of them wait at the same time, until a core has no room for one more: then
+the last ones run after the others, and the time doubles.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings
 from tilelang.autoschedule.profile.steps import at_once, end_of_floor
 
-WALKED_BYTES = 1 << 20  # further than a first cache reaches, nearer than memory
+WALKED_BYTES = 1 << 20  # larger than a first-level cache, smaller than the last cache
 STEPS = 64
-# Each block walks; it holds values meanwhile, which it uses now and then, and room in shared memory.
+# Each block chases pointers; meanwhile it keeps values, which it uses now and then, and shared memory.
 WAITING = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL const int *next, GLOBAL float *out) {
   LOCAL_ARRAY(int, room, %(words)d);
@@ -37,11 +38,11 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL const int *next, GLO
   if (THREAD == 0) x[0] += (float)room[0];
   out[BLOCK * %(threads)d + THREAD] = x[0];
 }"""
-MOST_BLOCKS = 64  # of a core
+MOST_BLOCKS = 64  # per core
 BLOCK_THREADS = 256
-HELD = (32, 48, 64, 96, 128, 192)  # values of a thread, at which threads of a core are counted
-SHARES = (0.25, 0.4, 0.5, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2, 1.4, 1.6)  # of the registers that a thread is said to have
-UNIT_BYTES = 1024  # to which the shared memory of a core is found
+HELD = (32, 48, 64, 96, 128, 192)  # values per thread, for which the threads of a core are counted
+SHARES = (0.25, 0.4, 0.5, 0.65, 0.75, 0.85, 0.95, 1.05, 1.2, 1.4, 1.6)  # of the registers per thread in the profile
+UNIT_BYTES = 1024  # the precision to which the shared memory of a core is found
 RING = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
   WIDE a = WIDE_OF(0.999f), x[%(values)d];
@@ -61,7 +62,7 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL WIDE *out) {
 
 
 def residents(bench: Bench, found: Findings) -> None:
-    """How many blocks of few threads, of many, with little shared memory and with much, a core has at once."""
+    """The number of blocks that a core holds at once: of few threads, of many threads, and with little or much shared memory."""
     several_threads(bench)
     if not bench.lockstep:
         count(
@@ -82,12 +83,12 @@ def residents(bench: Bench, found: Findings) -> None:
 
 
 def _blocks(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> int:
-    """The most blocks of a core at once."""
+    """The greatest number of blocks that a core holds at once."""
     return at_once(_waits(bench, found, threads, values, shared_bytes), MOST_BLOCKS)
 
 
 def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_bytes: int = 0) -> Callable[[int], float]:
-    """The time of so many blocks for each core."""
+    """The time as a function of the number of blocks per core."""
     import numpy as np  # late: NumPy takes long to import
 
     line = line_elements(bench)
@@ -108,7 +109,7 @@ def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_
 
 
 def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
-    """Shared memory of a core, of what each of several blocks may have: one more block than of the largest kind."""
+    """The shared memory of a core: finds the largest size of which one more block fits than of the largest block."""
     threads = bench.profile.warp_size
     whole = _blocks(bench, found, threads, 1, room)
     if whole >= most:
@@ -123,8 +124,10 @@ def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
 
 
 def registers(bench: Bench, found: Findings) -> None:
-    """Values that a thread updates in a ring, more and more: each takes longer where one has no register. Then, where threads run
-    together, how many threads of a core there are that keep so many."""
+    """Updates growing numbers of values in a ring: each update takes longer once a value has no register.
+
+    On a GPU, then also the number of threads that a core holds with this many values each.
+    """
     lanes, threads = (1, bench.profile.warp_size) if bench.lockstep else (bench.text_lanes, 1)
     ring = RING.replace("WIDE_OF", "(float)").replace("WIDE", "float") if bench.lockstep else RING
     known = bench.profile.registers_per_thread // lanes
@@ -145,19 +148,19 @@ def registers(bench: Bench, found: Findings) -> None:
 
 
 def _pool(bench: Bench, found: Findings, kept: float) -> None:
-    """Threads of a core that keep more and more values: fewer where all take them from one pool."""
+    """The threads of a core that keep growing numbers of values: fewer threads if all take registers from one pool."""
     threads, points = min(BLOCK_THREADS, bench.profile.max_block_threads), []
     for values in (n for n in HELD if n <= kept):
         points.append((float(values), float(threads * _blocks(bench, found, threads, values))))
     found.curve("core_threads_of_values", "values", "threads", points, "threads of a core at once that keep so many values each")
-    several = [x * y for x, y in points if y > threads]  # where one block is there, nobody knows that it fits
+    several = [x * y for x, y in points if y > threads]  # a single block does not show that it fits
     if pooled(points) and several:
         how = "the most values that threads of a core keep at once, of several blocks"
         count(bench, found, "rates.core_registers", int(max(several)), how)
 
 
 def pooled(points: list[tuple[float, float]]) -> bool:
-    """Whether threads that keep more are fewer: they take registers from one pool; else each has its own.
+    """Whether threads with more values are fewer: then they take registers from one pool; otherwise each has its own.
 
     >>> pooled([(32, 2048), (64, 1024), (128, 512)]), pooled([(32, 768), (64, 768)])
     (True, False)

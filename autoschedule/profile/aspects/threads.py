@@ -1,6 +1,6 @@
-"""Threads of a block: how many run together as hardware, from how many on one more costs time, and what more of them compute.
+"""Threads of a block: how many run in lockstep, from how many on another one costs time, and how much more of them compute.
 
-Lanes that run together take both sides of a branch on which they differ; threads of different warps take one side each.
+Threads in lockstep execute both sides of a branch on which they differ; different warps execute one side each.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL float *out) {
 STEPS = 64
 BLOCKS_OF_A_CORE = 8
 CHAINS, UNROLLED = 4, 16
-MOST_THREADS = 128  # of which one more is tried
+MOST_THREADS = 128  # the largest count, tried with one more as well
 
 
 def together(bench: Bench, found: Findings) -> None:
-    """Neighbours that take the same side of a branch, more and more of them: from the lanes that run together on, it costs nothing."""
+    """Groups of neighbours that take the same side of a branch, of growing size: once a group is a whole warp, the branch
+    costs nothing extra."""
     several_threads(bench)
     threads = min(256, bench.profile.max_block_threads)
     blocks, points = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1), []
@@ -58,7 +59,7 @@ def together(bench: Bench, found: Findings) -> None:
 
 
 def _stairs(bench: Bench, found: Findings) -> None:
-    """Blocks of more and more threads: time is a stair of so many as are paid for together."""
+    """Blocks with growing numbers of threads: the time is a staircase, whose steps are the granularity of execution."""
     most = min(MOST_THREADS, bench.profile.max_block_threads - 1)
     counts = sorted({n for k in range(most.bit_length()) for n in (1 << k, (1 << k) + 1)})
     blocks, points = bench.cores * (BLOCKS_OF_A_CORE if bench.lockstep else 1), []
@@ -73,8 +74,11 @@ def _stairs(bench: Bench, found: Findings) -> None:
 
 
 def busy(bench: Bench, found: Findings) -> None:
-    """One chain of multiply-adds a thread, more and more threads of a core: what others compute while one waits for its result. Where
-    the dialect has vectors, chains of vectors of more and more lanes."""
+    """One chain of multiply-adds per thread, with growing numbers of threads per core: how far other threads hide the latency of
+    one.
+
+    If the dialect has vectors, also chains of growing vectors.
+    """
     points = []
     if bench.lockstep:
         least = max(1, bench.profile.warp_size)
@@ -91,7 +95,7 @@ def busy(bench: Bench, found: Findings) -> None:
 
 
 def _widths(bench: Bench, found: Findings) -> None:
-    """Vectors of the dialect, of more and more lanes: the rate falls, or stays, where the device takes them apart."""
+    """Vectors of the dialect with growing numbers of lanes: the rate falls, or stays, once the device splits them."""
     threads, points = bench.threads, []
     for lanes in (n for n in (1, 2, 4, 8, 16) if n <= bench.profile.max_vector_lanes):
         name = f"float{lanes}" if lanes > 1 else "float"

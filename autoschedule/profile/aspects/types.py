@@ -1,4 +1,6 @@
-"""Multiply-adds of other types than float, and how many of them take the time of one instruction of the unit for special functions."""
+"""Multiply-adds of other types than float32, and the number of them that takes as long as one instruction of the special
+function unit.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from tilelang.autoschedule.profile.aspects.shapes import count
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 
-# By type: what it is called in each dialect, its bytes, the extension of OpenCL C that has it, and the features of processors that do:
-# those without one convert such numbers to floats and back. No features: every processor has it.
+# By type: its name in each dialect, its bytes, the OpenCL C extension that provides it, and the CPU features that do:
+# CPUs without one convert such numbers to floats and back. No features: every CPU has it.
 TYPES: dict[str, tuple[dict[str, str], int, str, frozenset[str]]] = {
     "float64": ({"opencl": "double", "cuda": "double", "hip": "double", "cpu": "double"}, 8, "cl_khr_fp64", frozenset()),
     "float16": (
@@ -23,7 +25,7 @@ SAMPLES = 3  # a peak is the best of several
 
 
 def types(bench: Bench, found: Findings) -> None:
-    """Chains in registers, as of floats: doubles, halves where the dialect has a word for them; then special functions."""
+    """Chains in registers, as for float32: doubles, and halves if the dialect has a name for them; then special functions."""
     for name, (words, size, extension, features) in TYPES.items():
         if (word := words.get(bench.device.driver)) is not None and _has(bench, extension, features):
             rate = _rate(bench, found, name, word, size, extension)
@@ -44,7 +46,7 @@ def _has(bench: Bench, extension: str, features: frozenset[str]) -> bool:
 
 
 def _rate(bench: Bench, found: Findings, name: str, word: str, size: int, extension: str) -> float:
-    """The most GFLOP/s of multiply-adds of a type."""
+    """The greatest GFLOP/s of multiply-adds of a type."""
     lanes = min(4 * bench.text_lanes // size, bench.profile.max_vector_lanes) if bench.text_lanes > 1 else 1
     wide = f"{word}{lanes}" if lanes > 1 else word
     text = PEAK.replace("WIDE_OF", "VECTOR_OF").replace("WIDE", wide).replace("VECTOR_OF((float)", f"VECTOR_OF(({word})")
@@ -57,7 +59,7 @@ def _rate(bench: Bench, found: Findings, name: str, word: str, size: int, extens
 
 
 def _seconds(bench: Bench, found: Findings, name: str, text: str, size: int | None = None) -> float:
-    """The best time of one operation of a thread, of all threads of all cores. size: bytes of a thread's result."""
+    """The best time per operation, over all threads of all cores. size: bytes of a thread's result."""
     threads, blocks = bench.threads, bench.cores * (8 if bench.lockstep else 1)
     made = {"threads": threads, "chains": ACCUMULATORS, "unrolled": UNROLLED}
     run = bench.of_text(text % made, blocks, threads, [(size or 4 * bench.text_lanes) * threads * blocks])

@@ -1,7 +1,7 @@
-"""Instructions of matrix units, each by a schedule that does nothing else: by shape, by type, and by where operands come from.
+"""Matrix instructions, each by a schedule that executes nothing else: by shape, by type, and by the memory of the operands.
 
-A warp multiplies the same operands over and over, which it loaded once: so the rate is the instruction's, not of a kernel that waits
-for memory. Asynchronous copies are compared with loads by threads, in sums over rows that pass through shared memory.
+A warp multiplies the same operands repeatedly, which it loaded once. So the rate is the instruction's, not that of a kernel that
+waits for memory. Asynchronous copies are compared with loads by threads, in sums over rows that go through shared memory.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from tilelang.instructions.instruction import AT_ONCE, Instruction, known
 from tilelang.profiles.profile import block, register, shared, thread
 from tilelang.schedules.schedule import Schedule, move, schedule
 
-PIECES = (2, 4)  # instructions of a warp along rows and columns, whose sums do not wait for each other
+PIECES = (2, 4)  # instructions of a warp along rows and columns, with independent sums
 GRID = (2, 4)  # warps of a block
-LAUNCH_SECONDS = 1e-3  # of what the profile says, which sets the rounds of a launch
-WIDEST = 3  # of instructions that differ by their columns alone, so many are measured
-LARGEST_BYTE = 0x38  # floats whose first byte is below are below 1
-ROW_BYTES = 128  # that swizzled operands have along the reduction
+LAUNCH_SECONDS = 1e-3  # by the profile's rate; sets the repetitions per launch
+WIDEST = 3  # how many instructions are measured that differ only in their columns
+LARGEST_BYTE = 0x38  # floats with a smaller first byte are below 1
+ROW_BYTES = 128  # of swizzled operands, along the reduction
 COPIED_ROWS, AHEAD = 2, 3
-COPIED_BYTES = 4 << 20  # of a block
+COPIED_BYTES = 4 << 20  # per block
 
 
 def matrix(bench: Bench, found: Findings) -> None:
-    """Every instruction that multiplies and adds, of what the device has; the most of each type is the rate of the type."""
+    """Every matrix multiply-add instruction of the device; the fastest of each type gives the rate of the type."""
     every, best = instructions(bench), dict[str, tuple[float, str]]()
     if not every:
         raise NotApplicable("the device has no instructions of matrix units that the language knows")
@@ -52,12 +52,13 @@ def matrix(bench: Bench, found: Findings) -> None:
         best[name] = max(best.get(name, (0.0, "")), (rate, made.name))
     for name, (rate, which) in best.items():
         told = None if bench.profile.assumed(f"rates.{name}") else bench.profile.rate(name)
-        if told is None or rate > told:  # documents say the peak
+        if told is None or rate > told:  # documents state the peak
             found.rate(name, rate, f"the most of any repeat of {which}")
 
 
 def instructions(bench: Bench) -> list[Instruction]:
-    """Those of warps and wider; of those that differ by their columns alone, the widest, one half and one quarter as wide."""
+    """Instructions of warps and wider units; of those that differ only in their columns, the widest, and those half and a
+    quarter as wide."""
     every = [i for i in known() if i.kind == "update" and i.lanes > 1 and set(i.shape) == {"m", "n", "k"}]
     here = [i for i in every if i.unavailable(bench.profile, bench.device.driver) is None and multiplies(i, _factor(i))]
     widest: dict[Any, int] = {}
@@ -67,7 +68,7 @@ def instructions(bench: Bench) -> list[Instruction]:
 
 
 def _kind(made: Instruction) -> tuple[Any, ...]:
-    """What instructions have in common that differ by their columns alone."""
+    """The properties that instructions share if they differ only in their columns."""
     return made.level, made.shape["m"], made.shape["k"], tuple(o.dtypes for o in made.operands), made.licences
 
 
@@ -76,7 +77,7 @@ def _operands_in(made: Instruction) -> str:
 
 
 def product(bench: Bench, made: Instruction) -> tuple[Run, float]:
-    """A product by the instruction alone, its operands loaded once, and its operations."""
+    """A product by this instruction alone, with its operands loaded once, and its number of operations."""
     m, n, k, plan = _in_registers(bench, made) if _operands_in(made) == "register" else _in_shared(bench, made)
     operations = 2.0 * m * n * k * bench.cores
     told = bench.profile.rate(rates_of(_factor(made), made.licences)[-1]) or 8 * (bench.profile.rate("float32_gflops") or 1e3)
@@ -89,10 +90,10 @@ def _factor(made: Instruction) -> Any:
 
 
 def _start(bench: Bench, made: Instruction, m: int, n: int, k: int, rounds: int) -> Schedule:
-    """The product of a block's operands, so many times, for each core."""
+    """The product of a block's operands, repeated, with one block per core."""
     type, sums = _factor(made), made.operand(made.writes).dtypes[0]
     b, i, j, r, l = axes(b=bench.cores, m=m, n=n, r=rounds, k=k)
-    turned = _operands_in(made) == "shared"  # then rows of both run along the reduction
+    turned = _operands_in(made) == "shared"  # both operands have rows along the reduction then
     A, B = input("A", type, b, i, l), input("B", type, b, *((j, l) if turned else (l, j)))
     left, right = A[b, i, l], B[b, j, l] if turned else B[b, l, j]
     factors = left * right if sums is type else f.cast(left, sums) * f.cast(right, sums)
@@ -100,7 +101,7 @@ def _start(bench: Bench, made: Instruction, m: int, n: int, k: int, rounds: int)
 
 
 def _in_registers(bench: Bench, made: Instruction) -> tuple[int, int, int, Any]:
-    """Rows, columns and depth of a block, and its schedule by rounds: fragments are loaded once."""
+    """Rows, columns and depth of a block, and a function from repetitions to its schedule: fragments are loaded once."""
     rows, columns = made.shape["m"] * PIECES[0], made.shape["n"] * PIECES[1]
     m, n, k = rows * GRID[0], columns * GRID[1], made.shape["k"] * 2
 
@@ -112,7 +113,7 @@ def _in_registers(bench: Bench, made: Instruction) -> tuple[int, int, int, Any]:
 
 
 def _in_shared(bench: Bench, made: Instruction) -> tuple[int, int, int, Any]:
-    """The same where the instruction takes its operands from shared memory itself."""
+    """The same for an instruction that reads its operands from shared memory."""
     m, n, k = made.shape["m"] * 2, made.shape["n"], ROW_BYTES // _factor(made).bytes
 
     def plan(rounds: int) -> Schedule:
@@ -126,7 +127,7 @@ def _in_shared(bench: Bench, made: Instruction) -> tuple[int, int, int, Any]:
 
 
 def _on_bytes(bench: Bench, plan: Schedule) -> Run:
-    """A run of a schedule on inputs of bytes that make small numbers in every type: a device may be faster on zeros."""
+    """A run of a schedule on bytes that are small numbers in every type, since a device may be faster on zeros."""
     import numpy as np  # late: NumPy takes long to import
 
     draw = np.random.default_rng(0)
@@ -138,7 +139,7 @@ def _on_bytes(bench: Bench, plan: Schedule) -> Run:
 
 
 def copies(bench: Bench, found: Findings) -> None:
-    """Sums over rows that pass through shared memory: brought by threads at their turn, and asynchronously some rounds ahead."""
+    """Sums over rows that go through shared memory: loaded by threads when needed, and copied asynchronously some iterations ahead."""
     if not bench.lockstep or not bench.profile.async_copy:
         raise NotApplicable("the device copies nothing to shared memory by itself")
     points = []
@@ -154,7 +155,7 @@ def copies(bench: Bench, found: Findings) -> None:
 
 
 def asynchronous(bench: Bench) -> Iterator[Instruction]:
-    """Copies of 16 bytes of floats to shared memory that a thread issues and does not wait for."""
+    """The instructions by which a thread asynchronously copies 16 bytes of floats to shared memory."""
     for i in known():
         if (
             i.kind == "move"
