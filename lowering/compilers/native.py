@@ -278,8 +278,11 @@ def link(code: bytes, system: System) -> bytes:
 
 
 class Linker:
-    """Links one object file to a shared library. The wheel's linker reads a pipe: its process starts with the `with` block and is ready
-    when the compiler is done. Other linkers read a file and start when it exists."""
+    """Links one object file to a shared library.
+
+    The wheel's linker reads a pipe: its process starts with the `with` block and is ready when the compiler is done. Other
+    linkers read a file and start when it exists.
+    """
 
     def __init__(self, system: System) -> None:
         self.system = system

@@ -1,6 +1,7 @@
-"""The processes of compilers and linkers: waited for without polling, started before their input exists, or working in advance.
+"""The processes of compilers and linkers: waited for without polling, started before their input exists, or compiling in advance.
 
-A process that was started ahead (`begun`) waits for its text. An `Early` one already compiles a text that will probably be needed.
+A process that was started ahead (`begun`) waits for its text. An `Early` one already compiles a text that will probably be
+needed.
 """
 
 from __future__ import annotations
@@ -121,10 +122,10 @@ def begun(command: list[str]) -> Iterator[None]:
 
 
 class Early:
-    """A compiler that works on a text whose code is not needed yet. end: ends it; called when this object is deleted.
+    """A compiler that works on a text whose code is not needed yet. end: kills it; called when this object is deleted.
 
-    A thread reads its output, so that the process is no longer a child of this one when it is done: a program that waits for any of
-    its children shall not find a compiler.
+    A thread reads its output and reaps the process, so that a program that waits for any of its child processes does not find a
+    compiler among them.
     """
 
     def __init__(self, source: str, process: subprocess.Popen[bytes]) -> None:

@@ -154,7 +154,7 @@ class Connection:
         """None: launches have finished when they return."""
 
     def take(self, name: str, array: Any, queue: Any) -> DeviceArray:
-        """A NumPy array as a device array; the runtime passes these as host arrays."""
+        """A NumPy array as a device array; the runtime itself passes NumPy arrays as host arrays."""
         begin, flags = address_of(array), array.flags
         return DeviceArray(array.shape, array.dtype, flags.c_contiguous, flags.writeable, begin, NATIVE, begin, array.nbytes)
 

@@ -1,4 +1,4 @@
-"""A lock for what a process has once, and the connections to devices, which it has."""
+"""A lock for resources that a process has once, and a table that makes one object per key, such as the connections to devices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ProcessLock:
 
 
 class OnceForEach(Generic[Key, Made]):
-    """Makes one thing for each key, also when threads ask for it at the same time."""
+    """Makes one object per key, even if several threads ask for it at the same time."""
 
     def __init__(self, make: Callable[[Key], Made]) -> None:
         self._make, self._made, self._lock = make, dict[Key, Made](), ProcessLock()
@@ -39,9 +39,9 @@ class OnceForEach(Generic[Key, Made]):
             with self._lock.held():
                 if key not in self._made:
                     made = self._make(key)
-                    self._made.setdefault(key, made)  # a signal handler may have been here meanwhile
+                    self._made.setdefault(key, made)  # a signal handler may have made it in the meantime
         return self._made[key]
 
     def cache_clear(self) -> None:
-        """Forgets what was made."""
+        """Forgets the objects made so far."""
         self._made.clear()

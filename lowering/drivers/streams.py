@@ -42,7 +42,7 @@ class Connection(abc.ABC):
         self._events: list[Any] = []  # reused, because they can be freed only while their device is current
         atexit.register(self.close)
 
-    # ------------------------------------------------------------ what a library does
+    # ------------------------------------------------------------ library calls
 
     @abc.abstractmethod
     def enter(self) -> None:
@@ -123,7 +123,7 @@ class Connection(abc.ABC):
         with contextlib.suppress(DeviceError):
             self.trim()
 
-    # ------------------------------------------------------------ what the runtime asks
+    # ------------------------------------------------------------ the interface for the runtime
 
     def current(self, what: str = "launch-failed") -> Current:
         """Makes the device current in a `with` block; turns errors of the library into a DeviceError with that code."""
