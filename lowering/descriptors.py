@@ -12,10 +12,10 @@ ALIGNMENT_BYTES = 1024  # alignment of a shared buffer that a descriptor names: 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BoxMap:
-    """A tensor map: a tensor in global memory and the boxes of it that one instruction moves."""
+    """A tensor map: a tensor in global memory, and the extents of the TMA tiles of it that one instruction moves."""
 
     buffer: ir.Buffer
-    box: tuple[int, ...]  # the extents of a box
+    box: tuple[int, ...]  # the extents of a TMA tile
     swizzle_bytes: int  # swizzle of the rows in shared memory (0: none)
 
 

@@ -34,7 +34,7 @@ class Access:
 
 @dataclasses.dataclass(frozen=True)
 class Effect:
-    """What a statement does with its values."""
+    """The effect of a statement: when its result is read, and how its value changes an accumulator."""
 
     stored: tuple[Expr, ...] = ()  # the conditions under which its result is read
     value: Expr | None = None  # for an accumulator update: the value that is combined into it

@@ -1,8 +1,8 @@
-"""Computes the region of a tensor that its readers access: what a stage or a move must hold.
+"""Computes the region of a tensor that its readers access, which a stage or a load must hold.
 
-A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor access lie in a
-box: for each dimension a start, an expression of the enclosing variables, and a constant extent. `conditions` excludes the elements of
-the box that no reading accesses.
+A reading takes one element at each of its points, which exist within bounds. The elements that all readings of a tensor access
+lie in a box: for each dimension a start, an expression of the enclosing variables, and a constant extent. `conditions` excludes
+the elements of the box that no reading accesses.
 
 A dimension whose index is a sum of the readings' own variables, with known ranges, is computed exactly by interval arithmetic.
 The rest (unaligned quotients, clamps) is decided by `sets`; if it has no answer, the larger box from the intervals is used. These

@@ -22,7 +22,7 @@ from tilelang.core.simplify import interval
 from tilelang.instructions.instruction import BARRIER_BY_BYTES
 from tilelang.lowering import ir, printer
 
-CHAIN = ("vectorize", "unroll", "scalar_replacement")  # each of these stages preserves what the ones before it established
+CHAIN = ("vectorize", "unroll", "scalar_replacement")  # each of these passes preserves the guarantees of the ones before it
 NO_CONDITIONS: frozenset[Expr] = frozenset()
 FUNCTIONS = {*ex.FLOAT_FUNCTIONS, *ex.ANY_FUNCTIONS, *ex.PREDICATES}
 
@@ -383,7 +383,7 @@ def _is_shared(buffer: ir.Buffer) -> bool:
 
 
 def _problem(e: Expr) -> str | None:
-    """What is wrong with the types or lanes of one operation, or None."""
+    """The fault in the types or lanes of one operation, or None."""
     match e:
         case Const(value, t):
             fits = {"float": float, "bool": bool}.get(t.kind, int)

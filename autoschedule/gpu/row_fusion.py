@@ -1,6 +1,6 @@
 """Several tasks in one kernel on GPUs: rows stay in the registers of the threads that share them.
 
-Every stage maps its row to the same threads in the same way, so each thread finds what it needs in its own registers. Values of a
+Every stage maps its row to the same threads in the same way, so each thread finds its operands in its own registers. Values of a
 whole row, such as a sum, reach all threads by the reduction. Rows that do not fit in registers get separate kernels.
 """
 

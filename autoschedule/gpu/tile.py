@@ -1,8 +1,8 @@
-"""The tile of each level of a GPU, and the schedule that it stands for.
+"""The tile of each level of a GPU, and the schedule made from it.
 
-A `LaneTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes; the
-block; chunks of the reduction, copied to shared memory; warps; the elements of a thread, in groups one warp apart, so that consecutive
-threads access consecutive elements; vectors.
+A `LaneTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes;
+the block; chunks of the reduction, copied to shared memory; warps; the elements of a thread, in groups one warp apart, so that
+consecutive threads access consecutive elements; vectors.
 """
 
 from __future__ import annotations

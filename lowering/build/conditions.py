@@ -81,7 +81,7 @@ def _inside(pad: Pad) -> list[Expr]:
     return [] if both is None else conjuncts(both)
 
 
-# ---------------------------------------------------------------- over the points of a piece
+# ---------------------------------------------------------------- over the points of a tile
 
 
 def _excesses(frame: Frame, condition: Expr) -> list[Expr]:

@@ -247,7 +247,7 @@ class Frame:
     undecided: bool = False  # in a loop over conditioned points, before its two versions (with the test, without)
     rare: bool = False  # code for a few tiles only, not worth splitting into versions
     within: tuple[Expr, ...] = ()  # bounds that the enclosing loops already keep, dropped from the spec
-    origin: Span | None = None  # source position of statements that no written step stands for
+    origin: Span | None = None  # source position of statements that belong to no written step
     cuts: tuple[Span, ...] = ()  # source positions of the steps that divided the work down to this point
     staged: ir.Buffer | None = None  # a load through registers: the registers that hold the fetched elements
     move: Move | None = None

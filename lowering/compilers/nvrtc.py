@@ -144,7 +144,7 @@ def _read(size: Any, get: Any, program: ctypes.c_void_p) -> bytes:
 
 
 def resources(log: str) -> tuple[CompiledKernel, ...]:
-    """What each kernel uses, from the assembler's report.
+    """The resources that each kernel uses, from the assembler's report.
 
     >>> resources('''ptxas info    : Compiling entry function 'add' for 'sm_80'
     ... ptxas info    : Function properties for add

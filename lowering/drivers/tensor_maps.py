@@ -1,4 +1,4 @@
-"""Tensor maps (TMA descriptors): the layout of a tensor in global memory for box copies by one thread. Encoded by cuda-bindings.
+"""Tensor maps (TMA descriptors): the layout of a tensor in global memory for tile copies by one thread. Encoded by cuda-bindings.
 
 Source: CUDA Driver API, cuTensorMapEncodeTiled; its rules are checked here so that an error names the cause.
 """
@@ -24,7 +24,7 @@ _TYPES = {
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TensorMap:
-    """A tensor in global memory and the box that one copy moves. Elements outside the tensor are read as zero."""
+    """A tensor in global memory and the TMA tile (`box`) that one copy moves. Elements outside the tensor are read as zero."""
 
     dtype: DType
     shape: tuple[int, ...]
@@ -38,7 +38,7 @@ class TensorMap:
             raise DeviceError("tensor-map", f"no tensor map: {fault}", help="use another tile, layout or padding, or plain loads")
 
     def of_one_element(self) -> TensorMap:
-        """The same boxes of a tensor of one element. If that element is zero, they read like those of an empty tensor.
+        """The same tiles of a tensor of one element. If that element is zero, they read like those of an empty tensor.
 
         Empty tensors themselves have no map.
         """

@@ -1,13 +1,14 @@
 """Overlaps stores marked `behind` with a loop of the next iteration.
 
-Needs: no barriers yet; `fuse_loops` runs before, so that there are few loops. Guarantees: the same values; a store that was overlapped
-is no longer marked `behind`, one that is still marked is where it was. One line before and after:
+Needs: no barriers yet; `fuse_loops` runs before, so that there are few loops. Guarantees: the same values. A store that was
+overlapped is no longer marked `behind`; one that is still marked has not moved. One line before and after:
 
     for i { for j { S[j] = f(i, j) }; for j { behind Y[i, j] = S[j] } }
     for i { for j { if i > 0 { Y[i - 1, j] = S[j] }; S[j] = f(i, j) } }; if rounds > 0 { for j { Y[rounds - 1, j] = S[j] } }
 
 The last statement of a loop's body contains the marked stores. It moves past the end of its iteration and past statements that it
-commutes with, into the last loop for which `merged` proves that no element is accessed out of order; so it needs no second buffer.
+commutes with, into the last loop for which `merged` proves that no element is accessed out of order; so it needs no second
+buffer.
 """
 
 from __future__ import annotations

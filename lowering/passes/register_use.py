@@ -190,7 +190,7 @@ class _Walk:
         return _State(masks, frozenset(w for w in after.places if not w.guards & {yes, no} or w in state.places))
 
 
-# ---------------------------------------------------------------- states
+# ---------------------------------------------------------------- the elements written
 
 
 def _marking(state: _State, buffer: ir.Buffer, guards: Guards, mask: Elements) -> _State:

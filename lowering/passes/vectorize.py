@@ -391,7 +391,7 @@ def _readable(e: Expr) -> bool:
 
 
 def _narrowed(comparison: Binary) -> Expr:
-    """A comparison of widened integers in their original narrow type, of which a vector has more lanes."""
+    """A comparison of widened integers, made in their original narrow type instead: a vector has more lanes of that type."""
     for narrow, wide, other in ((comparison.left, comparison.right, 1), (comparison.right, comparison.left, 0)):
         if isinstance(narrow, Cast) and narrow.operand.dtype.is_integer and narrow.operand.dtype is not INDEX:
             value = _in_type(wide, narrow.operand.dtype)

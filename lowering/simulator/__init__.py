@@ -1,1 +1,1 @@
-"""Runs kernel IR in NumPy for every thread of every block, and reports what a device would not."""
+"""Runs kernel IR in NumPy for every thread of every block, and reports faults that a device would not report."""

@@ -148,10 +148,11 @@ class Phases:
 def run_beside(
     roles: list[tuple[Iterator[Ready], Callable[[], None]]], phases: Phases, choose: Callable[[int], int], late: bool
 ) -> None:
-    """Runs generators to their end. Each yields, wherever another may run, a function that tells whether it can itself continue.
+    """Runs generators to their end. A generator yields wherever another may run; it yields a function that tells whether it can
+    continue.
 
-    roles: each with a function that reports that it can never continue. choose: picks one of n that can. late: copies complete
-    only when no role can continue.
+    roles: each with a function that reports that it can never continue. choose: picks one of the n roles that can continue. late:
+    copies complete only when no role can continue.
     """
     waiting: dict[int, Ready] = dict.fromkeys(range(len(roles)), lambda: True)
     while waiting:

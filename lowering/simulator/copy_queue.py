@@ -103,7 +103,7 @@ class CopyQueue:
     def _fly(self, target: Part, source: Part, values: Callable[[], Array], early: bool, marks: Marks | None) -> None:
         memory = self._memory
         if not target.touch.element.size and not source.touch.element.size:
-            return  # a box that is entirely outside its tensor
+            return  # a TMA tile that is entirely outside its tensor
         groups = self._closed[target.touch.thread], self._closed[source.touch.thread]
         into, out_of = memory.storage[target.buffer.name], memory.storage[source.buffer.name]
         incoming, _ = into.shadow.expect_copies()

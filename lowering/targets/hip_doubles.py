@@ -11,7 +11,7 @@ from tilelang.lowering.targets.c import cpp
 
 _EXACT = "#pragma clang fp contract(off)"
 
-# Below 2^31, quarter turns are subtracted in three steps, the first of which is exact. Above, by multiplication with 192 bits of
+# Below 2^31, quarter turns are subtracted in three steps; the first one is exact. Above, by multiplication with 192 bits of
 # 2/pi, beginning at the bits that matter for the argument's 53 (Payne and Hanek, 1983).
 TURNS = f"""
 {cpp.INLINE} double far_quarter_turns(double x, double& rest, ulong& turns) {{

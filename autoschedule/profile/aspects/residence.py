@@ -109,7 +109,7 @@ def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_
 
 
 def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
-    """The shared memory of a core: finds the largest size of which one more block fits than of the largest block."""
+    """The shared memory of a core: blocks of the largest size fit n times; finds the largest size of which n + 1 blocks fit."""
     threads = bench.profile.warp_size
     whole = _blocks(bench, found, threads, 1, room)
     if whole >= most:
@@ -124,9 +124,9 @@ def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
 
 
 def registers(bench: Bench, found: Findings) -> None:
-    """Updates growing numbers of values in a ring: each update takes longer once a value has no register.
+    """Updates a growing number of values per thread, one after another: an update takes longer once a value has no register.
 
-    On a GPU, then also the number of threads that a core holds with this many values each.
+    On a GPU, then also counts the threads that a core holds with this many values each.
     """
     lanes, threads = (1, bench.profile.warp_size) if bench.lockstep else (bench.text_lanes, 1)
     ring = RING.replace("WIDE_OF", "(float)").replace("WIDE", "float") if bench.lockstep else RING

@@ -1,9 +1,9 @@
-"""What the C++ dialects share: a vector class, how its values are written, and reserved names.
+"""The common part of the C++ dialects: a vector class, how its values are written, and reserved names.
 
-Compilers of device C++ either have no vector arithmetic or each spell it differently. A class that wraps an array, with elementwise
-operators, is optimised well by all of them: lanes live in registers, and aligned vectors are loaded and stored whole. Functions take
-vectors by value: a copy from memory is one wide access, whereas a reference would cause one per lane. Everything is in a namespace, so
-that neither the class's types (`float4` etc.) nor functions collide with the compiler's own.
+Compilers of device C++ either have no vector arithmetic or each spell it differently. A class that wraps an array, with
+elementwise operators, is optimised well by all of them: lanes live in registers, and aligned vectors are loaded and stored whole.
+Functions take vectors by value: a copy from memory is one wide access, whereas a reference would cause one per lane. Everything
+is in a namespace, so that neither the class's types (`float4` etc.) nor functions collide with the compiler's own.
 """
 
 from __future__ import annotations
