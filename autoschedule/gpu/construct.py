@@ -45,8 +45,8 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
 
 
 def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
-    """The schedule with its blocks numbered in panels, if the blocks that run at once then read fewer bytes and the estimate
-    is lower."""
+    """The schedule with its blocks numbered in panels, if that lowers the estimate: concurrent blocks then read fewer
+    different bytes."""
     shared = any(nest.axis(a).reduction for a, _ in tile.block)
     if len(tile.block) < 2 or not tile.staged or shared:
         return made

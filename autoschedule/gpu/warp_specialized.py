@@ -113,8 +113,7 @@ def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> t
 
 
 def _swizzle(fit: Fit, extent: int, depth: int) -> Layout | None:
-    """The widest swizzle that both operands allow, with rows that are multiples of the instruction's depth and not longer than
-    the reduction."""
+    """The widest swizzle that both operands allow, with rows of whole instructions that are shorter than twice the reduction."""
     (left, first), (right, second) = fit.left, fit.right
     common = [x for x in left.layouts if x in right.layouts and x.swizzle_bytes and not x.terms]
     if first.element_bytes != second.element_bytes:

@@ -29,7 +29,7 @@ def settled(build: Build, frame: Frame, conditions: Mapping[Expr, AxisState | No
     """The conditions that must guard an innermost statement.
 
     conditions: those that may be dropped if that is safe, each with the axis that it bounds. always: conditions that must stay.
-    values: the expressions that the statement reads; written: its stores to elements that may not exist.
+    values: the expressions that the statement reads; written: its stores to registers, which may be out of range.
     """
     if not conditions:
         return frozenset()

@@ -156,10 +156,10 @@ def check_level(profile: Profile, step: Tile) -> None:
 def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move: bool) -> Spread:
     """The mapping of a step's tiles to `units` threads; left: the remaining extent of each axis.
 
-    Tiles of outputs are numbered in one sequence, so that every iteration but the last uses all units, if an order numbers them
-    or the units do not divide evenly among the axes. Units that share a reduction work side by side on one set of tiles; units
-    for which no set is left are idle. If there are fewer threads than a unit has, they form one unit; threads beside whole units
-    are idle. Raises Refusal if the step needs more units than there are.
+    The tiles are numbered in one sequence, so that every iteration but the last uses all units, in moves, if an order numbers the
+    tiles, or if the units of outputs do not divide evenly among the axes. Units that share a reduction work side by side on one
+    set of tiles; units for which no set is left are idle. If there are fewer threads than a unit has, they form one unit; threads
+    beside whole units are idle. Raises Refusal if the step needs more units than there are.
     """
     check_step_order(step, left.sizes, left.reduced)
     sizes = numbers(step)

@@ -155,7 +155,7 @@ def _bases(frame: Frame) -> dict[str, Expr]:
 
 
 def first_points(frame: Frame, step: Do, name: str) -> dict[str, Expr]:
-    """The coordinates of the first element, in an operand in memory, whose address the thread supplies."""
+    """The coordinates of the element whose address the thread supplies for an operand in memory: the first one that it holds."""
     held = frame.match.instruction.fragment(name)
     assert held is not None
     return points_at(frame, name, held.at(frame.spec.lane, index(0)))
