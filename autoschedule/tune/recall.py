@@ -23,7 +23,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 
-# The greatest distance, in doublings of extents, of another shape whose fastest schedule is preferred to a generated one (`best.BEHIND`).
+# The greatest distance, in doublings of extents, of a shape whose fastest schedule is preferred to a generated one (`best.BEHIND`).
 NEAR = 1.0
 
 

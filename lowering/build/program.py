@@ -63,14 +63,10 @@ def build_program(
 
 
 class _Assembly:
-    def __init__(
-        self, computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None = None
-    ) -> None:
+    def __init__(self, computation: Computation, steps: tuple[Step, ...], profile: Profile, told: dict[str, None] | None) -> None:
         self.computation, self.profile, self.told = computation, profile, told
         chosen = resolve_when(steps, axis_extents(computation), profile)
-        if chosen != resolve_when(
-            steps, axis_extents(computation)
-        ):  # steps chosen for this device were not checked when they were written
+        if chosen != resolve_when(steps, axis_extents(computation)):  # steps for this device, which were not checked before
             CheckedSteps(computation, chosen).raise_refused()
         steps = with_stages(computation, with_stops(chosen))
         head = prefix_of(steps)

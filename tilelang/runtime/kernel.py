@@ -9,7 +9,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import logging
 import math
 import os
 import statistics
@@ -84,19 +83,10 @@ def compile(
     options = Options.from_environment() if options is None else options
     plan = schedule_selection.planned(schedule_selection.asked(what, schedule), chosen, trials, options, progress)
     if options.check == "simulate":
-        _check_simulated(plan.schedule, chosen, options.check_seconds)
+        from tilelang.runtime.simulated_check import refuse_faulty  # late: only checks need it
+
+        refuse_faulty(plan.schedule, chosen, options.check_seconds)
     return Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source, plan.launch_plan)
-
-
-def _check_simulated(plan: Schedule, chosen: Target, seconds: int | None) -> None:
-    """Refuses a schedule whose simulation at small sizes finds a fault; logs what could not be simulated."""
-    from tilelang.runtime.simulated_check import check_simulated, not_as_defined  # late: only checks need it
-
-    verdict = check_simulated(plan, chosen, seconds)
-    for why in verdict.skipped:
-        logging.getLogger("tilelang").warning("%s: not simulated: %s", plan.computation.name, why)
-    if verdict.faulty is not None:
-        raise not_as_defined(plan.computation.name, verdict.faulty)
 
 
 def check_trials(trials: int) -> None:

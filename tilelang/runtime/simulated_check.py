@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -100,6 +101,15 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
     except OutOfTime:
         search.skipped.append(f"the {seconds:g} s that it may take are over")
     return Verdict(tuple(search.instances), tuple(dict.fromkeys(search.skipped)))
+
+
+def refuse_faulty(schedule: Schedule, target: Target, seconds: float | None = None) -> None:
+    """Refuses a schedule whose simulation at small sizes finds a fault; logs what could not be simulated."""
+    verdict = check_simulated(schedule, target, seconds)
+    for why in verdict.skipped:
+        logging.getLogger("tilelang").warning("%s: not simulated: %s", schedule.computation.name, why)
+    if verdict.faulty is not None:
+        raise not_as_defined(schedule.computation.name, verdict.faulty)
 
 
 def results(report: Report, computation: Computation) -> dict[str, Any]:
