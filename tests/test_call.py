@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.errors import ComputationError
 from tilelang.runtime.launch_arguments import Direct
 
 Floats = np.ndarray[Any, np.dtype[np.float32]]
@@ -210,3 +211,14 @@ def test_what_a_kernel_has_is_named_where_it_is_asked_of_a_kernel_function() -> 
         assert getattr(doubled.compile(np.arange(4, dtype=np.int32)), name)
     with pytest.raises(AttributeError, match="has no attribute 'sauce'"):
         _ = doubled.sauce
+
+
+def test_a_parameter_that_is_not_read_is_named() -> None:
+    @tl.kernel
+    def doubled(x: Any, unused: Any) -> Any:
+        i = tl.axes(i=x.shape[0])
+        return tl.define("y", x[i] * 2, i)
+
+    with pytest.raises(ComputationError) as caught:
+        doubled(np.ones(3, np.float32), np.ones(3, np.float32))
+    assert caught.value.code == "unread-parameter" and "doubled does not use its parameter unused" in str(caught.value)

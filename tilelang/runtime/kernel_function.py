@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from tilelang.computations.arguments import as_array
-from tilelang.computations.computation import Computation, Tensor, computation, input
+from tilelang.computations.computation import Computation, Tensor, as_computation, computation, input
 from tilelang.core.dtype import DType
 from tilelang.errors import ComputationError, brief, counted
 from tilelang.lowering.drivers import interface as drivers
@@ -82,6 +82,7 @@ class KernelFunction:
             made = function(*bound.args, **bound.kwargs)
             if not isinstance(made, (Schedule, Tensor, Computation)):
                 made = computation(function.__name__.strip("<>"), made)
+            _check_read(function.__name__, names, made)
             found = self._kernels[key] = compile(made, dialect, trials=self._trials)
         return found, given
 
@@ -160,6 +161,15 @@ def _bound(taken: inspect.Signature, name: str, arrays: Sequence[Any], named: Ma
         raise ComputationError("arguments", f"{name} takes {', '.join(every)}, got {got}", help=help) from None
     bound.apply_defaults()
     return bound
+
+
+def _check_read(name: str, parameters: Sequence[str], made: Schedule | Tensor | Computation) -> None:
+    """Raises ComputationError if a function's result does not read one of the tensors that it gets."""
+    what = made.computation if isinstance(made, Schedule) else as_computation(made)
+    unread = [p for p in parameters if p not in {t.name for t in what.inputs}]
+    if unread:
+        message = f"{name} does not use its parameter{'s' * (len(unread) > 1)} {', '.join(unread)}"
+        raise ComputationError("unread-parameter", message, help="remove it, or read it in the definition that is returned")
 
 
 def _is_constant(parameter: inspect.Parameter, value: Any) -> bool:
