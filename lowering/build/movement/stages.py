@@ -73,8 +73,12 @@ def check_stored(build: Build, frame: Frame, step: Place, task: Task) -> None:
     name, own = step.tensor_name, {a.name: a.extent for a in task.axes}
     missing = next((t for t in task.outputs if t not in build.outputs), None)
     if missing is not None:
-        raise refuse(step, "stage-memory", f"`{step}` is inside a block, where only outputs are computed in global, and {missing.name}"
-                     " is not an output", f"compute {name} in shared or register, or in global at the head of the schedule")  # fmt: skip
+        raise refuse(
+            step,
+            "stage-memory",
+            f"`{step}` is inside a block, where only outputs are computed in global, and {missing.name} is not an output",
+            f"compute {name} in shared or register, or in global at the head of the schedule",
+        )
     if name in {t.name for t in frame.task.outputs}:
         raise refuse(step, "stage-memory", f"`{step}`: the kernel stores {name} already", "remove the `compute`")
     for a in frame.spec.axes:
