@@ -37,7 +37,7 @@ from tilelang.autoschedule.common import complete
 from tilelang.lowering import pipeline
 from tilelang.lowering.compilers import native
 from tilelang.lowering.drivers import host
-from tilelang.runtime import kernel as runtime_kernel
+from tilelang.lowering.targets.c import emitter
 from tilelang.runtime import likely_kernel
 
 STAGES = ("construct", "build", "passes", "emit", "clang", "lld", "load", "run", "other")
@@ -94,7 +94,7 @@ def watched(watch: Watch) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         for where, name, stage in (
-            (complete, "in_order", "construct"), (runtime_kernel, "emit", "emit"), (likely_kernel, "emit", "emit"),
+            (complete, "in_order", "construct"), (emitter, "emit", "emit"), (likely_kernel, "emit", "emit"),
             (native, "object_code", "clang"),
             (native.Linker, "link", "lld"), (host, "load_library", "load"),
         ):  # fmt: skip

@@ -11,6 +11,7 @@ are pure functions, independent of the builder.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -58,6 +59,10 @@ class Reading:
     def box_in_memory(self) -> tuple[Range, ...]:
         """`box` for a memory that any index reaches; in registers, the reader of a single element must know that it is this one."""
         return tuple(self._range(*form, False) for form in self._forms)
+
+    def unclamped(self, d: int, in_memory: bool) -> Range:
+        """The range of a dimension of `box`, or of `box_in_memory`, from the start without clamps. Raises NotABox."""
+        return self._range_from(*self._forms[d], not in_memory, False)
 
     @cached_property
     def _inner(self) -> dict[Expr, Expr]:
@@ -261,7 +266,20 @@ def box(readings: Sequence[Reading], shape: Sequence[int], in_memory: bool = Fal
     in_memory: not in registers, so that readers may index a single element, too.
     """
     boxes = [r.box_in_memory if in_memory else r.box for r in readings]
-    return [_around(readings, [b[d] for b in boxes], d, n) for d, n in enumerate(shape)]
+    return [_dimension(readings, [b[d] for b in boxes], d, n, in_memory) for d, n in enumerate(shape)]
+
+
+def _dimension(readings: Sequence[Reading], boxes: Sequence[Range], d: int, whole: int, in_memory: bool) -> Range:
+    """One dimension of the box of all readings: around their own boxes, or around those from the starts without clamps, whose distances
+    are constants more often; whichever is smaller."""
+    unclamped = [r.unclamped(d, in_memory) for r in readings] if len(readings) > 1 else boxes
+    found = list[Range]()
+    for each in [boxes] if list(boxes) == unclamped else [boxes, unclamped]:
+        with contextlib.suppress(Apart):
+            found.append(_around(readings, each, d, whole))
+    if not found:
+        raise Apart
+    return min(found, key=lambda r: r[1])
 
 
 def _around(readings: Sequence[Reading], boxes: Sequence[Range], d: int, whole: int) -> Range:

@@ -18,7 +18,7 @@ from tilelang.instructions.instruction import updates
 from tilelang.instructions.operand import operand
 from tilelang.lowering import pipeline
 from tilelang.lowering.drivers.cache import BinaryCache
-from tilelang.runtime import launch_plan
+from tilelang.runtime import launch_plan, schedule_selection
 
 PRODUCT = """
 computation C(M = 20, N = 24, K = 12) {{
@@ -166,3 +166,27 @@ def test_a_second_process_does_not_import_the_lowering(what: str, tmp_path: Path
         assert total == 20 * 24 * 12
         assert any(name.startswith("tilelang.lowering.build") for name in modules) == imported
         assert ("tilelang.autoschedule.common.construct" in modules) == (imported and what == "C")
+
+
+def test_instructions_of_ones_own_that_no_step_names_are_in_the_key() -> None:
+    """Sums over threads are lowered to instructions by their meaning."""
+    n = tl.axes(n=3)
+    a, c = (operand(x, tl.float32, "register", n) for x in ("A", "C"))
+    names = []
+    for text in ("{C} = {A};", "{C} = {A} + 0;"):
+        tl.instruction(
+            "own_unnamed", means=updates(c[n], a[n]), operands=(a, c), level="thread", template={"cpu": text}, replace=True
+        )
+        names.append(launch_plan._name(schedule(PLAIN), tl.target("cpu")))
+    assert names[0] != names[1]
+
+
+def test_a_schedule_tuned_for_a_similar_shape_is_preferred_to_a_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whether or not the generated schedule has run before."""
+    wanted = tl.schedule(schedule(PLAIN).computation)
+    known, near = schedule(PLAIN, 4), schedule(PLAIN, 5)
+    chosen = [options(tmp_path), tl.target("cpu")]
+    tl.compile(known, chosen[1], options=chosen[0])(*arrays())
+    monkeypatch.setattr(schedule_selection, "_remembered", lambda *_: (known, near))
+    monkeypatch.setattr(schedule_selection, "_or_neighbour", lambda near, plan, program, *_: (near, program))
+    assert tl.compile(wanted.computation, chosen[1], options=chosen[0]).schedule is near

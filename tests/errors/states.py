@@ -137,3 +137,10 @@ def stage_stored_by_threads() -> None:
     total = tl.define("total", tl.sum(X[i, j], over=j), i)
     whole = tl.computation("c", (tl.define("Y", X[i, j] / total[i], i, j), total))
     tl.schedule(whole).tile(i=4).to(tl.block).tile(i=1).to(tl.thread).compute("total", tl.global_).check()
+
+
+def stage_stored_along_fused_axes_of_its_axis_s_name() -> None:
+    i, j, q = tl.axes(i=4, j=6, q=5)
+    twice = tl.define("twice", tl.input("Z", tl.float32, q)[q] * 2, q)
+    whole = tl.computation("c", (tl.define("Y", tl.input("X", tl.float32, i, j)[i, j] * 2, i, j), twice))
+    tl.schedule(whole).fuse(q=("i", "j")).tile(q=24).to(tl.block).compute("twice", tl.global_).check()

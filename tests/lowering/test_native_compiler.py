@@ -24,7 +24,6 @@ from tilelang.lowering.compilers.compiled import Compiled, kept
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.cache import BinaryCache
 from tilelang.lowering.targets.c import emitter
-from tilelang.runtime import kernel as runtime_kernel
 from tilelang.runtime import likely_kernel
 
 TWICE = """\
@@ -162,13 +161,13 @@ def rows(compilers: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, 
     X = tl.input("X", tl.float32, i, k)
     sums, factor = request.param == "sums", next(FACTORS)  # a process keeps the libraries that it loaded last
     Y = tl.define("Y", tl.sum(X[i, k] * factor, over=k), i) if sums else tl.define("Y", X[i, k] * factor, i, k)
-    written = list[int]()
+    written, emit = list[int](), emitter.emit
 
     def noted(*given: Any) -> str:
         written.append(len(compilers))
-        return emitter.emit(*given)
+        return emit(*given)
 
-    for module in (runtime_kernel, likely_kernel):
+    for module in (emitter, likely_kernel):
         monkeypatch.setattr(module, "emit", noted)
     host.connect(host.devices()[0])._pool_code()
     compilers.clear()

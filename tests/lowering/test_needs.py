@@ -197,3 +197,18 @@ def test_a_single_point_that_surely_exists_is_told_exactly() -> None:
     )
     assert [str(e) for e in reading.ends(0, True)] == ["min(block * 3, 7) + round", "min(block * 3, 7) + 1"]
     assert [str(e) for e in reading.ends(0, False)] == ["min(block * 3, 7) + round"]
+
+
+@pytest.mark.parametrize("memory", [tl.shared, tl.register])
+@pytest.mark.parametrize(
+    ("axis", "tensor", "tile", "offsets"), [(12, 12, 8, (-6, 6)), (12, 6, 4, (-3, 1)), (34, 32, 16, (-3, 3))]
+)
+def test_clamped_readings_have_a_common_box(
+    axis: int, tensor: int, tile: int, offsets: tuple[int, int], memory: tl.Memory
+) -> None:
+    """Also where one alone would begin at its clamped start, and the other one would not."""
+    i = tl.axes(i=axis)
+    X = tl.input("X", tl.float32, x=tensor)
+    left, right = (X[tl.minimum(tl.maximum(i + n, 0), tensor - 1)] for n in offsets)
+    kernel = tl.compile(tl.schedule(tl.define("Y", left + right, i)).tile(i=tile).to(tl.block).load("X", memory), "cpu")
+    assert kernel.check()

@@ -177,3 +177,18 @@ def drawn(seed: int) -> tuple[tl.Schedule, tl.Target]:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_schedules_store_what_they_say(seed: int) -> None:
     checked(*drawn(seed))
+
+
+@pytest.mark.parametrize("memory", [tl.register, tl.shared])
+@pytest.mark.parametrize("target", TARGETS, ids=str)
+def test_what_a_stage_stores_is_loaded_for_its_readers(memory: tl.Memory, target: tl.Target) -> None:
+    i, j = tl.axes(i=7, j=11)
+    X = tl.input("X", tl.float32, i, j)
+    total = tl.define("total", tl.sum(X[i, j], over=j), i)
+    rest, twice = tl.define("Y", X[i, j] - total[i], i, j), tl.define("W", X[i, j] * 2, i, j)
+    stored = tl.schedule(tl.computation("c", (rest, total))).tile(i=3).to(tl.block).compute("total", tl.global_)
+    checked(stored.load("total", memory), target)
+    unread = tl.schedule(tl.computation("c", (twice, total))).tile(i=3).to(tl.block).compute("total", tl.global_)
+    with pytest.raises(tl.Refusal) as refused:
+        tl.compile(unread.load("total", memory), target)
+    assert refused.value.code == "load-unread"

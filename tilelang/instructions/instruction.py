@@ -402,6 +402,7 @@ def _fault(made: Instruction, message: str, help: str) -> ComputationError:
 # ---------------------------------------------------------------- names
 
 _KNOWN: dict[str, Instruction] = {}
+_SHIPPED: dict[str, Instruction] = {}  # those that were loaded
 
 
 def _register(made: Instruction, replace: bool) -> None:
@@ -444,10 +445,17 @@ def known() -> tuple[Instruction, ...]:
     return tuple(_KNOWN[name] for name in sorted(_KNOWN))
 
 
+def own() -> tuple[Instruction, ...]:
+    """The instructions that do not come with the package, by name: schedules may be lowered to them, also where none is named."""
+    return tuple(_KNOWN[name] for name in sorted(_KNOWN) if _SHIPPED.get(name) is not _KNOWN[name])
+
+
 def _load_shipped() -> None:
+    before = dict(_KNOWN)
     package = importlib.import_module("tilelang.instructions.shipped")
     for found in sorted(module.name for module in pkgutil.iter_modules(package.__path__)):
         importlib.import_module(f"tilelang.instructions.shipped.{found}")
+    _SHIPPED.update({name: found for name, found in _KNOWN.items() if before.get(name) is not found})
 
 
 __getattr__ = moved(__name__, {"operand": "tilelang.instructions.operand", "queue": "tilelang.instructions.operand"})

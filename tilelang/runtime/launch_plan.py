@@ -11,14 +11,12 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from tilelang.core.version import source_digest
-from tilelang.instructions.instruction import use
+from tilelang.instructions.instruction import own
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.drivers.tensor_maps import TensorMap
 from tilelang.options import Options
 from tilelang.runtime.targets import DIALECTS, Target
-from tilelang.schedules.check import axis_extents, resolve_when
 from tilelang.schedules.schedule import Schedule
-from tilelang.schedules.steps import Do, every_step
 
 if TYPE_CHECKING:
     from tilelang.lowering import ir
@@ -53,8 +51,9 @@ class LaunchPlan:
 
     @property
     def text(self) -> str:
-        """As JSON, which `parsed` reads."""
-        return json.dumps(dataclasses.asdict(self))
+        """As JSON, which `parsed` reads, without tensor maps."""
+        launches = [{name: value for name, value in dataclasses.asdict(n).items() if name != "maps"} for n in self.launches]
+        return json.dumps({"source": self.source, "launches": launches, "workspace": self.workspace})
 
 
 def of_program(program: ir.Program, dialect: str, source: str) -> LaunchPlan:
@@ -109,7 +108,5 @@ def _kept(target: Target, options: Options) -> bool:
 
 def _name(schedule: Schedule, target: Target) -> str:
     """The name of an entry: a hash of all that the lowering reads."""
-    steps = resolve_when(schedule.steps, axis_extents(schedule.computation), target.profile)
-    instructions = sorted({step.instruction for step in every_step(steps) if isinstance(step, Do)})
-    texts = (schedule.computation.text, schedule.text, *(repr(use(name)) for name in instructions))
+    texts = (schedule.computation.text, schedule.text, *map(repr, own()))
     return key(("launch plan", *texts, target.dialect, repr(target.profile), *target.needs, source_digest(*LOWERED_BY)))

@@ -126,7 +126,7 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
         known, near = _remembered(given, target, options)
-        if known is not None and (kept := launch_plan.recall(known, target, options)) is not None:
+        if known is not None and near is None and (kept := launch_plan.recall(known, target, options)) is not None:
             return Planned(known, launch_plan=kept)
     from tilelang.runtime.likely_kernel import LikelyKernel  # late: a process that recalls a plan needs no lowering
 

@@ -90,6 +90,8 @@ def _staged_bounds(frame: Frame, region: Region) -> Region:
 
 
 def _wanted(use: Use, step: Place) -> bool:
+    if use.stored:  # the store of a stage, which reads nothing
+        return False
     if isinstance(step.what, Read):
         return use.read is step.what
     return bool(use.read.tensor.name == step.what)

@@ -87,8 +87,8 @@ def check_stored(build: Build, frame: Frame, step: Place, task: Task) -> None:
                          " piece would store the same elements", f"write it above the steps that divide {a.name}; or compute {name} in"
                          " global at the head of the schedule", f"{name} is stored for each piece of {a.name}")  # fmt: skip
         if a.name in own and own[a.name] != _whole(frame, a.name):
-            message = f"`{step}`: {a.name} has {own[a.name]} points in {name} and {_whole(frame, a.name)} in {frame.task.name}"
-            raise refuse(step, "stored-in-part", message, f"compute {name} in global at the head of the schedule")
+            message = f"`{step}`: {a.name} is an axis of {name}, but the name of fused axes at this step"
+            raise refuse(step, "stored-in-part", message, "give the fused axes another name")
     conditioned = any(update_conditions(s) for s in frame.task.states)
     several = frame.spec.level != "block" or build.roles is not None or build.cluster > 1
     empty = any(a.extent == 0 for a in (*frame.task.axes, *frame.task.reduction_axes))
