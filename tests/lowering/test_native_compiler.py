@@ -179,13 +179,18 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(likely_kernel.LikelyKernel, "helps", False)
 
 
-def test_a_kernel_is_written_while_its_compiler_starts(compilers: list[Any], monkeypatch: pytest.MonkeyPatch, rows: Rows) -> None:
-    """Where the schedule is constructed; for one that is given, as for one that is remembered, the text may be in a cache."""
+def test_a_kernel_is_written_while_its_compiler_starts(
+    compilers: list[Any], monkeypatch: pytest.MonkeyPatch, rows: Rows, tmp_path: Path
+) -> None:
+    """Where the schedule is constructed; for one that is given, the binary may be in a cache."""
     alone(monkeypatch)
     constructed = rows.compile()
     assert not compilers and rows.right(constructed)
     assert rows.written == [1] and len(compilers) == 1  # the text names the options that it was started with
     assert rows.right(tl.compile(constructed.schedule, "cpu", options=rows.options))
+    assert rows.written == [1]  # nor is the text of one whose launch plan is kept written again
+    elsewhere = rows.options.replace(cache_dir=str(tmp_path / "elsewhere"))
+    assert rows.right(tl.compile(constructed.schedule, "cpu", options=elsewhere))
     assert rows.written == [1, 1]
 
 

@@ -315,9 +315,9 @@ class Kernel(Unchanging):
 
         return compilers.begun(dialect, device.architecture, options_of(dialect, self.schedule.steps))
 
-    @property
+    @cached_property
     def _workspace(self) -> tuple[tuple[str, int], ...]:
-        return self._launch_plan.workspace
+        return self._launch_plan.workspace if self._launches else ()  # the compiler starts before the plan's source is written
 
     def launch(self, buffers: Mapping[str, Any], queue: Any = None) -> list[Any]:
         """Enqueues the kernels with device buffers by tensor name; returns their events."""
