@@ -13,15 +13,15 @@ from collections.abc import Iterable, Sequence
 
 from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.tune.recall import OnDevice
-from tilelang.autoschedule.tune.worker import Launch, Program
+from tilelang.autoschedule.tune.worker import Program
 from tilelang.errors import DeviceError, TileLangError
 from tilelang.lowering import ir
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.compilers.compiled import CompiledKernel
-from tilelang.lowering.descriptors import tensor_maps
 from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.launches import launches_of
 from tilelang.lowering.pipeline import lower
-from tilelang.lowering.targets.c.emitter import emit, kernel_names
+from tilelang.lowering.targets.c.emitter import emit
 from tilelang.lowering.targets.dialects import DIALECTS, needs
 from tilelang.options import Options
 from tilelang.schedules.schedule import Schedule
@@ -44,12 +44,8 @@ def program_of(schedule: Schedule, target: OnDevice, options: Options) -> Progra
 def text_of(program: ir.Program, target: OnDevice) -> Program:
     """A lowered program in the form that the device's compiler takes. Raises DeviceError if the dialect lacks something."""
     dialect = DIALECTS[target.dialect]
-    names = kernel_names(program, dialect)
-    launches = tuple(
-        Launch(names[k.name], k.grid, k.threads, k.shared_bytes, tuple(b.name for b in k.arguments), tensor_maps(k))
-        for k in program.kernels
-    )
-    return Program(emit(program, dialect), launches, {b.name: b.bytes for b in program.buffers if b.role == "workspace"})
+    workspace = {b.name: b.bytes for b in program.buffers if b.role == "workspace"}
+    return Program(emit(program, dialect), launches_of(program, dialect), workspace)
 
 
 # ---------------------------------------------------------------- what the compiler reports

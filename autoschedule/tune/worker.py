@@ -22,20 +22,9 @@ from typing import Any, BinaryIO
 from tilelang.errors import TileLangError
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.lowering.drivers.cache import BinaryCache
+from tilelang.lowering.launches import Launch
 
 MOST_CALLS = 1 << 14  # per sample: an empty grid takes no time
-
-
-@dataclasses.dataclass(frozen=True)
-class Launch:
-    """One kernel of a candidate. arguments: tensors by name; maps: tensor maps, each with its tensor's name."""
-
-    name: str
-    grid: tuple[int, int, int]
-    threads: int
-    shared_bytes: int
-    arguments: tuple[str, ...]
-    maps: tuple[tuple[str, Any], ...]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -300,7 +300,7 @@ class Kernel(Unchanging):
         with self._compiler_begun():
             module = connection.build(self.source, (), BinaryCache(self.options.cache_dir))
         plan = self._launch_plan
-        found = [(module.function(n.function, n.grid, n.threads, n.shared_bytes), n.arguments, n.maps) for n in plan.launches]
+        found = [(module.function(n.name, n.grid, n.threads, n.shared_bytes), n.arguments, n.maps) for n in plan.launches]
         if not self._kept:
             launch_plan.remember(plan, self.schedule, self.target, self.options)
         return found

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tilelang.core.version import source_digest
 from tilelang.instructions.instruction import own
 from tilelang.lowering.drivers.cache import BinaryCache, key
-from tilelang.lowering.drivers.tensor_maps import TensorMap
+from tilelang.lowering.launches import Launch, launches_of
 from tilelang.options import Options
 from tilelang.runtime.targets import DIALECTS, Target
 from tilelang.schedules.schedule import Schedule
@@ -26,19 +26,6 @@ LOWERED_BY = (
     "tilelang.core", "tilelang.computations", "tilelang.semantics", "tilelang.instructions", "tilelang.profiles", "tilelang.schedules",
     "tilelang.lowering", "tilelang.runtime",
 )  # fmt: skip
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Launch:
-    """How a kernel is launched. function: its name in the source; arguments: the names of its buffers, in order; maps: the tensor maps
-    that follow them, each with the name of its buffer."""
-
-    function: str
-    grid: tuple[int, ...]
-    threads: int
-    shared_bytes: int
-    arguments: tuple[str, ...]
-    maps: tuple[tuple[str, TensorMap], ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -58,14 +45,7 @@ class LaunchPlan:
 
 def of_program(program: ir.Program, dialect: str, source: str) -> LaunchPlan:
     """The launch plan of a program, whose text in a dialect is `source`."""
-    from tilelang.lowering.descriptors import tensor_maps  # late: a process that recalls a plan needs no kernel IR
-    from tilelang.lowering.targets.c.emitter import kernel_names  # late: as above
-
-    names = kernel_names(program, DIALECTS[dialect])
-    launches = tuple(
-        Launch(names[k.name], tuple(k.grid), k.threads, k.shared_bytes, tuple(b.name for b in k.arguments), tensor_maps(k))
-        for k in program.kernels
-    )
+    launches = launches_of(program, DIALECTS[dialect])
     return LaunchPlan(source, launches, tuple((b.name, b.bytes) for b in program.buffers if b.role == "workspace"))
 
 
@@ -79,7 +59,7 @@ def parsed(text: str) -> LaunchPlan | None:
     try:
         found: Any = json.loads(text)
         launches = tuple(
-            Launch(str(n["function"]), tuple(map(int, n["grid"])), int(n["threads"]), int(n["shared_bytes"]),
+            Launch(str(n["name"]), tuple(map(int, n["grid"])), int(n["threads"]), int(n["shared_bytes"]),
                    tuple(map(str, n["arguments"]))) for n in found["launches"]
         )  # fmt: skip
         return LaunchPlan(str(found["source"]), launches, tuple((str(name), int(size)) for name, size in found["workspace"]))
