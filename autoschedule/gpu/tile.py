@@ -48,7 +48,7 @@ class LaneTile:
     per iteration. warp: of a warp's tile (empty: threads belong to the block directly). interleave: of all lanes together in one
     iteration. piece: of one thread in one iteration; count: the number of threads, if they take several tiles each. inner: loops
     inside a thread, with whether they are unrolled. vector: axis and lanes of a thread's stores or operations. instruction: the
-    one that computes a piece, with its axes. teams: the roles of a block, the last of which computes. blocks: the number of
+    instruction that computes a piece, and its axes. teams: the roles of a block; the last one computes. blocks: the number of
     persistent blocks; order: their numbering.
     """
 

@@ -152,7 +152,7 @@ def test_a_thread_holds_the_elements_that_it_reads_at_clamped_indices(value: str
 @pytest.mark.parametrize(
     ("index", "steps", "held"),
     [
-        ("min(max(i * 2 + 3, 0), 11)", "tile i=1 -> block; split i=8; load X in shared", 1),  # of which one point exists
+        ("min(max(i * 2 + 3, 0), 11)", "tile i=1 -> block; split i=8; load X in shared", 1),  # only one of these points exists
         ("min(max(i - 3, 0), 11)", "tile i=4 -> block; load X in shared; tile i=1 -> thread", 4),
         ("min(i + k + 3, 9)", "tile i=16 -> block; split k=2; load X in shared ahead 1; tile i=4 -> thread", 7),
         ("min((i + k) // 2 + 3, 9)", "tile i=16 -> block; load X in shared; tile i=4 -> thread", 7),

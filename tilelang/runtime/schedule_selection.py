@@ -139,7 +139,7 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
     if target.device is not None and plan is not known:
         _remember(plan, given, target, options)
     if near is not None:
-        plan, program = _or_neighbour(near, plan, program, here, options, target.needs)
+        plan, program = _or_neighbour(near, plan, program, target, options)
     return Planned(plan, program, known is None, likely.source_of(program))
 
 
@@ -255,15 +255,14 @@ def _remembered(given: Schedule | Computation, target: Target, options: Options)
 
 
 def _or_neighbour(
-    near: Schedule, plan: Schedule, program: ir.Program, profile: Profile, options: Options, needs: tuple[str, ...]
+    near: Schedule, plan: Schedule, program: ir.Program, target: Target, options: Options
 ) -> tuple[Schedule, ir.Program]:
     """The schedule autotuned for a similar shape, unless the model predicts it to be clearly slower than the generated one."""
     from tilelang.autoschedule.tune.best import nearly_as_fast  # late: compiling a given schedule does not need it
-    from tilelang.lowering.pipeline import lower  # late: a process that recalls a plan needs no lowering
 
-    if nearly_as_fast(near, plan, profile):
+    if nearly_as_fast(near, plan, _for_dialect(target)):
         with contextlib.suppress(Refusal):
-            return near, lower(near.computation, near.steps, profile, options, needs)
+            return near, lowered(near, target, options)
     return plan, program
 
 

@@ -1,7 +1,8 @@
 """The latency of dependent accesses: a pointer chase through memory in unpredictable order.
 
-One thread follows indices, each of which gives the position of the next. Lines in random order measure the latency of each cache;
-lines that are a page apart measure the associativity of a cache, and the number of pages that the TLB holds.
+One thread follows a chain of indices: each element holds the position of the next one. Lines in random order
+measure the latency of each cache; lines that are a page apart measure the associativity of a cache, and the number of pages that the
+TLB holds.
 """
 
 from __future__ import annotations

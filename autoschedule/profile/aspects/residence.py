@@ -109,7 +109,7 @@ def _waits(bench: Bench, found: Findings, threads: int, values: int = 1, shared_
 
 
 def _shared(bench: Bench, found: Findings, room: int, most: int) -> int:
-    """The shared memory of a core: blocks of the largest size fit n times; finds the largest size of which n + 1 blocks fit."""
+    """The shared memory of a core. If n blocks of the largest size fit, finds the largest size at which n + 1 blocks fit."""
     threads = bench.profile.warp_size
     whole = _blocks(bench, found, threads, 1, room)
     if whole >= most:

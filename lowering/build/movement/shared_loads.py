@@ -82,8 +82,8 @@ def whole_version(build: Build, spec: Spec, axes: Collection[str] | None = None)
     """The condition under which all points of a spec exist (along the named axes), and the spec with those bounds marked as
     known.
 
-    None if a second version gains nothing: no bounds, no bounds that can all hold, or several threads, each of which must test
-    for itself anyway.
+    None if a second version gains nothing: there are no bounds, they cannot all hold, or there are several threads, and each
+    must test for itself anyway.
     """
     if build.threads > 1:
         return None, spec
