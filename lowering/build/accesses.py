@@ -12,6 +12,7 @@ from tilelang.lowering.build.movement.access_regions import mentions
 from tilelang.lowering.build.movement.storage import Box, NotOwner, Residence, Share, Whole, within
 from tilelang.lowering.build.reads import residence_here, residence_of, value_at
 from tilelang.lowering.guards import Access, Effect, Settled, explained, leaves_as_it_was, settle
+from tilelang.lowering.sets import implied
 from tilelang.schedules.spec import AxisState, Bound
 
 
@@ -156,6 +157,26 @@ def _on(frame: Frame, e: Expr, a: AxisState) -> bool:
     named = dict(frame.spec.coordinates)
     axes = {x: named[x.name] for x in (*frame.task.axes, *frame.task.reduction_axes)}
     return mentions(substitute(e, axes), a.name)
+
+
+def leaves_memory(build: Build, frame: Frame, whole: Read | Pad, a: AxisState) -> bool:
+    """Whether points of a tile beyond an axis' bounds may read elements that the memory of an operand does not hold.
+
+    Global memory counts as soon as the read depends on the axis. False if the operand is staged or assigned to threads below.
+    """
+    source = residence_here(frame, whole)
+    if source is None or not depends(frame, whole, a):
+        return False
+    if isinstance(source, Whole):
+        return True
+    points = {x.name: x.base + inside_piece(x.name, x.extent) for x in frame.spec.axes}
+    try:
+        there = _access(build, frame, whole, (), points).there
+    except NotOwner:
+        return False
+    ends = [b.replace(offset=b.offset + inside_piece(a.name, a.extent)) for b in a.bounds if not b.known]
+    beyond = [[*facts(build, frame, points), Unary("not", b.holds(index(0)))] for b in ends]
+    return not all(implied(c, known) for known in beyond for c in there)
 
 
 def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Expr, Expr, tuple[Bound, ...]]]:

@@ -424,3 +424,37 @@ def test_lanes_beyond_a_chunk_that_a_condition_ends_do_not_count(below: int, chu
     plan = tl.schedule(tl.define("Y", chosen)).split(j=chunk).vectorize(j=lanes)
     for profile in (SIMULATED, tl.load_profile("zen4")):
         check(plan, profile)
+
+
+STAGED_WINDOW = """computation conv {
+  axis p: 56
+  axis q: 56
+  input X: float32[c: 8, h: 58, w: 58]
+  input W: float32[f: 16, c: 8, r: 3, s: 3]
+  output Z[f, p, q] = sum[c, r, s] X[c, p + r, q + s] * W[f, c, r, s]
+}
+schedule it for conv {
+  tile f=16 p=14 q=56 -> block
+  load X in shared layout (h, w, c)
+  load W in shared layout (c, r, s, f)
+  split f=16 p=1 q=6
+  accumulate in register
+  split r=1
+  split s=1
+  split c=1
+  load W in register { vectorize f=8 }
+  split q=1 unroll
+  vectorize f=8
+}
+"""
+
+
+def test_pieces_inside_a_staged_window_are_computed_without_guards() -> None:
+    """56 columns in pieces of 6: the staged window ends with the last column, so the last piece alone tests its reads."""
+    plan = tl.parse(STAGED_WINDOW).schedule("it")
+    program = lower(plan.computation, plan.steps, tl.target("cpu", profile="avx2").profile)
+    (tiles,) = [s for s in ir.statements(program.kernels[0].body) if isinstance(s, ir.For) and s.var.name == "q"]
+    loops = [s for s in ir.statements(tiles.body) if isinstance(s, ir.For) and s.var.name.startswith("c")]
+    tests = [sum(isinstance(s, ir.If) for s in ir.statements(loop.body)) for loop in loops]
+    assert len(tests) == 2 and tests[0] == 0 < tests[1]
+    assert not simulate.run(program, arrays(plan.computation, "integers"), warp=1).counts

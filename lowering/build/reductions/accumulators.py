@@ -7,12 +7,14 @@ threads by warp shuffles or through shared memory. Each result is then stored by
 
 from __future__ import annotations
 
+import math
+
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Binary, Cast, Const, Expr, Read, index
 from tilelang.core.simplify import conjunction, interval, simplify
 from tilelang.errors import Refusal, counted
 from tilelang.lowering import ir
-from tilelang.lowering.build.accesses import depends
+from tilelang.lowering.build.accesses import leaves_memory
 from tilelang.lowering.build.conditions import wanted
 from tilelang.lowering.build.distribution.owners import stored_by_another
 from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target, nested
@@ -34,6 +36,8 @@ from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.schedules.spec import Bound, Spec, complete, point, root_spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Tile, Unfuse, Vectorize
 from tilelang.schedules.task import State, reads
+
+WORTH_A_VERSION = 64  # points of a reduction: from here on, guards of reads in nearer memory cost more than a second version
 
 
 def accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
@@ -98,10 +102,11 @@ def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir
 
 
 def _register_scopes(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
-    """The scope in two versions, if this lets most tiles read their operands in global memory without guards."""
-    operands = [w for s in frame.task.states for v in s.reduce.values for w in reads(v)]
-    in_place = [w for w in operands if isinstance(residence_here(frame, w), Whole)]
-    axes = {a.name for a in frame.spec.axes if any(depends(frame, w, a) for w in in_place)}
+    """The scope in two versions, if this lets most tiles read their operands without guards."""
+    operands = {w for s in frame.task.states for v in s.reduce.values for w in reads(v)}
+    points = math.prod(a.extent for a in frame.spec.axes if a.reduction)
+    read = [w for w in operands if points >= WORTH_A_VERSION or isinstance(residence_here(frame, w), Whole)]
+    axes = {a.name for a in frame.spec.axes if a.bounds and any(leaves_memory(build, frame, w, a) for w in read)}
     guard, whole = whole_version(build, frame.spec, axes)
     if guard is None:
         return _register_scope(build, frame, i, step)
