@@ -195,6 +195,7 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
             tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
             for share in CPU.blocks_of_a_core:
                 yield dataclasses.replace(tile, block=shared_out(nest.spatial, device.cores * share, piece))
+            yield from _row_by_row(nest, device, tile)
             if staged:
                 yield _in_nearest_cache(nest, device, tile)
         return
@@ -205,6 +206,18 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
         if {} in choices:
             yield plain
         yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
+        yield from _row_by_row(nest, device, plain)
+
+
+def _row_by_row(nest: Nest, device: Cores, tile: RTile) -> Iterator[RTile]:
+    """If an operand is used once, tiles with a few points of the longest reduction at a time: they read its rows from end to end."""
+    if all(reused(nest, r) for r in nest.reads):
+        return
+    longest = reduction_order(nest)[-1]
+    for rows, share in itertools.product(CPU.rows_at_once, CPU.blocks_of_a_core):
+        chunk = {a: min(rows, n) if a == longest else 1 for a, n in nest.reduced_extents.items()}
+        block = shared_out(nest.spatial, device.cores * share, tile.piece)
+        yield dataclasses.replace(tile, block=block, chunk=chunk, panels_first=False, gathers=not stays(nest))
 
 
 def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], every: dict[str, str]) -> Iterator[RTile]:

@@ -40,8 +40,10 @@ def _vectors_moved(place: Placed, device: Cores) -> float:
     row, last = max(1, row_extent(place)), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None
     elements = math.prod(place.spans) if not place.by_points else place.box_bytes / place.access.element_bytes
     vector, element = device.rate("vector_move_cycles"), device.rate("gathered_element_cycles")
-    if isinstance(last, Binary) and last.op == "//":  # the compiler vectorizes these; the remainder goes by elements
-        return elements / row * (row // device.lanes * vector + row % device.lanes * element)
+    if isinstance(last, Binary) and last.op == "//":
+        if not _side_by_side(place):
+            return elements * element
+        return elements / row * (row // device.lanes * vector + row % device.lanes * element)  # the compiler vectorizes these
     if _side_by_side(place):
         return elements / row * -(-row // device.lanes) * vector
     across = max(1, _read_together(place))

@@ -396,3 +396,14 @@ def test_a_tensor_whose_reads_move_apart_is_not_loaded_in_registers() -> None:
     for candidate in construct(computation, profile):
         assert not any(isinstance(step, Place) and step.verb == "load" and step.tensor_name == "X" for step in candidate.steps)
         tl.Schedule(computation, candidate.steps).check(profile)
+
+
+@pytest.mark.parametrize("name", ["zen3", "zen5", "avx512", "neon"])
+def test_a_matrix_that_is_used_once_is_read_row_by_row(name: str) -> None:
+    """A row vector times a matrix: long rows, no more of them in turn than the prefetcher follows."""
+    profile, (j, k) = tl.load_profile(name), tl.axes(j=4096, k=4096)
+    A, B = tl.input("A", tl.float32, k), tl.input("B", tl.float32, k, j)
+    (best, *_) = construct(as_computation(tl.define("C", tl.sum(A[k] * B[k, j], over=k), j)), profile)
+    tile, rows = best.steps[:2]
+    assert isinstance(tile, Tile) and isinstance(rows, Split) and dict(tile.sizes)["j"] >= 1024
+    assert dict(rows.sizes)["k"] <= (profile.rate("followed_rows") or 4)

@@ -58,6 +58,7 @@ ASPECTS = {
     "registers": Aspect("values that a thread keeps, and whether threads share a pool of registers", residence.registers),
     "local": Aspect("local memory: reads of it beside reads of a buffer, widths, banks", local.local),
     "contiguity": Aspect("read bandwidth against bytes side by side", access.contiguity),
+    "rows": Aspect("rows that the hardware prefetcher follows at once", access.rows),
     "near": Aspect("what one core takes from the cache of all", access.near, needs=("clock", "footprint")),
     "atomics": Aspect("additions that must not be lost, in memory and in local memory", exchange.atomics),
     "shuffles": Aspect("values from lane to lane", exchange.shuffles, needs=("clock",)),

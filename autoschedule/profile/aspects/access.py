@@ -1,15 +1,26 @@
-"""Memory traffic per request: runs of bytes with gaps between them, and the bandwidth of a single core from the shared cache."""
+"""Memory traffic per request: runs of bytes with gaps between them, rows that are read in turn, and the bandwidth of a single core from
+the shared cache."""
 
 from __future__ import annotations
 
-from tilelang.autoschedule.profile.aspects.shapes import count, cycle_ns
+from tilelang.autoschedule.profile.aspects.shapes import count, cycle_ns, in_blocks
 from tilelang.autoschedule.profile.bench import Bench
 from tilelang.autoschedule.profile.findings import Findings, NotApplicable
 from tilelang.autoschedule.profile.steps import transaction
+from tilelang.computations.computation import axes, input
+from tilelang.computations.define import define
+from tilelang.computations.functions import sum
+from tilelang.core.dtype import float32
+from tilelang.profiles.profile import register
+from tilelang.schedules.schedule import schedule
 
 GAP_BYTES = 256  # from the start of one run to the next
 RUNS = (4, 8, 16, 32, 64, 128, 256)
 SPAN_BYTES = 32 << 20  # of addresses per core
+ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64)
+ROW_BYTES = 16 << 10
+READ_BYTES = 128 << 20  # of all cores
+AS_FAST = 0.9  # the least share of the best bandwidth that counts as fast
 APART = """
 KERNEL(probe, %(threads)d)(GLOBAL const int *rounds, GLOBAL %(type)s *out, GLOBAL const %(type)s *in) {
   GLOBAL const %(type)s *mine = in + (long)BLOCK * %(words)d;
@@ -61,6 +72,27 @@ def contiguity(bench: Bench, found: Findings) -> None:
         found.rate("least_moved_bytes", moved, how)
         if bench.lockstep:
             count(bench, found, "memories.global.transaction_bytes", moved, how)
+
+
+def rows(bench: Bench, found: Findings) -> None:
+    """Reads of several rows in turn, four vectors of each at a time: how many rows the hardware prefetcher follows at once."""
+    if bench.lockstep:
+        raise NotApplicable("the threads of a warp read rows together")
+    lanes = 4 * bench.lanes
+    width = ROW_BYTES // 4 + lanes  # rows that begin in different sets of a cache
+    height = max(1, READ_BYTES // (4 * width * bench.cores) // ROWS[-1]) * ROWS[-1]
+    points = []
+    for together in ROWS:
+        b, i, j = axes(b=bench.cores, i=height // together * together, j=width)
+        X = input("X", float32, b, i, j)
+        plan = in_blocks(schedule(define("S", sum(X[b, i, j], over=i), b, j)), b=1)
+        plan = plan.split(i=together).split(j=lanes).accumulate(register).split(i=1).vectorize(j=lanes)
+        seconds = found.time("rows in turn", together, bench.of_schedule(plan), 4.0 * bench.cores * i.extent * width).seconds
+        points.append((float(together), 1e-9 / seconds))
+    found.curve("read_bandwidth_of_rows", "rows", "gb_per_s", points, "sums of rows that are read in turn, all cores")
+    best = max(speed for _, speed in points)
+    fast = max(int(together) for together, speed in points if speed >= AS_FAST * best)
+    found.rate("followed_rows", fast, f"the most rows in turn whose reads reach {AS_FAST:.0%} of the best bandwidth")
 
 
 def near(bench: Bench, found: Findings) -> None:

@@ -14,7 +14,7 @@ from tilelang.profiles.files import load_profile
 from tilelang.runtime.targets import local_target
 
 KNOWN = {"cycle_ns": 0.5}
-UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value lines".split()
+UNITS = "ns us cycles bytes pages gflops scale lanes threads blocks registers instructions ratio value lines rows".split()
 INSTALLED = {"cuda": bool(tools()[0].found), "hip": bool(tools()[1].found), "opencl": False, "cpu": True}
 
 
@@ -61,7 +61,8 @@ def left_out(lockstep: bool, clock: bool, dialect: str, copies: bool) -> list[st
     """The aspects that say nothing of such a device; nobody tells that it has images, or in OpenCL other types of floats."""
     cpu, units = dialect == "cpu", dialect in ("cuda", "hip")
     every = {
-        "functions": not clock, "moves": lockstep, "near": not lockstep, "shuffles": not units, "types": not lockstep and not cpu,
+        "functions": not clock, "moves": lockstep, "near": not lockstep, "rows": lockstep, "shuffles": not units,
+        "types": not lockstep and not cpu,
         "images": True, "matrix": not units, "copies": not copies, "lanes": cpu, "residents": cpu, "local": cpu, "atomics": cpu,
     }  # fmt: skip
     return [aspect for aspect in ASPECTS if every.get(aspect, False)]

@@ -19,6 +19,8 @@ from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
 from tilelang.profiles.files import load_profile, parse_profile
 from tilelang.profiles.profile import QUERIED
+from tilelang.schedules.schedule import Schedule
+from tilelang.schedules.steps import Split
 
 Times = Callable[[str, int, int, int], float]  # of a text, its blocks, threads of a block, bytes of shared memory
 
@@ -196,3 +198,18 @@ def test_what_the_system_tells_of_a_cache_stands() -> None:
     found.fact("l1", "capacity_bytes", 57344, "where reads fall")
     made = with_findings(queried, found)
     assert (made.memory("l2").capacity_bytes, made.memory("l1").capacity_bytes) == (1 << 20, 57344)
+
+
+@pytest.mark.parametrize("followed", [4, 8, 32])
+def test_rows_in_turn_are_fast_up_to_those_that_the_prefetcher_follows(followed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Imagined("zen3", lambda *of: 1e-3)
+
+    def of_schedule(plan: Schedule) -> Run:
+        (read,) = plan.computation.inputs
+        rows = next((n for s in plan.steps if isinstance(s, Split) for a, n in s.sizes if a == "i"), 1)
+        return lambda rounds: rounds * read.shape[1] * (1e-6 if rows <= followed else 2e-6)
+
+    monkeypatch.setattr(bench, "of_schedule", of_schedule)
+    found = found_of(access.rows, bench)
+    assert found.rates["followed_rows"][0] == followed
+    assert with_findings(bench.profile, found).rate("followed_rows") == followed
