@@ -154,6 +154,19 @@ class Piece:
     size: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Parted:
+    """What the blocks that share a loop of several reductions store of its stages, beside the kernel's own partial results.
+
+    first: the blocks' task. places: of each stage, where the partial values of blocks are. whole: the task whose results the combined
+    values are, which reads the stages.
+    """
+
+    first: Task
+    places: Mapping[Tensor, Residence]
+    whole: Task
+
+
 Key = tuple[Any, ...]  # identifies a step of a kernel, see `Frame.key`
 
 
@@ -315,10 +328,11 @@ class Build:
     def __init__(self, lower: Lower, profile: Profile, threads: int, task_of: Callable[[str], Task], tensors: Mapping[str, Tensor],
                  cluster: int = 1, told: dict[str, None] | None = None,
                  loop_of: Callable[[Split], SharedLoop] | None = None,
-                 outputs: Mapping[Tensor, Residence] | None = None) -> None:  # fmt: skip
+                 outputs: Mapping[Tensor, Residence] | None = None, parted: Parted | None = None) -> None:  # fmt: skip
         self._lower = lower
         self.profile, self.threads, self.task_of, self.tensors = profile, threads, task_of, tensors
         self.outputs = outputs or {}  # where the computation's outputs are, which stages may store
+        self.parted = parted  # if blocks share a loop of several reductions
         self.buffers: dict[str, ir.Buffer] = {}
         self.room: dict[str, ir.Buffer] = {}
         self.runs: list[Run] = []  # checked again when the rows of their buffers are final
@@ -332,6 +346,7 @@ class Build:
         self.roles: Roles | None = None  # None if the kernel has no roles
         self._loop_of = loop_of
         self.running: dict[Key, tuple[Residence, ...]] = {}  # the running values of the stages of each shared loop
+        self.stages: dict[Key, Frame] = {}  # those of shared loops, as an iteration makes them
         self.told = told  # texts on why guards are kept or dropped; None: not collected
         self.thread = self.thread_of(threads)
 

@@ -37,7 +37,7 @@ from tilelang.lowering.build.pipelining.multistage_buffers import ring_walk
 from tilelang.lowering.build.pipelining.producer_loads import role_accumulate, role_load
 from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_done, is_aside, on_roles
 from tilelang.lowering.build.reductions.results import via
-from tilelang.lowering.build.reductions.shared_loop import aside, begin, finished
+from tilelang.lowering.build.reductions.shared_loop import aside, begin, finished, parts_stored
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.passes.unroll import MOST_STATEMENTS
 from tilelang.schedules.check import later
@@ -235,8 +235,11 @@ def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     before: ir.Stmt = ir.seq()
     if step.of and frame.finishing and not frame.repairs:
         frame = finished(build, frame, i)
+    elif step.of and not frame.finishing and is_aside(build):
+        frame = aside(build, frame, i, step)
     elif step.of and not frame.finishing:
-        before, frame = (ir.seq(), aside(build, frame, i, step)) if is_aside(build) else begin(build, frame, i, step)
+        before, frame = begin(build, frame, i, step)
+        return ir.seq(before, _walk(build, frame, i, step), parts_stored(build, frame, i, step))
     return ir.seq(before, _walk(build, frame, i, step))
 
 

@@ -6,18 +6,18 @@ Kernels without steps of their own (nested reductions, the second kernels of spl
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core import dtype as dt
-from tilelang.core.expr import Axis, Call, Expr, Read, Reduce, index
+from tilelang.core.expr import Call, Expr, Read, index
 from tilelang.core.simplify import FALSE, interval
 from tilelang.errors import Refusal, at_step
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import plan_clusters
+from tilelang.lowering.build.default_schedules import combining_steps, default_steps
 from tilelang.lowering.build.distribution.parallel_mapping import check_level, following_owners, units_numbered
-from tilelang.lowering.build.frame import Build, Frame, Target
+from tilelang.lowering.build.frame import Build, Frame, Parted, Target
 from tilelang.lowering.build.instruction.checks import check_lowered
 from tilelang.lowering.build.instruction.match import written_out
 from tilelang.lowering.build.lower_steps import chain
@@ -25,8 +25,8 @@ from tilelang.lowering.build.movement.staging import with_stops
 from tilelang.lowering.build.movement.storage import Box, Partial, Residence, Scalar, Whole
 from tilelang.lowering.build.pipelining.producer_loads import all_roles
 from tilelang.lowering.build.pipelining.warp_specialization import Plan, plan_roles
+from tilelang.lowering.build.reductions.over_blocks import over_blocks
 from tilelang.lowering.build.refusals import laid_out, refuse
-from tilelang.lowering.limits import MOST_OPERATIONS, operations
 from tilelang.lowering.passes.allocate_shared import with_buffers
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.check import axis_extents, resolve_when, tensor_kinds
@@ -34,12 +34,10 @@ from tilelang.schedules.checked_steps import CheckedSteps, check_steps
 from tilelang.schedules.explain import Chain
 from tilelang.schedules.shared_loops import loop_of, with_stages
 from tilelang.schedules.spec import complete, root_spec
-from tilelang.schedules.steps import Fuse, Inline, Place, Split, Step, Tile, Units, Vectorize, every_step
+from tilelang.schedules.steps import Inline, Place, Split, Step, Tile, Units, every_step
 from tilelang.schedules.task import (
-    State,
     Task,
     Unplaced,
-    by_name,
     is_stored,
     make_task,
     placed_names,
@@ -50,8 +48,6 @@ from tilelang.schedules.task import (
 )
 from tilelang.schedules.walk import Extents, walk_steps
 from tilelang.semantics.loop_members import SharedLoop
-
-COMBINING = 256  # threads of a block that combines partial results
 
 
 def build_program(
@@ -89,6 +85,7 @@ class _Assembly:
         self.made: set[Tensor] = set()  # made by the kernels so far; other outputs have buffers, but no values yet
         self._placed = frozenset(placed_names(computation, self.steps))  # placed in the kernel being built
         self._tasks: dict[tuple[str, int, frozenset[str]], Task] = {}  # by name, number of tensors made, and placed names
+        self._combining: Mapping[str, Task] = {}  # of the kernel that combines partial results: its stages, by each tensor's name
         self.kernels: list[ir.Kernel] = []
         self.chains: list[Chain] = []
         self.elsewhere: dict[str, str] = {}  # by tensor, a reader of it that is a separate kernel
@@ -157,6 +154,8 @@ class _Assembly:
         return loop_of(self.computation, step)
 
     def _task_of(self, name: str) -> Task:
+        if name in self._combining:
+            return self._combining[name]
         key = name, len(self.made), self._placed  # the number of made tensors only grows
         if key not in self._tasks:
             self._tasks[key] = task_of(self.tensors[name], lambda t: t.name in self._placed or t in self.made)
@@ -195,35 +194,34 @@ class _Assembly:
     def _split_kernels(self, task: Task, steps: tuple[Step, ...], grid: Mapping[str, tuple[int, int]]) -> None:
         """A kernel that stores each block's partial results in a workspace, and a second one that combines them. grid: as from
         `_parts`."""
-        parts = tuple(Axis(f"{name}_part", count) for name, (_, count) in grid.items())
-        states, partial = [], []
-        for state in task.states:
-            fresh = []
-            for tensor, v in zip(state.tensors, state.reduce.combiner.left, strict=True):
-                made = Tensor(f"{tensor.name}_partial", v.dtype, (*parts, *tensor.dims))
-                self._global(made, "workspace")
-                partial.append((tensor, made))
-                fresh.append(made)
-            values = tuple(Read(t, (*parts, *by_name(t.dims[len(parts) :], task.axes))) for t in fresh)
-            states.append(State(state.tensors, Reduce(state.reduce.combiner, values, parts, None, 0)))
+        loop = next((self._loop_of(s) for s in steps if isinstance(s, Split) and s.of), None)
+        made = over_blocks(task, loop, grid)
+        for partial in made.partial.values():
+            self._global(partial, "workspace")
         pieces = tuple((name, size) for name, (size, _) in grid.items())
-        slots = tuple(Partial(t, None, self.buffers[made.name], grid=pieces) for t, made in partial)
-        first = Task(
-            task.name, tuple(t for t, _ in partial), task.axes, tuple(Read(t, task.axes) for t, _ in partial), task.states
-        )
-        whole, idle = self._from_memory(task, self._stored(steps)), self._unread_stages(first, steps)
+        slots = {t: Partial(t, None, self.buffers[p.name], grid=pieces) for t, p in made.partial.items()}
+        held = tuple(t for state in task.states for t in state.tensors)
+        staged = [t for t in slots if t not in held]
+        first = Task(task.name, held, task.axes, tuple(Read(t, task.axes) for t in held), task.states)
+        whole, idle = self._from_memory(task, [*self._stored(steps), *staged]), self._unread_stages(first, steps, staged)
         notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
-        self._kernel(first, tuple(s for s in steps if s not in idle), Target(slots), notes=notes)
-        second = Task(f"{task.name}_combine", task.outputs, task.axes, whole.values, tuple(states))
-        self._kernel(second, combining_steps(second, self.profile), Target(tuple(self.places[t] for t in task.outputs)))
+        parted = Parted(first, {t: slots[t] for t in staged}, whole) if staged else None
+        kept = tuple(s for s in steps if s not in idle)
+        self._kernel(first, kept, Target(tuple(slots[t] for t in held)), notes=notes, parted=parted)
+        second = Task(f"{task.name}_combine", task.outputs, task.axes, whole.values, made.states)
+        self._combining = made.stages
+        target = Target(tuple(self.places[t] for t in task.outputs))
+        self._kernel(second, combining_steps(second, self.profile, tuple(made.stages)), target)
+        self._combining = {}
 
-    def _unread_stages(self, task: Task, steps: tuple[Step, ...]) -> list[Place]:
-        """The stages of a schedule that neither the task nor its other stages read."""
+    def _unread_stages(self, task: Task, steps: tuple[Step, ...], kept: Sequence[Tensor]) -> list[Place]:
+        """The stages of a schedule that neither the task nor its other stages read, and that make none of some tensors."""
         stages = {s: self._task_of(s.tensor_name) for s in steps if isinstance(s, Place) and s.verb == "compute"}
         idle: list[Place] = []
         while True:
             readers = [task, *(t for s, t in stages.items() if s not in idle)]
             read = {r.tensor for t in readers for r in t.reads() if t.state_member(r.tensor) is None}
+            read |= set(kept)
             found = [s for s, made in stages.items() if s not in idle and not is_stored(s) and not read & set(made.outputs)]
             if not found:
                 return idle
@@ -256,7 +254,8 @@ class _Assembly:
                 self._kernel_before(self._with_made_before(needed))
 
     def _kernel(
-        self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1, notes: Sequence[str] = ()
+        self, task: Task, steps: tuple[Step, ...], target: Target, cluster: int = 1, notes: Sequence[str] = (),
+        parted: Parted | None = None,
     ) -> None:  # fmt: skip
         spec = root_spec(task)
         done = complete(spec, steps, bool(task.states))
@@ -274,6 +273,7 @@ class _Assembly:
             self.told,
             self._loop_of,
             {t: self.places[t] for t in self.computation.outputs},
+            parted,
         )
         for note in notes:
             build.note(note)
@@ -442,55 +442,6 @@ def _stored_in(task: Task, steps: tuple[Step, ...]) -> str:
     """The memory that the innermost statement of a chain without reductions stores to; empty if there are reductions."""
     stops = [s.memory for s in steps if isinstance(s, Place) and s.verb == "via" and s.memory != "register"]
     return "" if task.states else (stops or ["global"])[-1]
-
-
-def default_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
-    """The plain schedule of a task without steps: one row of the output per block, the last axis vectorized.
-
-    A documented default, not a fast one. The last output axis is cut into tiles of at most 1024, the others into tiles of 1. Tiles of
-    reductions are so short that the unrolled loop over their accumulators remains within the limits of a kernel.
-    """
-    axes = [a for a in task.axes if a.extent > 1]
-    if not axes:
-        return ()
-    last = axes[-1]
-    lanes = max(n for n in profile.vector_lanes(task.outputs[0].dtype) if n <= 16)
-    piece = min(last.extent, 1024)
-    if task.states:  # at most each element by itself, in half of the limit, as guards and ends come to it
-        known: dict[Expr, int] = {}
-        whole = MOST_OPERATIONS // 2 // sum(operations(e, known) for e in _each_element(task))
-        piece = min(piece, max(1, whole // lanes) * lanes)
-    sizes = tuple((a.name, 1 if a is not last else piece) for a in axes)
-    steps: list[Step] = [Tile(sizes, "block")]
-    if lanes > 1 and piece >= lanes:
-        steps.append(Vectorize(last.name, lanes))
-    return tuple(steps)
-
-
-def _each_element(task: Task) -> Iterator[Expr]:
-    """The expressions that are unrolled for each element of a task: its own, and those of its combiners."""
-    yield from task.expressions()
-    for state in task.states:
-        yield from state.reduce.combiner.result
-
-
-def combining_steps(task: Task, profile: Profile) -> tuple[Step, ...]:
-    """The schedule of a kernel that combines the partial results of blocks.
-
-    On devices with lockstep lanes, one thread per result and at most COMBINING threads per block; otherwise the plain schedule.
-    """
-    axes = [a for a in task.axes if a.extent > 1]
-    if not profile.lockstep or not axes:
-        return default_steps(task, profile)
-    whole, names = axes[0].name, {a.name for a in (*task.axes, *task.reduction_axes)}
-    fused: list[Step] = []
-    if len(axes) > 1:
-        whole = "_".join(a.name for a in axes)
-        while whole in names:
-            whole += "_"
-        fused.append(Fuse(whole, tuple(a.name for a in axes)))
-    count = min(COMBINING, profile.max_block_threads, math.prod(a.extent for a in axes))
-    return (*fused, Tile(((whole, count),), "block"), Tile(((whole, 1),), "thread"))
 
 
 def identifier(name: str) -> str:

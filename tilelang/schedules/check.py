@@ -135,14 +135,11 @@ def _check_tile(spec: Spec, step: Tile) -> None:
 
 
 def _check_shared(spec: Spec, step: Split) -> None:
-    """Checks that the axis of a shared loop is the one that its reductions reduce, and is not cut."""
+    """Checks that the axis of a shared loop is the one that its reductions reduce."""
     for name, _ in step.sizes if len(step.sizes) == 1 else ():
-        axis = spec.axis(name)
-        if not axis.reduction:
+        if not spec.axis(name).reduction:
             raise refuse_step(step, "shared-axes", f"`{step}`: {name} is not a reduction axis of {spec.title}",
                           "name in `of` a reduction whose results are read element by element")  # fmt: skip
-        if axis.base is not index(0) or axis.bounds:
-            later(step, f"a loop shared by several reductions below a step that divides {name}")
 
 
 def _check_fuse(spec: Spec, step: Fuse) -> None:

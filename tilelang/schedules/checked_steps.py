@@ -99,6 +99,7 @@ class _Chain:
     def __init__(self, spec: Spec, task: Task, kinds: Mapping[str, str], computation: Computation | None = None) -> None:
         self.spec, self._task, self._kinds, self._computation = spec, task, kinds, computation
         self._shared: Split | None = None
+        self._cuts: tuple[Step, ...] = ()  # those that divide axes
         self._leaf: Step | None = None  # no step may follow it
         self._body: Step | None = None  # the first that is neither `inline` nor `units`
         self._units: tuple[Units, ...] = ()
@@ -119,6 +120,7 @@ class _Chain:
             self._units += (step,)
         elif not isinstance(step, Inline):
             self._body = self._body or step
+        self._cuts += (step,) if isinstance(step, (Tile, Split)) else ()
         self._leaf = step if isinstance(step, (Vectorize, Do)) else self._leaf
         self.open |= isinstance(step, Open)
         return found
@@ -130,6 +132,10 @@ class _Chain:
         if self._shared is not None:
             later(step, f"a second loop shared by several reductions, beside `{self._shared}`,")
         self._shared = step
+        for cut in self._cuts:
+            apart = isinstance(cut, Tile) and cut.level == "block"  # blocks combine their values in a second kernel
+            for name in {a for a, _ in step.sizes if not apart} & {a for a, _ in cut.sizes}:  # type: ignore[attr-defined]
+                later(step, f"a loop shared by several reductions below a step that divides {name}")
         assert self._computation is not None
         own = {t for m in loop_of(self._computation, step).members for t in m.definition.tensors}
         made = [t for s in self._task.states for t in s.tensors]

@@ -7,13 +7,14 @@ kernel.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.expr import Axis, Binary, Expr, Read, Reduce, substitute
 from tilelang.errors import meant
 from tilelang.schedules.spec import refuse_step
-from tilelang.schedules.steps import Place, Split, Step
+from tilelang.schedules.steps import Place, Split, Step, Tile
 from tilelang.schedules.task import placed_names, task_of
 from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import NotDerived, Repair, Running, derive
@@ -34,7 +35,14 @@ def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoo
     peak None
     total * exp(peak before - peak now)
     """
-    return tuple(loop_of(computation, s) for s in steps if isinstance(s, Split) and s.of)
+    found, part = list[SharedLoop](), dict[str, int]()
+    for s in steps:
+        if isinstance(s, Tile) and s.level == "block":
+            part |= {a: n for a, n in s.sizes if isinstance(n, int)}
+        if isinstance(s, Split) and s.of:
+            loop = loop_of(computation, s)
+            found.append(dataclasses.replace(loop, part=part.get(loop.axis)))
+    return tuple(found)
 
 
 def loop_of(computation: Computation, step: Split) -> SharedLoop:
@@ -146,7 +154,7 @@ def _sources(tensors: Iterable[Tensor], through: Callable[[Tensor], bool]) -> It
 
 def repair_notes(computation: Computation, steps: Iterable[Step]) -> list[str]:
     """The repairs of a schedule's shared loops, in sentences."""
-    found = list[str]()
+    found, steps = list[str](), tuple(steps)
     for step in (s for s in steps if isinstance(s, Split) and s.of):
         for member in loop_of(computation, step).members:
             repair, name = member.repair, member.definition.tensors[0].name
@@ -159,6 +167,9 @@ def repair_notes(computation: Computation, steps: Iterable[Step]) -> list[str]:
             )
             ends = [f"{r.to} where {r.read.tensor.name} was {r.at}" for r in repair.resets]
             found.append(f"`{step}`: when {reads} changes, {name} becomes {', '.join((becomes, *ends))}")
+        apart = next((t for t in steps if isinstance(t, Tile) and t.level == "block" and step.sizes[0][0] in dict(t.sizes)), None)
+        if apart is not None:
+            found.append(f"`{apart}`: each block has its own {', '.join(step.of)}, which a second kernel repairs and combines")
     return found
 
 

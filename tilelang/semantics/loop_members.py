@@ -22,11 +22,15 @@ class Member:
 
 @dataclasses.dataclass(frozen=True)
 class SharedLoop:
-    """A loop over an axis in chunks of `piece` points, and the reductions that it computes, each after those that it reads."""
+    """A loop over an axis in chunks of `piece` points, and the reductions that it computes, each after those that it reads.
+
+    part: the points of the axis that each block takes, if blocks share the loop; their partial values are combined by the same repairs.
+    """
 
     axis: str
     piece: int
     members: tuple[Member, ...]
+    part: int | None = None
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

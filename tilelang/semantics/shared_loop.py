@@ -1,8 +1,9 @@
 """The error bound of reductions that share a loop with repairs.
 
 The value is that of the definitions. The error is that of the loop, computed chunk by chunk in the wide type, with every rounding of
-the repairs (repair.py) and the errors of the running values. For sums, the total magnitude of the terms is tracked, so that the bound
-holds for partial accumulators of any number of units and lanes, in any order within a chunk.
+the repairs (repair.py) and the errors of the running values. If blocks share the loop, each begins with the values of no points, and
+those that it has at its end are repaired once more before they are combined. For sums, the total magnitude of the terms is tracked, so
+that the bound holds for partial accumulators of any number of units and lanes, in any order within a chunk.
 """
 
 from __future__ import annotations
@@ -39,18 +40,11 @@ def with_errors(evaluator: Evaluator, loop: SharedLoop) -> dict[Tensor, Approx]:
     """The evaluator's values of the reductions of a loop, with the error bounds of the loop."""
     plain = {t: evaluator.values[t] for t in loop.tensors}
     simple = [m for m in loop.members if m.reduce.combiner.name in ("sum", "max", "min")]
-    running = {m.definition.tensors[0]: _start(evaluator, m) for m in simple}
     (extent,) = {a.extent for m in loop.members for a in m.reduce.axes if a.name == loop.axis}
-    for begin in range(0, extent, loop.piece):
-        old = {t: Approx(r.value, r.error) for t, r in running.items()}
-        for member in simple:
-            tensor = member.definition.tensors[0]
-            held = running[tensor]
-            if member.repair is not None:
-                _repair(evaluator, member, held, old, {t: Approx(r.value, r.error) for t, r in running.items()})
-            evaluator.values.update({t: Approx(r.value, r.error) for t, r in running.items()})
-            _take(evaluator, member, held, (begin, min(begin + loop.piece, extent)), loop.axis)
+    part = loop.part or max(1, extent)
+    parts = [_of_part(evaluator, loop, simple, (b, min(b + part, extent))) for b in range(0, max(1, extent), part)]
     evaluator.values.update(plain)
+    running = parts[0] if loop.part is None else _combined(evaluator, simple, parts)
     found = dict(plain)
     for member in loop.members:
         if member.repair is None:
@@ -62,6 +56,58 @@ def with_errors(evaluator: Evaluator, loop: SharedLoop) -> dict[Tensor, Approx]:
                 error = _final(running[tensor], exact)
             found[tensor] = evaluator.stored(Approx(exact, error), tensor)
     return found
+
+
+def _of_part(evaluator: Evaluator, loop: SharedLoop, simple: list[Member], points: tuple[int, int]) -> dict[Tensor, _Running]:
+    """The values of the reductions after a part of the loop's points, from those of no points on."""
+    running = {m.definition.tensors[0]: _start(evaluator, m) for m in simple}
+    for begin in range(*points, loop.piece):
+        old = _approximate(running)
+        for member in simple:
+            held = running[member.definition.tensors[0]]
+            if member.repair is not None:
+                _repair(evaluator, member, held, old, _approximate(running))
+            evaluator.values.update(_approximate(running))
+            _take(evaluator, member, held, (begin, min(begin + loop.piece, points[1])), loop.axis)
+    return running
+
+
+def _approximate(running: Mapping[Tensor, _Running]) -> dict[Tensor, Approx]:
+    return {t: Approx(r.value, r.error) for t, r in running.items()}
+
+
+def _combined(evaluator: Evaluator, simple: list[Member], parts: list[dict[Tensor, _Running]]) -> dict[Tensor, _Running]:
+    """The values of all parts together: those of each part are repaired, from its own values of other reductions to the final ones."""
+    found: dict[Tensor, _Running] = {}
+    for member in simple:
+        tensor, whole = member.definition.tensors[0], _start(evaluator, member)
+        now = _approximate(found)
+        for part in parts:
+            held = dataclasses.replace(part[tensor])
+            if member.repair is not None:
+                _repair(evaluator, member, held, _approximate(part), now)
+            _add_part(whole, held, member.reduce.combiner.name)
+        if member.reduce.combiner.name == "sum":
+            from tilelang.semantics.evaluator import state_rounding  # late: it imports NumPy
+
+            r = state_rounding(member.definition, member.reduce, evaluator.slack)
+            total = whole.error + growth(r.unit, len(parts)) * (whole.magnitude + whole.error)
+            total = np.where(whole.magnitude + total > r.largest, np.inf, total)
+            whole.error = certain(whole.value, total, np.isfinite(whole.error))
+        found[tensor] = whole
+    return found
+
+
+def _add_part(whole: _Running, part: _Running, combiner: str) -> None:
+    """Combines a part's value into that of the parts before it; the roundings of a sum are counted when it is complete."""
+    if combiner == "sum":
+        whole.value, whole.error = whole.value + part.value, whole.error + part.error
+        whole.magnitude, whole.count = whole.magnitude + part.magnitude, whole.count + part.count
+    else:
+        pick = np.maximum if combiner == "max" else np.minimum
+        whole.value = pick(whole.value, part.value)
+        error = np.maximum(whole.error, part.error)
+        whole.error = certain(whole.value, error, np.isfinite(error))
 
 
 def _start(evaluator: Evaluator, member: Member) -> _Running:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import Axis
-from tilelang.schedules.steps import Place, Step
+from tilelang.schedules.steps import Place, Split, Step
 from tilelang.testing.kernels import (
     Kernel,
     Places,
@@ -74,8 +74,9 @@ def read(
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
-    # Parts meet in a kernel without stages, which makes what results read of these again.
-    apart = over_blocks(states_of(main, here | early), steps) and reads_outside(main, here - early - stored)
+    # Parts meet in a kernel that has only the stages of a shared loop; what results read of others, it makes again.
+    looped = {name for s in steps if isinstance(s, Split) for name in s.of}
+    apart = over_blocks(states_of(main, here | early), steps) and reads_outside(main, here - early - stored - looped)
     places: Places = {}
     for name, staged in (*((t.name, False) for t in main), *((name, True) for name in here)):
         group = {t.name for t in together_with(computation.tensor(name))}

@@ -426,8 +426,10 @@ class Spec:
                 self._write(
                     self.kernel.again, t, onward.at, onward.unit >= 0, tuple(u[onward.unit] for u in units[:2]) + units[2:]
                 )
-        for t in states if self.kernel.parts else ():
-            self._partial(t, table)
+        looped = {name for s in self.steps if isinstance(s, Split) for name in s.of} - {t.name for t in states}
+        staged = (t for name in sorted(looped) for t in together_with(self.world.computation.tensor(name)))
+        for t in (*states, *staged) if self.kernel.parts else ():
+            self._partial(t, table, t not in states)
 
     def _epilogue(self, at: Mapping[str, Array], count: int, states: tuple[Tensor, ...], units: Any) -> None:
         """The threads that store may be those that read the other tensors of the epilogue."""
@@ -443,19 +445,25 @@ class Spec:
         unit, element = flat(rows[:, chosen], tensor.shape)
         claims.setdefault(("global", tensor.name), []).append(Claim(element, units[0][unit], units[1][unit], units[2]))
 
-    def _partial(self, tensor: Tensor, table: Table) -> None:
-        """The partial results of blocks, one after the other in a workspace. A block without points stores the identity."""
-        every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
-        order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), definition_of(tensor).axes)
+    def _partial(self, tensor: Tensor, table: Table, stage: bool = False) -> None:
+        """The partial results of blocks, one after the other in a workspace. A block without points stores the identity. stage: of a
+        loop that blocks share; any thread may store it, of one block along other axes."""
+        order: Sequence[Expr] = definition_of(tensor).axes
+        if not stage:
+            every = (e for t in self.tensors for v in definition_of(t).values for e in v.walk())
+            order = next((e.indices for e in every if isinstance(e, Read) and e.tensor is tensor), order)
         names = [e.name for e in order if isinstance(e, Axis)]
+        if not table.at.keys() >= set(names):
+            raise NotRead(f"{tensor.name} is stored along other axes than those of the kernel")
         rows = np.stack([np.arange(table.kept.size), *(table.at[a] for a in names)])[:, table.kept]
         unit, element = flat(rows, tensor.shape)
         element = element + np.broadcast_to(self.part, table.kept.shape)[unit] * math.prod(tensor.shape)
-        width = table.width if self.stored is None else table.block_of.threads
-        first = table.first[unit] if self.stored is None else table.first[unit] * 0 + table.block_of.first
-        self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(
-            Claim(element, table.block[unit], first, width)
-        )
+        anyone = stage or self.stored is not None
+        width, first = table.width, table.first[unit]
+        if anyone:
+            width, first = table.block_of.threads, first * 0 + table.block_of.first
+        claim = Claim(element, table.block[unit], first, width)
+        self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(claim)
 
 
 def _sources(definition: Definition) -> set[str]:

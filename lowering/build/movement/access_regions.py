@@ -84,16 +84,24 @@ def _own_uses(build: Build, frame: Frame) -> Uses:
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
-    found += [_stored_use(build, frame, s, coordinates, bounded) for s in frame.steps if is_stored(s)]
+    found += [_stored_use(build, frame, s) for s in frame.steps if is_stored(s)]
+    if build.parted is not None and frame.task is build.parted.first:  # what is read where the blocks' values meet, they store
+        later = task_uses(build.parted.whole, coordinates, spec_ranges(frame), bounded, False)
+        found += [u for u in later if u.read.tensor in build.parted.places]
     stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
     return Uses(found, stages, [len(found)])
 
 
-def _stored_use(
-    build: Build, frame: Frame, stage: Step, coordinates: Mapping[Expr, Expr], bounded: Mapping[Expr, tuple[Bound, ...]]
-) -> Use:
+def own_elements(build: Build, frame: Frame, stage: Place) -> list[Range]:
+    """The elements of a stage at the points of a spec, and all along axes that the spec has not."""
+    return hull([_stored_use(build, frame, stage)], stage)
+
+
+def _stored_use(build: Build, frame: Frame, stage: Step) -> Use:
     """The elements of an output that a spec stores, as a read: those at its points, and all along axes that it has not."""
     assert isinstance(stage, Place)
+    coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
+    bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     tensor, own = build.tensors[stage.tensor_name], {a.name: e for a, e in coordinates.items() if isinstance(a, Axis)}
     assert tensor.definition is not None
     ranges = spec_ranges(frame)

@@ -167,6 +167,7 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
                          f"compute {read.tensor.name} first", f"{read} has no value yet")  # fmt: skip
     stage = stage_frame(build, frame, i, i, step)
     if stage.shared is not None:  # the shared loop has its buffers
+        build.stages[stage.of] = stage
         places = {r.tensor: r for r in frame.residences}
         residences = tuple(places[t] for t in stage.task.outputs)
         stage = stage.but(shared=None)

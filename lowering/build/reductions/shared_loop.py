@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Call, Const, Expr, Read, index, substitute
+from tilelang.core.expr import Binary, Call, Const, Expr, Read, index, substitute
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import settled
 from tilelang.lowering.build.distribution.parallel_mapping import digits
+from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target
 from tilelang.lowering.build.reads import state_indices, value_at
 from tilelang.lowering.build.reductions.combine import as_logical, stored
 from tilelang.lowering.build.reductions.cross_thread import each
@@ -32,7 +33,6 @@ from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import Repair, before, now
 
 if TYPE_CHECKING:
-    from tilelang.lowering.build.frame import Build, Frame
     from tilelang.lowering.build.movement.storage import Residence
 
 
@@ -222,6 +222,59 @@ def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) 
     some = conjunction([*frame.spec.present, *([number < elements] if elements % units else [])])
     store = store if some is None else ir.If(some, store, None, span)
     return ir.For(turn, index(-(-elements // units)), store, "serial", span)
+
+
+def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
+    """If blocks share the loop, stores what each of them has of its stages at the end; another kernel combines it. Each element is
+    stored by an owner, as in a task of its own."""
+    from tilelang.lowering.build.movement.access_regions import hull, own_elements, uses_below  # late: each imports the other
+    from tilelang.lowering.build.movement.stages import stage_frame  # late: each imports the other
+
+    if build.parted is None or frame.shared is None:
+        return ir.seq()
+    loop, out = frame.shared.loop, list[ir.Stmt]()
+    inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}))
+    for place in dict.fromkeys(frame.shared.stages.values()):
+        member = frame.shared.member(place.tensor_name)
+        assert member is not None
+        tensors = member.definition.tensors
+        k = next(k for k, s in enumerate(frame.steps) if s is place)
+        stage = stage_frame(build, inside, k, k, place)
+        if hull([u for u in uses_below(build, inside, k + 1) if u.read.tensor in tensors], place) != own_elements(
+            build, inside, place
+        ):
+            later(place, f"a loop that blocks share, of which results need more of {tensors[0].name} than is made with them,")
+        own = {a.name: a for a in stage.task.axes}
+        task = Task(
+            stage.task.name,
+            tensors,
+            stage.task.axes,
+            tuple(Read(t, tuple(own[d.name] for d in t.dims)) for t in tensors),
+            stage.task.states,
+        )
+        held = tuple(r.buffer for t in tensors for r in frame.residences if r.tensor is t)
+        state = StatePlace((held,), "register") if place.memory == "register" else None
+        alone = stage.spec.replace(present=(*stage.spec.present, *_once(build, inside, place, set(own))))
+        steps = build.stages.get(stage.of, stage).steps
+        target = Target(tuple(build.parted.places[t] for t in tensors))
+        out.append(
+            build.chain(
+                stage.but(task=task, steps=steps, spec=alone, target=target, residences=frame.residences, state=state,
+                          finishing=True, shared=None), 0)
+        )  # fmt: skip
+    return ir.seq(*out)
+
+
+def _once(build: Build, frame: Frame, place: Place, own: set[str]) -> list[Expr]:
+    """The conditions under which one of several units, or iterations, stores the same elements of a stage."""
+    found, named = list[Expr](), {a.name for a in frame.task.axes}
+    for a in frame.spec.axes:
+        if a.reduction or a.name in own or a.base is index(0):
+            continue
+        if a.name not in named:
+            later(place, f"a loop that blocks share below a step that divides the fused axis {a.name}")
+        found.append(Binary("==", a.base, index(0)))
+    return found
 
 
 # ---------------------------------------------------------------- one iteration
