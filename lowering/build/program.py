@@ -201,9 +201,9 @@ class _Assembly:
         pieces = tuple((name, size) for name, (size, _) in grid.items())
         slots = {t: Partial(t, None, self.buffers[p.name], grid=pieces) for t, p in made.partial.items()}
         held = tuple(t for state in task.states for t in state.tensors)
-        staged = [t for t in slots if t not in held]
+        staged, looped = [t for t in slots if t not in held], loop.tensors if loop is not None else ()
         first = Task(task.name, held, task.axes, tuple(Read(t, task.axes) for t in held), task.states)
-        whole, idle = self._from_memory(task, [*self._stored(steps), *staged]), self._unread_stages(first, steps, staged)
+        whole, idle = self._from_memory(task, [*self._stored(steps), *staged]), self._unread_stages(first, steps, looped)
         notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
         parted = Parted(first, {t: slots[t] for t in staged}, whole) if staged else None
         kept = tuple(s for s in steps if s not in idle)

@@ -238,6 +238,32 @@ def sources(computation: Computation, definition: Definition, placed: Collection
     return found
 
 
+def ancestors(definition: Definition) -> set[str]:
+    """The tensors that a definition is computed from."""
+    found, waiting = set[str](), [*definition.reads]
+    while waiting:
+        t = waiting.pop()
+        if t.name not in found:
+            found.add(t.name)
+            waiting += () if t.definition is None else t.definition.reads
+    return found
+
+
+def computed(world: World, steps: Sequence[Step], begin: int = 0, end: int | None = None) -> set[str]:
+    """The tensors that the steps from `begin` to `end` compute here, with all members of a reduction."""
+    blocks, found = blocks_at(steps), set[str]()
+    for k, s in enumerate(steps[:end]):
+        if k >= begin and isinstance(s, Place) and s.verb == "compute" and (k > blocks or s.memory != "global"):
+            found |= {t.name for t in together_with(world.computation.tensor(s.tensor_name))}
+    return found
+
+
+def parts_of(steps: Sequence[Step]) -> dict[str, int]:
+    """The size of what each block has along an axis, for the axes that the steps divide among blocks."""
+    cuts = (s.sizes for s in steps if isinstance(s, Tile) and s.level == "block")
+    return {axis: n for sizes in cuts for axis, n in sizes if isinstance(n, int)}
+
+
 def _computes_from(computation: Computation, step: Step, names: set[str], placed: Collection[str]) -> bool:
     if not isinstance(step, Place) or step.verb != "compute":
         return False

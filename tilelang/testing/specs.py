@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilelang.computations.computation import Definition, Tensor
+from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Axis, Expr, Read
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 from tilelang.testing.kernels import (
@@ -17,8 +17,11 @@ from tilelang.testing.kernels import (
     Indices,
     Kernel,
     World,
+    ancestors,
     blocks_at,
+    computed,
     definition_of,
+    parts_of,
     reads_of,
     states_of,
     stored_tensors,
@@ -123,7 +126,7 @@ class Spec:
         """The tensors in memory for the steps from `end` on."""
         return (
             self._made()
-            | _computed(self.world, self.steps, 0, end)
+            | computed(self.world, self.steps, 0, end)
             | {n for n in self.homes if n not in {t.name for t in self.world.computation.inputs}}
         )
 
@@ -245,7 +248,7 @@ class Spec:
     def _followed(self, k: int, tensor: Tensor) -> tuple[set[str], set[str]]:
         """The tensors that are not followed from the readers of what step k places; and those that are computed later, as whole
         regions."""
-        later = _computed(self.world, self.steps, k + 1) - {tensor.name}
+        later = computed(self.world, self.steps, k + 1) - {tensor.name}
         return self._placed(k + 1) - later, later
 
     def _load(self, k: int, step: Place) -> None:
@@ -359,13 +362,16 @@ class Spec:
         if shared & names:  # the stage of a shared loop takes a chunk in each round
             extents |= {a.name: self.table.left[a.name] for a in over}
             lows |= {a.name: self.table.base[a.name][ranked(self.table.number)[0]][which] for a in over}
-        if shared & (names | _sources(definition)):  # what stands there is not final
+        if shared & (names | ancestors(definition)):  # what stands there is not final
             self.kernel.partial |= names
         inner = (step.steps or ()) if sure else ()
         if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
             # A stop has the name of a stage, also where the steps are not taken.
             self.kernel.partial |= {t.name for t in definition.tensors}
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
+        for axis, part in parts_of(self.steps).items() if shared & names else ():  # a chunk may reach beyond what a block has
+            if axis in table.low and axis in table.reduced:
+                table.exists &= table.at[axis] // part == table.low[axis] // part
         _, piece = ranked(self.table.number)
         needed = self._reach(piece, *self._followed(k, tensor), must=True)
         rows = np.concatenate(
@@ -464,26 +470,6 @@ class Spec:
             width, first = table.block_of.threads, first * 0 + table.block_of.first
         claim = Claim(element, table.block[unit], first, width)
         self.kernel.writes.setdefault(("global", f"{tensor.name}_partial"), []).append(claim)
-
-
-def _sources(definition: Definition) -> set[str]:
-    """The tensors that a definition is computed from."""
-    found, waiting = set[str](), [*definition.reads]
-    while waiting:
-        t = waiting.pop()
-        if t.name not in found:
-            found.add(t.name)
-            waiting += () if t.definition is None else t.definition.reads
-    return found
-
-
-def _computed(world: World, steps: Sequence[Step], begin: int = 0, end: int | None = None) -> set[str]:
-    """The tensors that the steps from `begin` to `end` compute here, with all members of a reduction."""
-    blocks, found = blocks_at(steps), set[str]()
-    for k, s in enumerate(steps[:end]):
-        if k >= begin and isinstance(s, Place) and s.verb == "compute" and (k > blocks or s.memory != "global"):
-            found |= {t.name for t in together_with(world.computation.tensor(s.tensor_name))}
-    return found
 
 
 def table_reduces(table: Table, sizes: Any) -> bool:

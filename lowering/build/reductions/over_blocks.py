@@ -36,7 +36,9 @@ def over_blocks(task: Task, loop: SharedLoop | None, grid: Mapping[str, tuple[in
     parts = tuple(Axis(f"{name}_part", count) for name, (_, count) in grid.items())
     own = {t for state in task.states for t in state.tensors}
     members = {t: m for m in loop.members for t in m.definition.tensors} if loop is not None else {}
-    staged = [m for m in (loop.members if loop is not None else ()) if m.definition.tensors[0] not in own]
+    every = loop.members if loop is not None else ()
+    repaired_by = {r.tensor for m in every if m.repair is not None for r in m.repair.reads}
+    staged = [m for m in every if m.definition.tensors[0] not in own or m.definition.tensors[0] in repaired_by]
     reductions = [*((s.tensors, s.reduce) for s in task.states), *((m.definition.tensors, m.reduce) for m in staged)]
     partial = {
         t: Tensor(f"{t.name}_partial", v.dtype, (*parts, *t.dims))

@@ -27,6 +27,7 @@ from tilelang.lowering.build.reductions.cross_thread import each
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.guards import Effect
 from tilelang.schedules.check import later
+from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
 from tilelang.schedules.task import State, Task
 from tilelang.semantics.loop_members import Member, SharedLoop
@@ -238,6 +239,8 @@ def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
         member = frame.shared.member(place.tensor_name)
         assert member is not None
         tensors = member.definition.tensors
+        if tensors[0] not in build.parted.places:  # also an accumulator of the kernel
+            continue
         k = next(k for k, s in enumerate(frame.steps) if s is place)
         stage = stage_frame(build, inside, k, k, place)
         if hull([u for u in uses_below(build, inside, k + 1) if u.read.tensor in tensors], place) != own_elements(
@@ -254,7 +257,8 @@ def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
         )
         held = tuple(r.buffer for t in tensors for r in frame.residences if r.tensor is t)
         state = StatePlace((held,), "register") if place.memory == "register" else None
-        alone = stage.spec.replace(present=(*stage.spec.present, *_once(build, inside, place, set(own))))
+        every = tuple(a if a.reduction else a.replace(bounds=_bounds_here(inside, a.name)) for a in stage.spec.axes)
+        alone = stage.spec.replace(axes=every, present=(*stage.spec.present, *_once(inside, place, set(own))))
         steps = build.stages.get(stage.of, stage).steps
         target = Target(tuple(build.parted.places[t] for t in tensors))
         out.append(
@@ -265,7 +269,12 @@ def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     return ir.seq(*out)
 
 
-def _once(build: Build, frame: Frame, place: Place, own: set[str]) -> list[Expr]:
+def _bounds_here(frame: Frame, axis: str) -> tuple[Bound, ...]:
+    """The bounds of an axis of a spec; none if the spec does not have it. A stage of its own has those of what its readers need."""
+    return frame.spec.axis(axis).bounds if axis in frame.spec.names else ()
+
+
+def _once(frame: Frame, place: Place, own: set[str]) -> list[Expr]:
     """The conditions under which one of several units, or iterations, stores the same elements of a stage."""
     found, named = list[Expr](), {a.name for a in frame.task.axes}
     for a in frame.spec.axes:
