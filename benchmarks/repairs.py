@@ -166,7 +166,7 @@ def edited(change: Any, generator: np.random.Generator) -> Expr:
         found: Expr = change * 1.5
         return found
     one = times[generator.integers(len(times))]
-    name = one.name.replace(" now", " before") if one.name.endswith(" now") else one.name.replace(" before", " now")
+    name = one.name.replace("now(", "before(") if one.name.startswith("now(") else one.name.replace("before(", "now(")
 
     def swapped(e: Any) -> Any:
         return Var(name, e.dtype) if e is one else e.map_children(lambda c: swapped(c) if isinstance(c, Expr) else c)

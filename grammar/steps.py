@@ -11,12 +11,27 @@ from tilelang.errors import MOST_FINDINGS, TileLangError, collected
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.schedules.check import main_task
+from tilelang.schedules.running_values import before, now
 from tilelang.schedules.schedule import Move, can
 from tilelang.schedules.steps import Hole, Open, Place, Step, Team, Tile, Units, hole
 
 _ANY = -(2**62)  # the minimum, where the builder reports numbers that are too small
 # parameters of the builder's methods, which also accept axes by name
 _ARGUMENTS = ("self", "unroll", "peel", "of", "instruction")
+
+
+class _Running(Values):
+    """The values of expressions with `before(X)` and `now(X)` of reductions."""
+
+    def _call(self, tree: Any) -> Any:
+        function, *given = tree.children
+        name, arguments = name_of(function.children[0]), given[0].children if given else []
+        if name not in ("before", "now"):
+            return super()._call(tree)
+        tensor = name_of(arguments[0].children[0]) if [a.data for a in arguments] == ["variable"] else None
+        if tensor not in self.scope.tensors:
+            raise self.scope.fail(tree, "running-value", f"`{self.scope.said(tree)}` does not name a reduction", f"{name}(peak)")
+        return (before if name == "before" else now)(self.scope.tensors[tensor])
 
 
 class Steps:
@@ -143,9 +158,17 @@ class Steps:
                 raise self.scope.fail(t, "modifier-twice", f"`{t.children[0]}` appears twice", "remove one of them")
             how[str(t.children[0])] = t
         of = self._of(tree, "of")
-        named = tuple(name_of(n) for n in of.children) if of is not None else ()
-        extra = {"of": named} if named else {}
+        members = of.children if of is not None else ()
+        named = tuple(name_of(m.children[0]) for m in members)
+        repairs = {n: self._repair(m.children[1]) for n, m in zip(named, members, strict=True) if len(m.children) > 1}
+        extra = {"of": named, "repairs": repairs} if named else {}
         return Move().split(**self._sizes(tree), unroll="unroll" in how, peel="peel" in how, **extra).steps[-1]  # type: ignore[arg-type]
+
+    def _repair(self, tree: Any) -> Any:
+        """What a reduction becomes, over the values of reductions before and after a change."""
+        tensors = {t.name: t for d in self.computation.definitions for t in d.tensors}
+        numbers = {n: v for n, v in self.scope.values.items() if isinstance(v, (int, float))}
+        return _Running(Scope(self.scope.file, numbers, tensors)).value(tree)
 
     # ------------------------------------------------------------ places
 

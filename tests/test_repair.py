@@ -60,7 +60,7 @@ def edits(e: Any) -> Iterator[Any]:
     """Every expression that differs from one by one edit: another operator, function, constant, or value in time."""
     match e:
         case Var(name=name):
-            other = name.replace(" now", " before") if name.endswith(" now") else name.replace(" before", " now")
+            other = name.replace("now(", "before(") if name.startswith("now(") else name.replace("before(", "now(")
             yield Var(other, e.dtype)
         case Const(value=v):
             yield const(v * 2 + 1, e.dtype)
@@ -102,10 +102,12 @@ def test_what_no_rule_knows_is_not_proven() -> None:
     found = loop(FAMILIES["softmax's sum"]())
     member = found.members[1]
     (running,) = running_of(found, member)
-    old, new = (Var(f"peak {when}", tl.float32) for when in ("before", "now"))
+    old, new = (Var(f"{when}(peak)", tl.float32) for when in ("before", "now"))
     with pytest.raises(NotDerived) as refused:
-        proven(member.reduce, (running,), "times", tl.exp(old) / tl.exp(new))
+        proven(member.reduce, (running,), "times", tl.sqrt(tl.exp(2 * (old - new))))
     assert refused.value.outcome == "not-proven"
+    for same in (tl.exp(old) / tl.exp(new), 1 / tl.exp(new - old), tl.exp((old - new) / 2) ** 2):
+        assert proven(member.reduce, (running,), "times", same).change is member.repair.change
 
 
 def test_equal_values_change_nothing() -> None:
@@ -147,3 +149,54 @@ def test_the_bound_counts_repairs() -> None:
     many = loop_of(computation, Split((("j", 1),), of=shared(computation)))
     _, found = reference.evaluate_and_bound(computation, data, loops=(many,))
     assert (found["t"] >= plain["t"]).mean() > 0.5 and found["t"].sum() > plain["t"].sum()
+
+
+def statistics(name: str = "peak") -> tuple[Any, Any, Any]:
+    """The logarithm of a sum of exponentials, its peak and its total."""
+    i, j = tl.axes(i=6, j=19)
+    x = tl.input("X", tl.float32, i, j)
+    peak = tl.define(name, tl.max(x[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(x[i, j] - peak[i]), over=j), i)
+    return tl.computation("statistics", tl.define("L", peak[i] + tl.log(total[i]), i)), peak, total
+
+
+@pytest.mark.parametrize("name", ["peak", "order"])
+def test_a_given_repair_is_checked_in_both_forms(name: str) -> None:
+    """Equal to the derived one, it is computed like that; its text reads back, also where names are keywords."""
+    computation, peak, total = statistics(name)
+    old, new = tl.before(peak), tl.now(peak)
+    for change in (tl.exp(old - new), tl.exp(old) / tl.exp(new), tl.exp(-(new - old)), tl.exp((old - new) * 0.5) ** 2):
+        for given in (tl.before(total) * change, change * tl.before(total), tl.before(total) / (1 / change)):
+            made = tl.schedule(computation).tile(i=4).to(tl.block)
+            made = made.split(j=4, of=(name, "total"), repairs={"total": given})
+            again = tl.parse(f"{computation.text}\n{made.text}").schedule()
+            assert again.text == made.text and again.steps == made.steps
+            plain = tl.schedule(computation).tile(i=4).to(tl.block).split(j=4, of=(name, "total"))
+            assert made.shared_loops == plain.shared_loops
+    expected = testing.Expected(again.computation, testing.arrays(again.computation), loops=again.shared_loops)
+    assert testing.check_simulated(testing.lowered(again), expected) == []
+
+
+def test_a_wrong_repair_is_refused_in_text() -> None:
+    computation, *_ = statistics()
+    for change, code in (
+        ("* exp(now(peak) - before(peak))", "repair-refuted"),
+        ("+ before(peak) - now(peak)", "repair-refuted"),
+        ("* sqrt(exp(2.0 * (before(peak) - now(peak))))", "repair-not-proven"),
+    ):
+        text = (
+            f"{computation.text}\nschedule for statistics {{ tile i=4 -> block; split j=4 of peak total=before(total) {change} }}"
+        )
+        with pytest.raises(Refusal) as refused:
+            tl.parse(text).schedule()
+        assert refused.value.code == code and (refused.value.counterexample is not None) == (code == "repair-refuted")
+
+
+def test_a_repair_of_a_term_that_no_rule_separates_is_not_proven() -> None:
+    """Right or wrong, what cannot be derived is not accepted; if it is wrong, with a counterexample."""
+    computation = REFUSED["half the peak"][1]()
+    peak, t = (computation.tensor(n) for n in ("peak", "t"))
+    given = {"t": tl.before(t) * tl.exp(tl.before(peak) - tl.now(peak))}
+    with pytest.raises(Refusal) as refused:
+        tl.schedule(computation).tile(i=4).to(tl.block).split(j=4, of=("peak", "t"), repairs=given)
+    assert refused.value.code == "repair-refuted" and refused.value.counterexample

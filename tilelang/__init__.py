@@ -90,6 +90,7 @@ from tilelang.profiles.profile import (
     warpgroup,
 )
 from tilelang.renamed import MODULES, MovedModules
+from tilelang.schedules.running_values import before, now
 from tilelang.schedules.schedule import Move, Schedule, blocks, can, extent, move, schedule, threads, warpgroups, warps
 from tilelang.schedules.steps import hole
 
@@ -154,12 +155,12 @@ sys.meta_path.append(MovedModules())
 __all__ = [
     "Axis", "Computation", "ComputationError", "DType", "DeviceError", "Kernel", "Layout", "Level", "Memory", "Move", "Options",
     "ParseError", "Profile", "Refusal", "Schedule", "Target", "Tensor", "TileLangError", "abs", "all", "any", "argmax",
-    "argmin", "axes", "bfloat16", "block", "blocks", "bool", "can", "cast", "ceil", "clamp", "cluster", "compile",
+    "argmin", "axes", "before", "bfloat16", "block", "blocks", "bool", "can", "cast", "ceil", "clamp", "cluster", "compile",
     "computation", "computes", "cos", "define", "devices", "equal", "erf", "exp", "exp2", "expm1", "extent", "float16",
     "float32", "float64", "float8_e4m3", "float8_e5m2", "floor", "fragment", "gelu", "gelu_tanh", "global_", "grad", "hole",
     "image", "input", "instruction", "int16", "int32", "int4", "int64", "int8", "isnan", "kernel", "l1", "l2", "layer_norm",
     "layout", "load_profile", "log", "log1p", "log2", "log_softmax", "max", "maximum", "mean", "min", "minimum", "move",
-    "moves", "not_equal", "operand", "pad", "parse", "prod", "read", "reduce", "register", "relu", "rms_norm", "round", "rsqrt",
+    "moves", "not_equal", "now", "operand", "pad", "parse", "prod", "read", "reduce", "register", "relu", "rms_norm", "round", "rsqrt",
     "schedule", "shared", "sigmoid", "silu", "simulate", "sin", "softmax", "softplus", "sqrt", "sum", "symbol", "tanh",
     "target", "thread", "threads", "uint16", "uint32", "uint4", "uint64", "uint8", "updates", "use", "var", "warp", "warpgroup",
     "warpgroups", "warps", "where",

@@ -182,3 +182,40 @@ def argmax() -> None:
     peak = tl.define("peak", tl.max(x[i, j], over=j), i)
     computation = tl.computation("best", tl.define("best", tl.argmax(x[i, j] - peak[i], over=j), i))
     _here(tl.schedule(computation).tile(i=8).to(tl.block).split(j=32, of=("peak", computation.definitions[1].tensors[0].name)))
+
+
+def _with_total() -> tuple[tl.Schedule, tl.Tensor, tl.Tensor]:
+    peak, total, i = _soft()
+    return tl.schedule(tl.define("Y", peak[i] + tl.log(total[i]), i)).tile(i=8).to(tl.block), peak, total
+
+
+def given_repair_the_wrong_way() -> None:
+    made, peak, total = _with_total()
+    given = tl.before(total) * tl.exp(tl.now(peak) - tl.before(peak))
+    made.split(j=32, of=("peak", "total"), repairs={"total": given})
+
+
+def given_repair_in_a_form_that_is_not_known() -> None:
+    made, peak, total = _with_total()
+    given = tl.before(total) * tl.sqrt(tl.exp(2 * (tl.before(peak) - tl.now(peak))))
+    made.split(j=32, of=("peak", "total"), repairs={"total": given})
+
+
+def given_repair_of_another_form() -> None:
+    made, peak, total = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"total": tl.exp(tl.before(total)) * tl.now(peak)})
+
+
+def given_repair_of_what_needs_none() -> None:
+    made, peak, _ = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"peak": tl.before(peak) * 1.0})
+
+
+def given_repair_that_is_no_expression() -> None:
+    made, *_ = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"total": 2})  # type: ignore[dict-item]
+
+
+def given_repair_of_no_reduction() -> None:
+    text = f"{_with_total()[0].computation.text}\nschedule for Y {{ split j=32 of peak total=before(total) * exp(now(pek)) }}"
+    tl.parse(text).schedule()

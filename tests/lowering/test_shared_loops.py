@@ -209,7 +209,7 @@ def test_both_products_by_tensor_cores(keys: int) -> None:
 def test_the_steps_are_explained() -> None:
     told = CORE["scores"](start(attention())).explain()
     assert "(compute peak in register)" in told and "(compute total in register)" in told
-    assert "note: `split j=16 of peak total mix`: when peak changes, mix becomes mix * exp(peak before - peak now)" in told
+    assert "note: `split j=16 of peak total mix`: when peak changes, mix becomes mix * exp(before(peak) - now(peak))" in told
 
 
 def test_the_text_reads_back() -> None:

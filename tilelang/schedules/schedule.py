@@ -7,7 +7,7 @@ Nodes that a target does not lower yet are in the data model and refused by the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import Any, Generic, Self, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from tilelang.errors import Refusal, Span, brief, caller_span, counted, whole_nu
 from tilelang.profiles.profile import Level, Memory
 from tilelang.schedules.check import axis_extents, resolve_when
 from tilelang.schedules.checked_steps import CheckedSteps
+from tilelang.schedules.running_values import checked_repairs
 from tilelang.schedules.shared_loops import loops_of
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import (
@@ -134,13 +135,17 @@ class Builder(Unchanging):
         """Parallel tiles, mapped to the units of a level: `.tile(m=128, n=128).to(tl.block)`."""
         return PendingTile(self, _checked_sizes("tile", sizes, caller_span()))
 
-    def split(self, /, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), **sizes: int | Hole) -> Self:
+    def split(
+        self, /, *, unroll: bool = False, peel: bool = False, of: tuple[str, ...] = (), repairs: Mapping[str, Expr] | None = None,
+        **sizes: int | Hole,
+    ) -> Self:  # fmt: skip
         """A sequential loop over chunks of the given sizes. unroll: unroll it. peel: peel a partial last iteration. of: the reductions
-        that share the loop, by name."""
+        that share the loop, by name. repairs: what some of them become when others change, over `tl.before` and `tl.now`."""
         span = caller_span()
         _check_flags("split", span, unroll=unroll, peel=peel)
         _check_names("split of", of, span)
-        return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, tuple(of), False, span))
+        given = checked_repairs(repairs or {}, of, span)
+        return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, tuple(of), given, False, span))
 
     def load(
         self, tensor: Any, memory: Memory | str, *, layout: Layout | None = None, ahead: int = 0, on: str | None = None,

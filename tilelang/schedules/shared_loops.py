@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.expr import Axis, Binary, Expr, Read, Reduce, substitute
 from tilelang.errors import meant
+from tilelang.schedules.running_values import given_repair
 from tilelang.schedules.spec import refuse_step
 from tilelang.schedules.steps import Place, Split, Step, Tile
 from tilelang.schedules.task import placed_names, task_of
@@ -33,7 +34,7 @@ def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoo
     >>> for m in loops_of(made.computation, made.steps)[0].members:
     ...     print(m.definition.tensors[0].name, m.repair)
     peak None
-    total * exp(peak before - peak now)
+    total * exp(before(peak) - now(peak))
     """
     found, part = list[SharedLoop](), dict[str, int]()
     for s in steps:
@@ -48,7 +49,7 @@ def loops_of(computation: Computation, steps: Iterable[Step]) -> tuple[SharedLoo
 def loop_of(computation: Computation, step: Split) -> SharedLoop:
     """The loop of one step. Raises Refusal."""
     known: dict[tuple[object, ...], SharedLoop] = computation.__dict__.setdefault("shared_loops", {})
-    key = step.sizes, step.of
+    key = step.sizes, step.of, step.repairs
     if key not in known:
         known[key] = _loop_of(computation, step)
     return known[key]
@@ -120,13 +121,21 @@ def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Redu
             raise refuse_step(step, "shared-elements", f"`{step}`: {name} reads `{read}`, an element whose value is not running along"
                            " with its own", f"remove {read.tensor.name} or {name} from the loop")  # fmt: skip
         running[read] = _running(read, producer, terms[producer])
+    given = dict(step.repairs).get(name)
     try:
+        if given is not None:
+            return given_repair(reduce, tuple(running.values()), name, given)
         return derive(reduce, tuple(running.values()))
     except NotDerived as found:
         said = {"refuted": "cannot be repaired", "refused": "has no known repair", "not-proven": "has no repair that is proven"}
-        reads = ", ".join(sorted({r.tensor.name for r in running}))
+        if given is not None:
+            said = {"refuted": "is not repaired like this", "refused": "cannot be repaired like this",
+                    "not-proven": "is not proven to be repaired like this"}  # fmt: skip
+        reads = ", ".join(sorted({r.tensor.name for r in running})) or "another value"
+        help = f"remove {name} from the loop, and compute it when {reads} is final"
+        help = help if given is None else f"leave the repair of {name} out: one is derived if any is known"
         raise refuse_step(step, f"repair-{found.outcome}", f"`{step}`: {name} {said[found.outcome]} when {reads} changes:"
-                       f" {found.reason}", f"remove {name} from the loop, and compute it when {reads} is final",
+                       f" {found.reason}", help,
                        found.counterexample) from None  # fmt: skip
 
 

@@ -117,17 +117,21 @@ class Tile(Step):
 
 @node
 class Split(Step):
-    """A sequential loop over chunks. `of`: the reductions that share the loop. `implied`: not written by the user."""
+    """A sequential loop over chunks. `of`: the reductions that share the loop; `repairs`: what some of them become when others change,
+    over `before` and `now`. `implied`: not written by the user."""
 
     sizes: Sizes
     unroll: bool = False
     peel: bool = False
     of: tuple[str, ...] = ()
+    repairs: tuple[tuple[str, Expr], ...] = ()
     implied: bool = False
     span: Span | None = None
 
     def __str__(self) -> str:
-        of = f" of {' '.join(map(spelled, self.of))}" if self.of else ""
+        given = dict(self.repairs)
+        members = [f"{spelled(n)}={to_text(given[n])}" if n in given else spelled(n) for n in self.of]
+        of = f" of {' '.join(members)}" if self.of else ""
         return f"split {sizes_text(self.sizes)}{of}" + " unroll" * self.unroll + " peel" * self.peel
 
 

@@ -41,6 +41,7 @@ from tilelang.core.expr import (
     rewrite,
     substitute,
 )
+from tilelang.semantics.normal_form import equal_forms
 from tilelang.semantics.running_facts import Facts
 from tilelang.semantics.separation import Running, Separation, before, difference, now, quotient
 
@@ -117,7 +118,7 @@ def derive(reduce: Reduce, running: Sequence[Running]) -> Repair | None:
     >>> reduce = total.definition.reduction
     >>> repair = derive(reduce, [Running(reduce.values[0].args[0].right, "max", reduce.values[0].args[0].left)])
     >>> print(repair, "|", *(f"{r.read} = {r.at}: {r.to}" for r in repair.resets))
-    * exp(peak before - peak now) | peak[i] = -inf: 0.0
+    * exp(before(peak) - now(peak)) | peak[i] = -inf: 0.0
     """
     read_by = [r for r in running if any(e is r.read for v in reduce.values for e in v.walk())]
     if reduce.condition is not None and any(e is r.read for r in running for e in reduce.condition.walk()):
@@ -132,7 +133,7 @@ def derive(reduce: Reduce, running: Sequence[Running]) -> Repair | None:
 
 
 def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -> Repair:
-    """Checks a given repair, an expression over `before` and `now`; returns the derived one if they are the same.
+    """Checks a given repair, an expression over `before` and `now`; returns the derived one if they are equal as real numbers.
 
     Raises NotDerived: "refuted" with values for which it is wrong, "not-proven" if none are found.
 
@@ -143,10 +144,10 @@ def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -
     >>> reduce = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i).definition.reduction
     >>> of = [Running(reduce.values[0].args[0].right, "max", reduce.values[0].args[0].left)]
     >>> print(proven(reduce, of, "times", tl.exp(before(of[0].read) - now(of[0].read))))
-    * exp(peak before - peak now)
+    * exp(before(peak) - now(peak))
     >>> proven(reduce, of, "times", tl.exp(now(of[0].read) - before(of[0].read)))
     Traceback (most recent call last):
-    tilelang.semantics.repair.NotDerived: `exp(peak now - peak before)` does not repair `exp(X[i, j] - peak[i])`
+    tilelang.semantics.repair.NotDerived: `exp(now(peak) - before(peak))` does not repair `exp(X[i, j] - peak[i])`
     """
     read_by = [r for r in running if any(e is r.read for v in reduce.values for e in v.walk())]
     _check_kinds(reduce, read_by)
@@ -159,7 +160,7 @@ def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -
         derived = made.repair()
     except NotDerived as unknown:
         raise NotDerived("not-proven", unknown.reason, unknown.counterexample) from None
-    if derived.how != how or derived.change is not change:
+    if derived.how != how or not equal_forms(derived.change, change):
         raise NotDerived("not-proven", f"`{change}` could not be proven to be `{derived.change}`, which repairs it")
     return derived
 

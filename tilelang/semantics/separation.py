@@ -26,6 +26,7 @@ from tilelang.core.expr import (
     const,
     substitute,
 )
+from tilelang.core.identifiers import spelled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,12 +42,12 @@ class Running:
 
 def before(read: Read) -> Var:
     """The variable that stands for a running value before a change."""
-    return Var(f"{read.tensor.name} before", read.dtype)
+    return Var(f"before({spelled(read.tensor.name)})", read.dtype)
 
 
 def now(read: Read) -> Var:
     """The variable that stands for a running value after a change."""
-    return Var(f"{read.tensor.name} now", read.dtype)
+    return Var(f"now({spelled(read.tensor.name)})", read.dtype)
 
 
 # ---------------------------------------------------------------- separation

@@ -16,6 +16,7 @@ from tilelang.core import dtype as dt
 from tilelang.core.expr import INDEX, Expr, Read, Var, index
 from tilelang.core.identifiers import spelled
 from tilelang.core.layout import Layout
+from tilelang.schedules.running_values import before, now
 from tilelang.schedules.schedule import can
 from tilelang.schedules.steps import (
     Do,
@@ -123,7 +124,12 @@ class _Steps:
 
     def split(self) -> Step:
         flags = self.source.chance(30), self.source.chance(30)
-        return Split(self.sizes(), *flags, of=tuple(subset(self.source, ("a", "inline"), 30)))
+        computed = {n: t for n, t in self.tensors.items() if t.definition is not None and t.dtype.is_float}
+        of = tuple(subset(self.source, ("a", "inline", *computed), 30))
+        repairs = tuple(
+            (n, before(t) * F.exp(before(t) - now(t))) for n, t in computed.items() if n in of and self.source.chance(30)
+        )
+        return Split(self.sizes(), *flags, of=of, repairs=tuple(sorted(repairs, key=lambda r: of.index(r[0]))))
 
     def inline(self) -> Step:
         return Inline(self.source.pick(tuple(self.tensors)))

@@ -1,0 +1,91 @@
+"""Repairs that the author of a schedule gives: expressions over the values of reductions before and after a change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from tilelang.computations.computation import Tensor
+from tilelang.core.expr import Binary, Const, Expr, Reduce, Var, binary, const, unary
+from tilelang.core.identifiers import spelled
+from tilelang.errors import Refusal, Span, brief
+from tilelang.semantics.repair import NotDerived, Repair, Running, proven
+
+TIMES = ("before", "now")
+
+
+def before(tensor: Tensor) -> Expr:
+    """The value of a reduction before others in its loop change, in a repair: `.split(..., repairs={"total": tl.before(total) * ...})`.
+
+    >>> import tilelang as tl
+    >>> i, j = tl.axes(i=4, j=8)
+    >>> X = tl.input("X", tl.float32, i, j)
+    >>> peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    >>> total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    >>> given = {"total": tl.before(total) * tl.exp(tl.before(peak) - tl.now(peak))}
+    >>> print(tl.schedule(total).tile(i=2).to(tl.block).split(j=4, of=("peak", "total"), repairs=given).steps[-1])
+    split j=4 of peak total=before(total) * exp(before(peak) - now(peak))
+    """
+    return Var(f"before({spelled(tensor.name)})", tensor.dtype)
+
+
+def now(tensor: Tensor) -> Expr:
+    """The value of a reduction after it changed, in a repair of one that reads it. See `tl.before`."""
+    return Var(f"now({spelled(tensor.name)})", tensor.dtype)
+
+
+def checked_repairs(repairs: Mapping[str, Expr], of: Collection[str], span: Span | None) -> tuple[tuple[str, Expr], ...]:
+    """The repairs of a step in the order of its members. Raises Refusal if they are not expressions for its members."""
+    for name, value in repairs.items() if isinstance(repairs, Mapping) else [("repairs", repairs)]:
+        leaves = [e for e in value.walk() if isinstance(e, Expr) and not [*e.children()]] if isinstance(value, Expr) else [None]
+        good = all(isinstance(e, Const) or isinstance(e, Var) and e.name.startswith(TIMES) for e in leaves)
+        if name not in of or not good:
+            raise Refusal("bad-repair", f"`split`: {name}={brief(value)} is not the repair of one of its reductions", span=span,
+                          help='pass expressions over tl.before and tl.now: repairs={"total": tl.before(total) * ...}')  # fmt: skip
+    return tuple((name, repairs[name]) for name in of if name in repairs)
+
+
+def given_repair(reduce: Reduce, running: tuple[Running, ...], name: str, value: Expr) -> Repair:
+    """The derived repair of a reduction, if a given one is proven to be the same. name: of the reduction's tensor. Raises
+    NotDerived."""
+    if not running:
+        raise NotDerived("refused", "its terms read no value that changes")
+    held = next((e for e in value.walk() if isinstance(e, Var) and e.name == f"before({spelled(name)})"), None)
+    change = None if held is None else _change(value, held)
+    known = {f"{time}({spelled(r.read.tensor.name)})" for r in running for time in TIMES}
+    other = next((e for e in (change[1].walk() if change else ()) if isinstance(e, Var) and e.name not in known), None)
+    if change is None or other is not None:
+        why = f"it reads {other.name}, a value that its terms do not read" if other is not None else (
+            f"it is neither before({name}) times a factor nor before({name}) plus a summand"
+        )  # fmt: skip
+        raise NotDerived("refused", why)
+    how, by = change
+    return proven(reduce, running, "power" if reduce.combiner.name == "prod" and how == "times" else how, by)
+
+
+def _change(e: Expr, held: Var) -> tuple[str, Expr] | None:
+    """How an accumulator changes, and by what; None if it is neither multiplied nor added to."""
+    found: tuple[str, Expr] | None = None
+    match e:
+        case Var() if e is held:
+            return "times", const(1, held.dtype)
+        case Binary("*" | "/" | "+" | "-" as op, left, right) if _reads(left, held) and not _reads(right, held):
+            found = _change(left, held)
+            by = right if op in "*+" else binary("/", const(1, right.dtype), right) if op == "/" else unary("-", right)
+            return _both(found, "times" if op in "*/" else "plus", by)
+        case Binary("*" | "+" as op, left, right) if _reads(right, held) and not _reads(left, held):
+            return _both(_change(right, held), "times" if op == "*" else "plus", left)
+    return found
+
+
+def _both(found: tuple[str, Expr] | None, how: str, by: Expr) -> tuple[str, Expr] | None:
+    """Two changes, one after the other, of the same kind."""
+    if found is None:
+        return None
+    if isinstance(found[1], Const) and found[0] == "times" and found[1].value == 1:
+        return how, by
+    return (how, binary("*" if how == "times" else "+", found[1], by)) if found[0] == how else None
+
+
+def _reads(e: Any, held: Var) -> bool:
+    return any(x is held for x in e.walk())
