@@ -154,6 +154,9 @@ class Document:
     def findings(self, sizes: Parameters, profile: Profile) -> list[TileLangError]:
         """All errors: in the text, and in the items that apply at these sizes, lowered for this device."""
         found = [*self.faults]
+        if not self.entries() and not found:
+            with collected(found):
+                self._computation(None, sizes, profile)  # raises the error for an empty file
         known = {n: None for e in self.entries() for n in self.parameters(e)}
         found += [self._no_parameter("nothing in it", n, known) for n in sizes if n not in known]
         sizes = {n: v for n, v in sizes.items() if n in known}

@@ -7,7 +7,9 @@ the environment, and the environment over the default. An unknown `TILELANG_...`
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
+import stat
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -142,6 +144,34 @@ def user_directory(kind: str, name: str | None = "tilelang-rtile") -> str:
         return platformdirs.user_data_dir(name, appauthor=False)
     except RuntimeError:
         return os.devnull
+
+
+def why_unsafe(status: os.stat_result) -> str | None:
+    """The reason why other users may have written a directory or file, judged by its status. None if they cannot, and on Windows, where
+    a user's folders are not open to others. A sticky directory such as /tmp counts as writable by others."""
+    if os.name != "posix":
+        return None
+    if status.st_uid not in (os.geteuid(), 0):  # root can write anywhere
+        return f"it belongs to the user with the number {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"others may write to it (its mode is {stat.S_IMODE(status.st_mode):o})"
+    return None
+
+
+_told: set[str] = set()  # directories that have been logged
+
+
+def is_private(directory: str | os.PathLike[str]) -> bool:
+    """Whether only the user can write to a directory in which things are kept, or it cannot be read; if not, logs it once."""
+    try:
+        why = why_unsafe(os.stat(directory))
+    except OSError:
+        return True
+    if why is not None and str(directory) not in _told:
+        _told.add(str(directory))
+        message = "nothing is kept in %s: %s, and could have others' code run; chmod go-w it, or delete it, or set TILELANG_CACHE_DIR"
+        logging.getLogger("tilelang").warning(message + " to a directory of your own", directory, why)
+    return why is None
 
 
 def prepare_opencl() -> None:

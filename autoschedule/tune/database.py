@@ -28,7 +28,7 @@ from typing import Self, TypeVar
 from tilelang.autoschedule.tune.entries import KEY_FIELDS, VALUE_FIELDS, Entry, Key, Recalled, read_schedule
 from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
-from tilelang.options import Options, user_directory
+from tilelang.options import Options, is_private, user_directory
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
 
@@ -70,13 +70,13 @@ class Database:
 
     @classmethod
     def of(cls, options: Options, patient: bool = True) -> Self | None:
-        """The database that the options name: `database`, else a file in `cache_dir`; None if they disable it."""
+        """The database that the options name: `database`, else a file in `cache_dir`; None if they disable it, or others can write there."""
         if options.database is not None:
             return cls(options.database, patient, named=True) if options.database else None
         if options.cache_dir == "":
             return None
         if options.cache_dir is not None:
-            return cls(Path(options.cache_dir) / FILE, patient)
+            return cls(Path(options.cache_dir) / FILE, patient) if is_private(options.cache_dir) else None
         return cls(Path(user_directory("cache")) / FILE, patient)
 
     # ------------------------------------------------------------ queries

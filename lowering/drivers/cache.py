@@ -10,14 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import logging
 import os
-import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from tilelang.options import user_directory
+from tilelang.options import is_private, user_directory, why_unsafe
 
 _MAGIC = b"tilelang binary 2\n"
 _MOST_ENTRIES = 4096
@@ -31,21 +29,6 @@ def key(parts: Iterable[str]) -> str:
         data = part.encode()
         digest.update(f"{len(data)}:".encode() + data)
     return digest.hexdigest()
-
-
-def why_unsafe(status: os.stat_result) -> str | None:
-    """The reason why other users may have written a directory or file, judged by its status. None if they cannot, and on Windows, where
-    a user's folders are not open to others. A sticky directory such as /tmp counts as writable by others."""
-    if os.name != "posix":
-        return None
-    if status.st_uid not in (os.geteuid(), 0):  # root can write anywhere
-        return f"it belongs to the user with the number {status.st_uid}"
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"others may write to it (its mode is {stat.S_IMODE(status.st_mode):o})"
-    return None
-
-
-_told: set[str] = set()  # directories that have been logged
 
 
 class BinaryCache:
@@ -79,21 +62,7 @@ class BinaryCache:
 
     def _is_safe(self, folder: Path) -> bool:
         """Whether only the user can write to the cache and this folder; if not, logs it once."""
-        for one in (self.directory, folder):
-            try:
-                why = why_unsafe(os.stat(one)) if one is not None else None
-            except OSError:  # it does not exist, or cannot be read
-                continue
-            if why is not None:
-                if str(one) not in _told:
-                    _told.add(str(one))
-                    message = (
-                        "compiled kernels are not kept in %s: %s, and could have others' code run; chmod go-w it, or delete it,"
-                    )
-                    message += " or set TILELANG_CACHE_DIR to a directory of your own"
-                    logging.getLogger("tilelang").warning(message, one, why)
-                return False
-        return True
+        return all(is_private(one) for one in (self.directory, folder) if one is not None)
 
     def put(self, name: str, body: bytes) -> bool:
         """Stores an entry; returns whether that succeeded."""

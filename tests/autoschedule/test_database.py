@@ -126,6 +126,10 @@ def test_the_options_say_where_it_is(tmp_path: Path) -> None:
     assert path(cache_dir="") is None and path(cache_dir="c") == Path("c") / "schedules.sqlite"
     standard = path()
     assert standard is not None and "tilelang-rtile" in standard.parts
+    if os.name == "posix":
+        tmp_path.chmod(0o777)
+        assert path(cache_dir=str(tmp_path)) is None  # as for binaries
+        assert path(cache_dir=str(tmp_path), database="x.sqlite") == Path("x.sqlite")
     assert Options.from_environment({"TILELANG_DATABASE": ""}).database == ""
 
 

@@ -38,12 +38,22 @@ def test_run_reads_and_writes_arrays(gemm: str, tmp_path: Path) -> None:
     assert nowhere.exit_code == 1 and "error[output-file]" in nowhere.stderr
     np.save(tmp_path / "a.npy", np.array([{}]), allow_pickle=True)
     refused = tilelang(*made)
-    assert refused.exit_code == 2 and "allow_pickle=False" in refused.stderr
+    assert refused.exit_code == 2 and "Python objects" in refused.stderr and "pickle" not in refused.stderr
+    (tmp_path / "a.npy").write_bytes(b"1 2 3")
+    assert "no file of `numpy.save`" in tilelang(*made).stderr
     np.save(tmp_path / "a.npy", np.ones((3, 3), np.float32))
     assert tilelang(*made).exit_code == 1
     np.savez(tmp_path / "a.npz", a)
     several = tilelang(*made, "-i", f"A={tmp_path}/a.npz")
+    assert several.exit_code == 2 and "`A` has two values" in several.stderr
+    several = tilelang("run", gemm, "-s", "simt", "-i", f"A={tmp_path}/a.npz")
     assert several.exit_code == 2 and "several arrays" in several.stderr
+    twice = tilelang("run", gemm, "-s", "simt", "-o", f"{tmp_path}/c.npy", "-o", f"C={tmp_path}/d.npy")
+    assert twice.exit_code == 2 and "two files for the output `C`" in twice.stderr
+    nameless = tilelang("run", gemm, "-s", "simt", "-o", "")
+    assert nameless.exit_code == 1 and "name of the output file is empty" in nameless.stderr
+    sizes = tilelang("run", gemm, "-s", "simt", "-S", "M=5", "-S", "M=6")
+    assert sizes.exit_code == 2 and "`M` has two values, 5 and 6" in sizes.stderr
 
 
 @pytest.mark.slow
@@ -87,6 +97,25 @@ def test_check_counts_what_it_checked(tmp_path: Path) -> None:
     assert tilelang("check", str(path), "-s", "s").stdout == f"{path}: 1 schedule, nothing found\n"
     path.write_text(text)
     assert tilelang("check", str(path)).stdout == f"{path}: 1 computation, 0 schedules, nothing found\n"
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "tilelang 1\n"])
+def test_check_of_an_empty_file_is_an_error(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "empty.tile"
+    path.write_text(text)
+    result = tilelang("check", str(path))
+    assert result.exit_code == 2 and "there is no computation in it" in result.stderr
+
+
+def test_errors_before_the_check_are_annotations_too(tmp_path: Path) -> None:
+    path = tmp_path / "long.tile"
+    path.write_text("computation f(N) {\n" + " " * 100)
+    small = tilelang("check", str(path), "--format=github", "--limit-bytes", "10")
+    assert small.exit_code == 1 and small.stdout.startswith(f"::error file={path},line=1,title=too-large::")
+    missing = tilelang("check", str(tmp_path / "no.tile"), "--format=github")
+    assert missing.exit_code == 2 and missing.stdout.startswith("::error file=")
+    broken = tilelang("check", str(path), "--format=github")
+    assert broken.exit_code == 1 and broken.stdout.startswith(f"::error file={path},line=")
 
 
 def test_check_tells_syntax_errors_together(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from tilelang.lowering.drivers import cache
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.options import why_unsafe
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
 NAME = key(["kernel"])
@@ -59,12 +60,12 @@ def test_a_file_that_others_may_write_is_not_used(kept: BinaryCache) -> None:
 def test_what_belongs_to_another_user_is_not_used(kept: BinaryCache, monkeypatch: pytest.MonkeyPatch) -> None:
     status = os.stat(__file__)
     monkeypatch.setattr(os, "geteuid", lambda: status.st_uid)
-    assert cache.why_unsafe(status) is None
+    assert why_unsafe(status) is None
     other = os.stat_result((0o40700, 1, 1, 1, 4321, 1, 0, 0, 0, 0))
-    assert cache.why_unsafe(other) == "it belongs to the user with the number 4321"
+    assert why_unsafe(other) == "it belongs to the user with the number 4321"
     monkeypatch.setattr(os, "geteuid", lambda: 4321)
-    assert cache.why_unsafe(other) is None
-    assert cache.why_unsafe(os.stat_result((0o40755, 1, 1, 1, 0, 1, 0, 0, 0, 0))) is None  # root's
+    assert why_unsafe(other) is None
+    assert why_unsafe(os.stat_result((0o40755, 1, 1, 1, 0, 1, 0, 0, 0, 0))) is None  # root's
 
 
 def test_an_entry_under_the_name_of_another_is_none(kept: BinaryCache) -> None:

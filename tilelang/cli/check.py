@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tilelang.cli.common import RIGHT, Asked, errors_of, exit_code, of_a_file
-from tilelang.cli.output import emit, is_json, show, working
+from tilelang.cli.output import annotation, emit, is_json, show, working
 from tilelang.errors import Refusal, Span, TileLangError, collected, counted
 
 if TYPE_CHECKING:
@@ -131,18 +131,3 @@ def verdict_facts(verdict: Verdict) -> dict[str, Any]:
     """A verdict as JSON."""
     instances = [{"extents": dict(i.extents), "faults": list(i.faults), "shorter_loops": i.shorter} for i in verdict.instances]
     return {"instances": instances, "skipped": list(verdict.skipped)}
-
-
-def annotation(error: TileLangError) -> str:
-    """An error as a GitHub annotation."""
-    span = error.span
-    place = f"file={_escaped(span.file)},line={max(1, span.line)}" if span is not None else ""
-    if span is not None and span.column:
-        place += f",col={span.column},endColumn={span.end_column or span.column}"
-    message, help = error.words()
-    text = message + (f"\n{error.counterexample}" if error.counterexample else "") + (f"\nhelp: {help}" if help else "")
-    return f"::error {place},title={_escaped(error.code)}::" + text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("%", "%25").replace("\n", "%0A").replace(",", "%2C").replace(":", "%3A")

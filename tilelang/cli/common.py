@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from tilelang.cli.output import compiling, emit, is_json
+from tilelang.cli.output import annotation, compiling, emit, is_json
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
 from tilelang.core.dtype import DType
@@ -70,12 +70,21 @@ def _schedules(ctx: click.Context) -> list[str]:
         return []
 
 
+def once(ctx: click.Context, param: click.Parameter, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """The values of a repeatable option NAME=VALUE by name; a name with two values is refused."""
+    found: dict[str, Any] = {}
+    for name, value in given:
+        if found.setdefault(name, value) != value:
+            raise click.BadParameter(f"`{name}` has two values, {found[name]} and {value}", ctx, param)
+    return found
+
+
 SCHEDULE = click.option(
     "--schedule", "-s", "schedule_name", metavar="NAME", help="The schedule to use; required if the file has several.",
     shell_complete=completed(_schedules),
 )  # fmt: skip
 SIZES = click.option(
-    "--size", "-S", "sizes", multiple=True, type=Size(), help="Set a parameter, for example --size M=1024. Repeatable."
+    "--size", "-S", "sizes", multiple=True, type=Size(), callback=once, help="Set a parameter, for example --size M=1024. Repeatable."
 )
 PROFILE = click.option(
     "--profile", "-p", envvar="TILELANG_PROFILE", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),
@@ -160,7 +169,7 @@ def of_a_file(command: Command) -> Command:
     def wrapped(file: str, schedule_name: str | None, sizes: Any, profile: str | None, limit_bytes: int, **more: Any) -> Any:
         facts = load_profile(profile) if profile is not None else None
         document = parse(text_of(file, limit_bytes), file, limit_bytes=limit_bytes, faulty=True)
-        return command(Asked(file, document, schedule_name, dict(sizes), facts), **more)
+        return command(Asked(file, document, schedule_name, sizes, facts), **more)
 
     return reporting(wrapped)
 
@@ -189,6 +198,8 @@ def fail(error: TileLangError) -> NoReturn:
     """Prints an error and exits with its code."""
     if is_json():
         emit({"errors": errors_of(error)})
+    elif click.get_current_context().params.get("form") == "github":
+        click.echo("\n".join(annotation(e) for e in each(error)))
     else:
         click.echo(error.render(), err=True)
     sys.exit(exit_code(error))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 import click
 
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, TileLangError
 
 LEAST_WIDTH = 8  # of a truncated column
 CUT = "..."  # ends a truncated text
@@ -44,6 +44,8 @@ def write_whole(path: str, write: Callable[[BinaryIO], object]) -> None:
 
     Raises ComputationError if it cannot be written.
     """
+    if not path:
+        raise ComputationError("output-file", "the name of the output file is empty", help="name a file, or leave the option out")
     try:
         _written(Path(os.path.realpath(path)), write)
     except OSError as error:
@@ -70,6 +72,21 @@ def _written(target: Path, write: Callable[[BinaryIO], object]) -> None:
     except BaseException:
         beside.unlink(missing_ok=True)
         raise
+
+
+def annotation(error: TileLangError) -> str:
+    """An error as a GitHub annotation."""
+    span = error.span
+    place = f"file={_escaped(span.file)},line={max(1, span.line)}" if span is not None else ""
+    if span is not None and span.column:
+        place += f",col={span.column},endColumn={span.end_column or span.column}"
+    message, help = error.words()
+    text = message + (f"\n{error.counterexample}" if error.counterexample else "") + (f"\nhelp: {help}" if help else "")
+    return f"::error {place},title={_escaped(error.code)}::" + text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\n", "%0A").replace(",", "%2C").replace(":", "%3A")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", cut: Collection[str] = ()) -> str:

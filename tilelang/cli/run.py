@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tilelang.cli.check import verdict_facts
-from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, target_option
+from tilelang.cli.common import RIGHT, SEED, TRIALS, UNTIL, WRONG, Asked, of_a_file, once, target_option
 from tilelang.cli.output import emit, is_json, show, table, working, write_whole
 from tilelang.computations import arguments
 from tilelang.errors import ComputationError
@@ -41,6 +41,7 @@ class ArrayFile(click.ParamType[Any]):
     "inputs",
     multiple=True,
     type=ArrayFile(),
+    callback=once,
     help="Read an input from a file; other inputs are random. Repeatable.",
 )
 @click.option(
@@ -79,7 +80,7 @@ def command(
     kernel = asked.kernel(target, until, trials)
     check_memory(kernel.computation)
     paths = output_paths([t.name for t in kernel.computation.outputs], outputs)
-    given = load_arrays(kernel.computation, dict(inputs), seed)
+    given = load_arrays(kernel.computation, inputs, seed)
     with working("running"):
         results = kernel._by_name(kernel(**given))
     save(results, paths)
@@ -160,19 +161,30 @@ def load_arrays(computation: Any, paths: dict[str, str], seed: int) -> dict[str,
             raise click.UsageError(f"{computation.name} has no input `{name}`; it has {', '.join(names) or 'none'}")
     found = dict(random_arrays(computation, seed))
     for name, path in paths.items():
-        try:
-            array = np.load(path, allow_pickle=False)
-            if not isinstance(array, np.ndarray):
-                array.close()
-                raise ValueError("it holds several arrays; save one by numpy.save")
-        except (OSError, ValueError, EOFError) as error:
-            raise click.UsageError(f"{path} cannot be read as an array: {error}") from None
+        array = _array_of(path)
         tensor = next(t for t in computation.inputs if t.name == name)
         wanted = np.dtype(tensor.dtype.numpy)
         if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
             array = array.view(wanted)  # types that NumPy lacks are stored as raw bytes
         found[name] = array
     return found
+
+
+def _array_of(path: str) -> Any:
+    """The array that a file of `numpy.save` holds. Pickled objects are refused without being read."""
+    import numpy as np  # late: NumPy takes long to import
+
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(np.lib.format.MAGIC_PREFIX))
+            if start != np.lib.format.MAGIC_PREFIX:
+                kind = "an archive of several arrays" if start.startswith(b"PK") else "no file of `numpy.save`"
+                raise ValueError(f"it is {kind}; save one array by `numpy.save`")
+            file.seek(0)
+            return np.lib.format.read_array(file, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        why = "it holds Python objects; save an array of numbers" if "allow_pickle" in str(error) else error
+        raise click.UsageError(f"{path} cannot be read as an array: {why}") from None
 
 
 def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -186,6 +198,8 @@ def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, st
                 raise click.UsageError(f"there are several outputs: --output NAME={path}, NAME one of {', '.join(names)}")
         if name not in names:
             raise click.UsageError(f"there is no output `{name}`; there is {', '.join(names)}")
+        if name in dict(found):
+            raise click.UsageError(f"there are two files for the output `{name}`: {dict(found)[name]} and {path}")
         found.append((name, path))
     return found
 
