@@ -353,3 +353,22 @@ def test_a_second_place_of_what_a_round_changes_is_refused(first: str, inside: b
     with pytest.raises(tl.Refusal) as caught:
         made.compute("total", tl.register).check("simulated")
     assert caught.value.code == "not-lowered-yet" and "second place of total" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("step", "output", "code"),
+    [
+        ("compute peak in global", "", "stage-memory"),
+        ("compute peak in global", "output", "not-lowered-yet"),
+        ("compute peak in l1", "", "stage-memory"),
+        ("compute total in l2", "output", "stage-memory"),
+    ],
+)
+def test_running_values_are_kept_on_chip(step: str, output: str, code: str) -> None:
+    text = f"""computation c {{ input X: float32[i: 8, j: 20]
+      {output} peak[i] = max[j] X[i, j]  {output} total[i] = sum[j] exp(X[i, j] - peak[i])
+      output L[i] = peak[i] + log(total[i])
+    }} schedule for c {{ tile i=2 -> block; split j=4 of peak total; {step} }}"""
+    with pytest.raises(tl.Refusal) as caught:
+        tl.parse(text).schedule().check("avx512")
+    assert caught.value.code == code and step in str(caught.value)

@@ -138,7 +138,7 @@ class Placing:
                 raise wrong(tensor.name, "has elements that share memory with each other", "pass another array as out=")
         staged = array if array.flags.c_contiguous else new_array(tensor, type)
         host = self.connection.host_array(staged, "output", self.queue)
-        return Placed(tensor.name, array, host.buffer, None, host, array, staged)
+        return Placed(tensor.name, array if value is None else value, host.buffer, None, host, array, staged)
 
 
 def _meets_itself(array: Any) -> bool:

@@ -150,15 +150,7 @@ def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
 def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
     """The statements of a stage, and where its readers find its tensors. slot: which buffer of a multistage buffer it fills."""
     task = build.task_of(step.tensor_name)
-    if is_stored(step):
-        check_stored(build, frame, step, task)
-    elif step.memory not in ("shared", "register"):
-        raise refuse(
-            step,
-            "stage-memory",
-            f"`{step}` is inside a block, where tensors are computed in shared, register or, if they are outputs, global",
-            "compute it in shared or register, or in global at the head of the schedule",
-        )
+    _check_memory(build, frame, step, task)
     for read in task.reads():
         own = task.state_member(read.tensor) is not None
         pending = frame.shared is not None and frame.shared.is_pending(read.tensor)
@@ -177,9 +169,24 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
     return ir.seq() if empty else build.chain(stage.but(target=Target(residences, step.stream)), 0), residences
 
 
+def _check_memory(build: Build, frame: Frame, step: Place, task: Task) -> None:
+    """Refuses a stage whose memory cannot hold it."""
+    if is_stored(step):
+        check_stored(build, frame, step, task)
+    elif step.memory not in ("shared", "register"):
+        raise refuse(
+            step,
+            "stage-memory",
+            f"`{step}` is inside a block, where tensors are computed in shared, register or, if they are outputs, global",
+            "compute it in shared or register, or in global at the head of the schedule",
+        )
+
+
 def stage_places(build: Build, frame: Frame, i: int, step: Place) -> tuple[Residence, ...]:
-    """Buffers for the tensors of a stage that outlive its loop."""
-    task, stage = build.task_of(step.tensor_name), stage_frame(build, frame, i, i, step)
+    """Buffers for the tensors of a stage that outlive its loop. Raises Refusal if its memory cannot hold them."""
+    task = build.task_of(step.tensor_name)
+    _check_memory(build, frame, step, task)
+    stage = stage_frame(build, frame, i, i, step)
     return tuple(_stage_place(build, frame, stage, step, t, None) for t in task.outputs)
 
 
