@@ -137,7 +137,7 @@ def test_a_tuple_reduction_is_one_definition() -> None:
     assert_invariant(definition_of(mean))
     # One member alone is read from a hidden definition.
     variance = define("variance", tl.reduce(welford, (0, 0, 0), (x[i, j], 0.0, 1.0), over=j)[1] / 8, i)
-    assert names(variance) == ["variance_welford_0", "variance_welford_1", "variance_welford_2", "variance"]
+    assert names(variance) == ["variance_reduce_0", "variance_reduce_1", "variance_reduce_2", "variance"]
 
 
 def test_argmax_gives_an_index_with_a_range() -> None:

@@ -1,5 +1,6 @@
 """Text and language are the same: printing and reading give back what was there, for whatever the random generators make."""
 
+import math
 import re
 from typing import Any
 
@@ -109,6 +110,21 @@ def test_combiners_of_one_name_are_told_apart() -> None:
     text = tl.computation("two", (a, b)).text
     assert "combiner most(" in text and "combiner most_2(" in text
     assert parse(text).computation().text == text
+
+
+@pytest.mark.parametrize("name", ["most", "lambda", "a b", None])
+def test_stages_by_combiners_of_one_name_are_told_apart(name: str | None) -> None:
+    """A schedule names the reductions inside an expression, whatever the text calls their combiners."""
+    i, j = tl.axes(i=3, j=4)
+    X = tl.input("X", tl.float32, i, j)
+    a = tl.define("a", 1 + tl.reduce(lambda p, q: tl.maximum(p, q), 0.0, tl.abs(X[i, j]), over=j, name=name), i)
+    b = tl.define("b", a[i] * tl.reduce(lambda p, q: tl.minimum(p, q), math.inf, X[i, j], over=j, name=name), i)
+    computation = tl.computation("two", b)
+    back = parse(computation.text).computation()
+    assert back.hash == computation.hash
+    assert [t.name for d in back.definitions for t in d.tensors] == [t.name for d in computation.definitions for t in d.tensors]
+    made = tl.schedule(computation).tile(i=2).to("block").compute("a_reduce", "register").compute("b_reduce", "register")
+    assert read_back(made).hash == made.hash
 
 
 def test_every_word_can_be_a_name() -> None:

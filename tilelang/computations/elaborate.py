@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tilelang.computations.bounds_check import inside_everywhere
-from tilelang.computations.combiners import restrict, state_type
+from tilelang.computations.combiners import SHIPPED, restrict, state_type
 from tilelang.core import dtype as dt
 from tilelang.core.dtype import DType
 from tilelang.core.expr import (
@@ -132,8 +132,8 @@ def factors_written_out(e: Expr) -> Expr:
 class Hoister:
     """Replaces reductions inside expressions by reads of hidden definitions; equal reductions share one.
 
-    name: the tensor being defined. Hidden ones are called NAME_sum, NAME_max, NAME_sum_2, ..., with _0, _1, ... for the members of a
-    tuple, and NAME_factor, NAME_factor_2, ... for factors. define: makes the hidden definition of a pointwise value over axes.
+    name: the tensor being defined. Hidden ones are called NAME_sum, NAME_max, NAME_sum_2, ..., or NAME_reduce by a combiner of the
+    user's, with _0, _1, ... for the members of a tuple, and NAME_factor, NAME_factor_2, ... for factors. define: makes the hidden definition of a pointwise value over axes.
     """
 
     def __init__(self, name: str, make: Make, define: Callable[[str, Expr, tuple[Axis, ...]], Any]) -> None:
@@ -208,7 +208,8 @@ class Hoister:
         axes = tuple(a for a in scope if a in depends)
         key = (alone, axes)
         if key not in self.made:
-            self.made[key] = self.make(self.fresh(e.combiner.name), e.combiner, values, axes, e.axes, condition)
+            kind = e.combiner.name if e.combiner.name in SHIPPED else "reduce"  # the text may call the user's own otherwise
+            self.made[key] = self.make(self.fresh(kind), e.combiner, values, axes, e.axes, condition)
         return Read(self.made[key][e.member], axes)
 
     def fresh(self, kind: str) -> str:
