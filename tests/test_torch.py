@@ -249,3 +249,13 @@ def test_graphs_beside_autograd(name: str) -> None:
     seed = torch.randn(expected.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(5))
     ours = torch.autograd.grad(found, given, seed)
     torch.testing.assert_close(ours, torch.autograd.grad(expected, given, seed), rtol=1e-9, atol=1e-11)
+
+
+def test_an_output_array_is_returned_itself() -> None:
+    i = tl.axes(i=5)
+    X = tl.input("X", tl.float32, i)
+    twice, half = tl.define("twice", X[i] * 2, i), tl.define("half", X[i] / 2, i)
+    x, out, other = torch.arange(5.0), torch.empty(5), torch.empty(5)
+    assert tl.compile(twice, target="cpu")(x, out=out) is out and torch.equal(out, x * 2)
+    found = tl.compile(tl.computation("both", (twice, half)), target="cpu")(x, out={"half": other})
+    assert found.half is other and torch.equal(other, x / 2) and isinstance(found.twice, np.ndarray)

@@ -372,3 +372,13 @@ def test_running_values_are_kept_on_chip(step: str, output: str, code: str) -> N
     with pytest.raises(tl.Refusal) as caught:
         tl.parse(text).schedule().check("avx512")
     assert caught.value.code == code and step in str(caught.value)
+
+
+def test_a_place_for_the_accumulator_of_the_kernel_is_named_in_the_refusal() -> None:
+    text = """computation c { input X: float32[i: 8, j: 20]
+      peak[i] = max[j] X[i, j]  total[i] = sum[j] exp(X[i, j] - peak[i])  output L[i] = peak[i] + log(total[i])
+    } schedule for c { tile i=2 -> block; split j=4 of peak total; compute total in shared }"""
+    with pytest.raises(tl.Refusal) as caught:
+        tl.parse(text).schedule()
+    assert caught.value.code == "shared-axes" and "L has no accumulator over j left" in caught.value.message
+    assert "remove the `compute`" in str(caught.value)

@@ -72,11 +72,11 @@ def advance(spec: Spec, step: Step, task: Task, inputs: Mapping[str, str]) -> Sp
         case Tile():
             _check_tile(spec, step)
         case Split(sizes=sizes):
-            _check_axes(spec, step, sizes)
             if step.of and task is NO_TASK:
                 later(step, "a loop shared by several reductions, in braces,")
             if step.of:
                 _check_shared(spec, step)
+            _check_axes(spec, step, sizes)
         case Fuse():
             _check_fuse(spec, step)
         case Unfuse():
@@ -135,8 +135,12 @@ def _check_tile(spec: Spec, step: Tile) -> None:
 
 
 def _check_shared(spec: Spec, step: Split) -> None:
-    """Checks that the axis of a shared loop is the one that its reductions reduce."""
+    """Checks that the axis of a shared loop is one that the kernel reduces."""
     for name, _ in step.sizes if len(step.sizes) == 1 else ():
+        if name not in spec.names:
+            raise refuse_step(step, "shared-axes", f"`{step}`: {spec.title} has no accumulator over {name} left: every reduction over"
+                              f" {name} that it reads has a place of its own", f"remove the `compute` of the reduction that {spec.title}"
+                              " reads element by element: it is the kernel's accumulator")  # fmt: skip
         if not spec.axis(name).reduction:
             raise refuse_step(step, "shared-axes", f"`{step}`: {name} is not a reduction axis of {spec.title}",
                           "name in `of` a reduction whose results are read element by element")  # fmt: skip
