@@ -257,6 +257,24 @@ def test_a_long_expression_may_be_reduced() -> None:
     np.testing.assert_allclose(whole.evaluate(X=x), expected.sum(axis=1), rtol=1e-12)
 
 
+def test_a_deep_expression_may_be_reduced() -> None:
+    """Parts inside the reduction are over its axes, too."""
+    i, j = axes(i=4, j=5)
+    value: Expr = tl.input("X", dt.float64, i, j)[i, j]
+    for _ in range(300):
+        value = abs(value) * 0.5 - 1.0
+    whole = computation("c", define("y", tl.sum(value, over=j, where=j <= i) + 1.0, i))
+    (first, *_) = whole.definitions
+    assert first.tensors[0].name == "y_part_0" and [a.name for a in first.axes] == ["i", "j"]
+    assert tl.parse(whole.text).computation().text == whole.text
+    expected = x = np.linspace(-0.7, 0.5, 20).reshape(4, 5)
+    for _ in range(300):
+        expected = np.abs(expected) * 0.5 - 1.0
+    total = np.where(np.tri(4, 5, dtype=bool), expected, 0.0).sum(axis=1) + 1.0
+    np.testing.assert_allclose(whole.evaluate(X=x), total, rtol=1e-12)
+    assert not tl.simulate(tl.compile(whole, tl.target("opencl", profile="simulated")), X=x).findings
+
+
 @pytest.mark.slow
 def test_conditions_nested_too_deeply_are_refused() -> None:
     i = axes(i=4)

@@ -247,13 +247,15 @@ def _with_named_parts(names: Iterator[str], expression: Expr, axes: tuple[Axis, 
     deep = max(map(depth, parts)) > DEEPEST
     if not long and not deep:
         return expression
+    reduced = (a for e in parts if deep and isinstance(e, Reduce) for a in e.axes)  # what nests deeply may do so inside a reduction
+    scope = tuple(dict.fromkeys((*axes, *reduced)))
     uses = Counter(c for e in parts for c in e.children() if isinstance(c, Expr))
     known: dict[Expr, Expr] = {}
 
     def may_be_named(e: Expr) -> bool:
         kinds = {type(c) for v in (e.values if isinstance(e, Reduce) else (e,)) for c in v.walk()}
         exact = e.dtype.is_float or (e.dtype.is_integer and e.dtype.bits >= 32)
-        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(axes) and inside_everywhere(e)
+        return exact and Read in kinds and Reduce not in kinds and free_axes(e) <= set(scope) and inside_everywhere(e)
 
     def wanted(e: Expr, made: Expr) -> bool:
         if isinstance(made, Reduce):
@@ -263,7 +265,7 @@ def _with_named_parts(names: Iterator[str], expression: Expr, axes: tuple[Axis, 
         return (long and uses[e] > 1 and size(made) > LEAST_PART) or (deep and depth(made) > DEEPEST // 2)
 
     def named(e: Expr) -> Expr:
-        own = tuple(a for a in axes if a in free_axes(e))
+        own = tuple(a for a in scope if a in free_axes(e))
         return cast(Read(define(next(names), cast(e, work_type(e.dtype)), *own), own), e.dtype)
 
     for e in parts:
