@@ -257,6 +257,17 @@ def test_a_long_expression_may_be_reduced() -> None:
     np.testing.assert_allclose(whole.evaluate(X=x), expected.sum(axis=1), rtol=1e-12)
 
 
+def test_tensors_of_one_name_are_refused_by_the_name_that_was_given() -> None:
+    i, j = axes(i=4, j=5)
+    X = tl.input("X", dt.float32, i, j)
+    total = define("y", 1 + tl.sum(X[i, j], over=j), i)
+    with pytest.raises(ComputationError, match="are named y: y: float32"):
+        computation("c", (total, define("y", 2 + tl.sum(X[i, j], over=j), i)))
+    with pytest.raises(ComputationError, match=r"named y_sum: .* which is part of another definition") as caught:
+        computation("c", (total, define("y_sum", X[i, 0] * 2, i)))
+    assert caught.value.code == "name-twice"
+
+
 def test_a_deep_expression_may_be_reduced() -> None:
     """Parts inside the reduction are over its axes, too."""
     i, j = axes(i=4, j=5)

@@ -318,9 +318,10 @@ class Computation(Unchanging):
     def _check(self, tensors: list[Tensor]) -> None:
         span = caller_span()
         names: dict[str, Tensor] = {}
-        for t in tensors:
+        for t in sorted(tensors, key=lambda t: t.hidden):
             if t.name in names:
-                message = f"two tensors of {self.name} are named {t.name}: {names[t.name]!r} and {t!r}"
+                second = f"{t!r}" + (", which is part of another definition and is named after it" if t.hidden else "")
+                message = f"two tensors of {self.name} are named {t.name}: {names[t.name]!r} and {second}"
                 raise ComputationError("name-twice", message, span=span, help="give one of them another name")
             names[t.name] = t
         extents: dict[str, int] = {}
