@@ -169,5 +169,7 @@ class _Watch:
             (folder / name).write_text(text)
         except OSError as error:
             raise TileLangError(
-                "dump", f"cannot write {folder / name}: {error.strerror}", help="set TILELANG_DUMP to a directory with room that you can write to"
+                "dump",
+                f"cannot write {folder / name}: {error.strerror}",
+                help="set TILELANG_DUMP to a directory with room that you can write to",
             ) from None

@@ -169,7 +169,9 @@ def is_private(directory: str | os.PathLike[str]) -> bool:
         return True
     if why is not None and str(directory) not in _told:
         _told.add(str(directory))
-        message = "nothing is kept in %s: %s, and could have others' code run; chmod go-w it, or delete it, or set TILELANG_CACHE_DIR"
+        message = (
+            "nothing is kept in %s: %s, and could have others' code run; chmod go-w it, or delete it, or set TILELANG_CACHE_DIR"
+        )
         logging.getLogger("tilelang").warning(message + " to a directory of your own", directory, why)
     return why is None
 

@@ -70,7 +70,8 @@ class Database:
 
     @classmethod
     def of(cls, options: Options, patient: bool = True) -> Self | None:
-        """The database that the options name: `database`, else a file in `cache_dir`; None if they disable it, or others can write there."""
+        """The database that the options name: `database`, else a file in `cache_dir`. None if they disable it, or if others can write
+        to that directory."""
         if options.database is not None:
             return cls(options.database, patient, named=True) if options.database else None
         if options.cache_dir == "":

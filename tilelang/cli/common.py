@@ -84,7 +84,13 @@ SCHEDULE = click.option(
     shell_complete=completed(_schedules),
 )  # fmt: skip
 SIZES = click.option(
-    "--size", "-S", "sizes", multiple=True, type=Size(), callback=once, help="Set a parameter, for example --size M=1024. Repeatable."
+    "--size",
+    "-S",
+    "sizes",
+    multiple=True,
+    type=Size(),
+    callback=once,
+    help="Set a parameter, for example --size M=1024. Repeatable.",
 )
 PROFILE = click.option(
     "--profile", "-p", envvar="TILELANG_PROFILE", metavar="NAME", shell_complete=completed(lambda ctx: shipped_profiles()),

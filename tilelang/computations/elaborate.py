@@ -133,7 +133,8 @@ class Hoister:
     """Replaces reductions inside expressions by reads of hidden definitions; equal reductions share one.
 
     name: the tensor being defined. Hidden ones are called NAME_sum, NAME_max, NAME_sum_2, ..., or NAME_reduce by a combiner of the
-    user's, with _0, _1, ... for the members of a tuple, and NAME_factor, NAME_factor_2, ... for factors. define: makes the hidden definition of a pointwise value over axes.
+    user's, with _0, _1, ... for the members of a tuple, and NAME_factor, NAME_factor_2, ... for factors. define: makes the hidden
+    definition of a pointwise value over axes.
     """
 
     def __init__(self, name: str, make: Make, define: Callable[[str, Expr, tuple[Axis, ...]], Any]) -> None:
@@ -247,7 +248,9 @@ def _with_named_parts(names: Iterator[str], expression: Expr, axes: tuple[Axis, 
     deep = max(map(depth, parts)) > DEEPEST
     if not long and not deep:
         return expression
-    reduced = (a for e in parts if deep and isinstance(e, Reduce) for a in e.axes)  # what nests deeply may do so inside a reduction
+    reduced = (
+        a for e in parts if deep and isinstance(e, Reduce) for a in e.axes
+    )  # what nests deeply may do so inside a reduction
     scope = tuple(dict.fromkeys((*axes, *reduced)))
     uses = Counter(c for e in parts for c in e.children() if isinstance(c, Expr))
     known: dict[Expr, Expr] = {}

@@ -138,9 +138,11 @@ def _check_shared(spec: Spec, step: Split) -> None:
     """Checks that the axis of a shared loop is one that the kernel reduces."""
     for name, _ in step.sizes if len(step.sizes) == 1 else ():
         if name not in spec.names:
-            raise refuse_step(step, "shared-axes", f"`{step}`: {spec.title} has no accumulator over {name} left: every reduction over"
-                              f" {name} that it reads has a place of its own", f"remove the `compute` of the reduction that {spec.title}"
-                              " reads element by element: it is the kernel's accumulator")  # fmt: skip
+            message = (
+                f"`{step}`: {spec.title} has no accumulator over {name} left: every reduction over {name} has a place of its own"
+            )
+            help = f"remove the `compute` of the reduction that {spec.title} reads element by element: it is the kernel's accumulator"
+            raise refuse_step(step, "shared-axes", message, help)
         if not spec.axis(name).reduction:
             raise refuse_step(step, "shared-axes", f"`{step}`: {name} is not a reduction axis of {spec.title}",
                           "name in `of` a reduction whose results are read element by element")  # fmt: skip

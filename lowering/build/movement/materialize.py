@@ -23,7 +23,7 @@ from tilelang.lowering.build.pipelining.iteration_count import awaits_itself, co
 from tilelang.lowering.build.reductions.shared_loop import states_repaired
 from tilelang.lowering.build.refusals import laid_out, refuse
 from tilelang.schedules.steps import Place
-from tilelang.schedules.task import is_stored
+from tilelang.schedules.task import Task, is_stored
 
 STAGED_ELEMENTS = 64  # a prefetched load waits in registers if a thread holds at most this many elements
 
