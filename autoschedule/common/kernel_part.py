@@ -27,6 +27,11 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
     return found
 
 
+def in_rows(stored: Collection[Tensor]) -> bool:
+    """Whether the stages of one kernel may store these outputs: row by row, so they need an axis in common."""
+    return not stored or bool(set.intersection(*({d.name for d in t.dims} for t in stored)))
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Part:
     """The definitions of one kernel. outputs: the tensors that it computes, over the same axes; kept: tensors in memory when it
@@ -44,15 +49,17 @@ class Part:
 
     @classmethod
     def with_all_outputs(cls, computation: Computation) -> Iterator[Part]:
-        """All that one kernel can compute, for each choice of the outputs over the same axes that its steps refine: stages store the
-        others."""
+        """All that one kernel can compute row by row, for each choice of the outputs over the same axes that its steps refine: stages
+        store the others, which need an axis in common."""
         known, refined = kept_in_memory(computation), set[Tensor]()
         for number, first in enumerate(computation.outputs):
             if first not in refined:
                 before = {t.name for t in computation.outputs[:number]}
                 outputs = plan(computation, before, known, before)[-1].outputs
                 refined.update(outputs)
-                yield cls(computation, outputs, stored=tuple(t for t in computation.outputs if t not in outputs))
+                stored = tuple(t for t in computation.outputs if t not in outputs)
+                if in_rows(stored):
+                    yield cls(computation, outputs, stored=stored)
 
     @cached_property
     def definitions(self) -> tuple[Definition, ...]:
@@ -83,16 +90,18 @@ class Part:
         too long to be inlined, and those that stages store."""
         names = {*kept_in_memory(self.computation), *(t.name for first in self.stored for t in made_with(first))}
         found = {t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs}
-        while True:
+        waiting: list[Tensor | None] = [*found, None]  # None: the outputs
+        while waiting:  # a task that can be made stays possible when more tensors are whole
+            tensor = waiting[-1]
             try:
-                self.task(found)
-                for tensor in found:
-                    self.stage(tensor, found)
+                self.task(found) if tensor is None else self.stage(tensor, found)
+                waiting.pop()
             except Unplaced as missing:
                 assert missing.tensor.definition is not None
-                found |= set(missing.tensor.definition.tensors)
-            else:
-                return frozenset(found)
+                new = set(missing.tensor.definition.tensors) - found
+                found |= new
+                waiting = [*new, *waiting]
+        return frozenset(found)
 
     def on_chip(self, keeps_few: bool) -> list[Tensor]:
         """The tensors that the kernel keeps on chip, one row at a time: those of `made_whole`, and pointwise values that call a
