@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import Likely, Steps
 from tilelang.autoschedule.common.lower_bound import bound
-from tilelang.autoschedule.common.partition import Partition, choices, of_task
+from tilelang.autoschedule.common.partition import MOST_COMPARED, Partition, choices, of_task
 from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.models import model_of
 from tilelang.computations.computation import Computation
@@ -56,7 +56,11 @@ def ranked(
         found = of_task(tasks[0], model, likely)
     else:
         partition = Partition(computation, profile, model)
-        found = iter(partition.apart(partition.first(among))) if len(tasks) > 1 else of_task(tasks[0], model)
+        first_cut = partition.first(among)
+        if len(among) > MOST_COMPARED and len(tasks) > 1:
+            found = itertools.chain(partition.greedy(among), (m for cut in (first_cut,) for m in partition.apart(cut)))
+            return (Candidate(computation, m.steps, m.estimate.above(least)) for m in found)
+        found = iter(partition.apart(first_cut)) if len(tasks) > 1 else of_task(tasks[0], model)
         if among or partition.others:
             first = next(found)
             others = partition.planned(among, first.estimate.seconds)

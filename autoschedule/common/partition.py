@@ -21,7 +21,7 @@ from typing import Any
 from tilelang.autoschedule.common.cost import Estimate
 from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
 from tilelang.autoschedule.common.equal_parts import Signature, renamed
-from tilelang.autoschedule.common.kernel_part import Part, reads_of
+from tilelang.autoschedule.common.kernel_part import Part, in_rows, reads_of
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of, read_steps
 from tilelang.autoschedule.common.lower_bound import moved
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
@@ -36,7 +36,7 @@ from tilelang.schedules.steps import Place, Units
 from tilelang.schedules.task import Task, Unplaced, joins, made_with, make_task, plan, reads
 
 MOST_COMPARED = 8  # candidates; with more, not all cuts are compared
-MOST_SCHEDULED = 24  # kernels that are scheduled; with more candidates, at least as many as one cut has
+MOST_SCHEDULED = 24  # kernels that are scheduled; with more candidates, all of the few cuts that are compared
 MOST_CHANGES = 8  # that the greedy search tries for each candidate
 KEPT = 4  # cuts that are returned
 KEPT_OF_SEVERAL = 16  # steps of the last kernel that are returned, after a kernel for each task
@@ -111,6 +111,8 @@ class Partition:
         self.others = tuple(t for t in computation.outputs if t not in self.main)
         self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor], tuple[Tensor, ...]], Part] = {}
         self._bounds: dict[Part, float] = {}
+        self._least_seconds: dict[tuple[Any, ...], float] = {}  # by what does not depend on names
+        self._signatures: dict[Part, Signature] = {}
         self._scheduled: dict[Part, Scheduled | None] = {}
         self._equal: dict[
             tuple[Any, ...], tuple[Signature, Scheduled | None]
@@ -119,8 +121,17 @@ class Partition:
     @cached_property
     def between(self) -> float:
         """The change in time of a kernel that follows another one."""
+        return saved_by_launch(self.model, self._plain)
+
+    @cached_property
+    def launch(self) -> float:
+        """The time of a launch, which is part of every kernel's."""
+        return dict(self.model.estimate((self._plain,)).parts).get("launch", 0.0)
+
+    @cached_property
+    def _plain(self) -> Loops:
         part = self._part(self.main, frozenset())
-        return saved_by_launch(self.model, read_steps(nest_of(part.task(part.made_whole)), ()))
+        return read_steps(nest_of(part.task(part.made_whole)), ())
 
     def parts(self, cut: Cut) -> list[Part]:
         """The kernels of a cut, in order. Outputs that are not in the cut are stored by the last one."""
@@ -141,20 +152,32 @@ class Partition:
         """A lower bound on the seconds of a kernel; infinite if it has no schedule for this device."""
         if part not in self._bounds:
             known = self._scheduled.get(part)
-            self._bounds[part] = known.seconds if known is not None else self._bound(part)
+            self._bounds[part] = known.seconds if known is not None else self._least_of(part)
         return self._bounds[part]
+
+    def _least_of(self, part: Part) -> float:
+        """The bound of a part without a schedule, once for those that differ only in names; the estimate where one of them has one."""
+        key = self._signature(part).key
+        if key not in self._least_seconds:
+            self._least_seconds[key] = self._bound(part)
+        return self._least_seconds[key]
+
+    def _signature(self, part: Part) -> Signature:
+        if part not in self._signatures:
+            self._signatures[part] = Signature(part)
+        return self._signatures[part]
 
     def _bound(self, part: Part) -> float:
         stages = [t for t in part.made_whole if t.member == 0]
         nests = [*(nest_of(part.stage(t, part.made_whole)) for t in stages), nest_of(part.task(part.made_whole))]
         work = sum(self.model.least(nest) for nest in nests)
-        return max(work, *_sides(part, nests, self.profile))
+        return max(work, *_sides(part, nests, self.profile)) + self.launch
 
     def scheduled(self, part: Part) -> Scheduled | None:
         """The best steps of a kernel, by rows if it has several tasks; None if it has no schedule for this device. Kernels that differ
         only in names are scheduled once."""
         if part not in self._scheduled:
-            signature = Signature(part)
+            signature = self._signature(part)
             first, found = self._equal.setdefault(signature.key, (signature, None))
             if first is signature:
                 found = next(self.variants(part), None)
@@ -163,7 +186,7 @@ class Partition:
                 steps = renamed(found.steps, first, signature)
                 found = next(self.variants(part), None) if steps is None else Scheduled(part, steps, found.estimate)
             self._scheduled[part] = found
-            self._bounds[part] = found.seconds if found is not None else math.inf
+            self._bounds[part] = self._least_seconds[signature.key] = found.seconds if found is not None else math.inf
         return self._scheduled[part]
 
     def variants(self, part: Part) -> Iterator[Scheduled]:
@@ -194,11 +217,16 @@ class Partition:
         if len(before) < len(parts) or not cut.isdisjoint(self.main):  # no step can describe the kernels of another output
             return self._last_alone()
         found = [[*before, k] for k in itertools.islice(self.variants(last), KEPT_OF_SEVERAL)]
-        found += [[k] for whole in Part.with_all_outputs(self.computation) for k in self.variants(whole)]
+        found += [[k] for k in self.in_one]
         if not found:  # the last kernel would keep a value on chip, and has no rows
             return self._last_alone()
         made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
         return sorted(made, key=lambda m: m.estimate.seconds)
+
+    @cached_property
+    def in_one(self) -> list[Scheduled]:
+        """One kernel for all tasks, row by row, where there is one."""
+        return [k for whole in Part.with_all_outputs(self.computation) for k in self.variants(whole)]
 
     def _last_alone(self) -> list[Made]:
         """The best steps of the last task, which leave the kernels before it without a schedule."""
@@ -218,7 +246,7 @@ class Partition:
         found: list[tuple[float, int, list[Scheduled]]] = []
         most, queue = seconds, [(self._least(cut), n, cut) for n, cut in enumerate(cuts)]
         heapq.heapify(queue)
-        left = max(MOST_SCHEDULED, *(len(self.parts(cut)) for cut in cuts)) if len(several) > MOST_COMPARED else MOST_SCHEDULED
+        left = sum(len(self.parts(cut)) for cut in cuts) if len(several) > MOST_COMPARED else MOST_SCHEDULED
         while queue and queue[0][0] < seconds:
             _, number, cut = queue[0]
             parts = self.parts(cut)
@@ -245,11 +273,12 @@ class Partition:
         ]  # fmt: skip
 
     def _climbed(self, among: list[Tensor]) -> list[Cut]:
-        """The cut that the greedy search ends at, the same with all outputs stored by the last kernel, and the cut with every candidate
-        in memory.
+        """The cut that the greedy search ends at, the same with all outputs stored by the last kernel if it can, and the cut with every
+        candidate in memory.
 
-        The search starts with every candidate in memory, and makes the change of one candidate that lowers the lower bound most, until
-        no change lowers it. A gain is computed again when a kernel that it depends on has changed.
+        The search starts with every candidate in memory, and makes the change of one candidate that lowers the time most, until no
+        change lowers it. The time is bounded from below until a change is about to be made: then its kernels are scheduled, and it must
+        stand by their estimates. A gain is computed again when a kernel that it depends on has changed.
         """
         others = frozenset(self.others)
         cut = self.always | frozenset(among) | others
@@ -261,19 +290,25 @@ class Partition:
                 break
             _, n = heapq.heappop(queue)
             gain, gone, made = self._gain(parts, cut, among[n])
+            unsure = [p for p in (*gone, *made) if p not in self._scheduled] if gain < 0 else []
             if queue and gain > queue[0][0]:
                 heapq.heappush(queue, (gain, n))
+            elif unsure:
+                for part in unsure:
+                    self.scheduled(part)
+                heapq.heappush(queue, (self._gain(parts, cut, among[n])[0], n))
             elif gain < 0:
                 cut ^= {among[n]}
                 parts = {o: p for o, p in parts.items() if p not in gone} | {p.outputs: p for p in made}
                 near = frozenset[Tensor]().union(*(p.read | p.inside for p in made)) - {among[n]}
                 queue = [(self._gain(parts, cut, among[m])[0] if among[m] in near else g, m) for g, m in queue]
                 heapq.heapify(queue)
-        return list(dict.fromkeys((cut, cut - others, self.always | frozenset(among) | others)))
+        stored = [cut - others] if in_rows(self.others) else []
+        return list(dict.fromkeys((cut, *stored, self.always | frozenset(among) | others)))
 
     def _gain(self, parts: dict[tuple[Tensor, ...], Part], cut: Cut, tensor: Tensor) -> tuple[float, list[Part], list[Part]]:
-        """By how much the lower bound of a cut changes when one definition leaves memory, or enters it; the kernels that this removes,
-        and those that it adds."""
+        """By how much the lower bound of a cut changes when one definition leaves memory, or enters it, 0 unless it clearly falls; the
+        kernels that this removes, and those that it adds."""
         own, other = made_with(tensor), cut ^ {tensor}
         kept = frozenset(t for first in other for t in made_with(first))
         gone = [p for p in parts.values() if not (p.read if tensor in cut else p.inside).isdisjoint(own)]
@@ -282,8 +317,8 @@ class Partition:
             gone.append(parts[own])
         else:
             made.append(self._part(own, kept))
-        between = self.between * (len(made) - len(gone))
-        return sum(map(self.bound, made)) - sum(map(self.bound, gone)) + between, gone, made
+        before, after = (sum(self.bound(p) + self.between for p in parts) for parts in (gone, made))
+        return (after - before if after < before * CLEARLY else 0.0), gone, made
 
     def _least(self, cut: Cut) -> float:
         parts = self.parts(cut)
@@ -292,12 +327,19 @@ class Partition:
     def planned(self, among: list[Tensor], seconds: float) -> list[Made]:
         """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the best default
         cut."""
-        found = []
-        for kernels in self.best(among, seconds * CLEARLY):
+        return list(self._made(self.best(among, seconds * CLEARLY)))
+
+    def greedy(self, among: list[Tensor]) -> list[Made]:
+        """Schedules of the cuts that the greedy search ends at, and of one kernel for all tasks if there is one, the best first."""
+        found = [*self._made(self.best(among, math.inf)), *(Made(steps_of([k]), self.estimate([k])) for k in self.in_one)]
+        return sorted(found, key=lambda m: m.estimate.seconds)
+
+    def _made(self, several: list[list[Scheduled]]) -> Iterator[Made]:
+        """The schedules of several choices of kernels, without those that have a refused step."""
+        for kernels in several:
             steps = steps_of(kernels)
-            with collected([]):  # a refused step makes no schedule
-                found.append(Made(steps, self._estimated(steps)))
-        return found
+            with collected([]):
+                yield Made(steps, self._estimated(steps))
 
 
 def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]:

@@ -153,3 +153,12 @@ def test_where_the_last_kernel_has_no_rows_the_others_are_left_to_the_language(p
     """Gradients: the last kernel of the default cut would keep a reduction on chip, and no device has such a kernel."""
     text = (Path(__file__).parent / "kernels_without_rows.tile").read_text(encoding="utf-8")
     assert first(tl.parse(text).computation(), profile).schedule
+
+
+def test_small_definitions_share_kernels_for_each_launch_takes_time() -> None:
+    """A kernel more is not counted as a gain, however little the others do: of 15 definitions, each normalization is one kernel."""
+    i, j = tl.axes(i=64, j=128)
+    x = tl.input("X", tl.float32, i, j)
+    for n in range(5):
+        x = tl.define(f"normal{n}", tl.layer_norm(x[i, j], over=j), i, j)
+    assert len(in_memory(first(as_computation(x), tl.load_profile("zen3")))) < 5
