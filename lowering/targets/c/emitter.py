@@ -17,6 +17,7 @@ from tilelang.errors import DeviceError, Span, not_too_deep
 from tilelang.instructions.template import functions_defined
 from tilelang.lowering import ir
 from tilelang.lowering.descriptors import ALIGNMENT_BYTES, described
+from tilelang.lowering.equal_kernels import first_equal
 from tilelang.lowering.ir import (
     Barrier,
     Buffer,
@@ -67,23 +68,28 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
     library = Library(dialect)
     for definition in definitions(program, dialect):
         library.define(definition)
-    names = kernel_names(program, dialect)
-    emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in program.kernels]
+    names, firsts = kernel_names(program, dialect), first_equal(program)
+    written = [kernel for kernel in program.kernels if firsts[kernel.name] is kernel]
+    emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in written]
     bodies = [emitter.text() for emitter in emitters]
     text = "\n".join(part for part in (library.text, *bodies) if part)
     text = with_headers(text, dialect)
-    places, end = [], len(text)
+    places, end = {}, len(text)
     for emitter, body in zip(reversed(emitters), reversed(bodies), strict=True):
-        places.append(emitter.places_in_text(text.count("\n", 0, end - len(body))))
+        places[emitter.kernel.name] = emitter.places_in_text(text.count("\n", 0, end - len(body)))
         end -= len(body) + 1
-    return text + dialect.closing, tuple(reversed(places))
+    return text + dialect.closing, tuple(places[firsts[kernel.name].name] for kernel in program.kernels)
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
-    """The name of each kernel of a program in its source text."""
-    names = Names(dialect)
+    """The name of each kernel of a program in its source text; kernels that differ only in names share one."""
+    names, firsts = Names(dialect), first_equal(program)
     names.claim(_wrappers(program.kernels, dialect))
-    return {kernel.name: names.fresh(kernel.name) for kernel in program.kernels}
+    found: dict[str, str] = {}
+    for kernel in program.kernels:
+        first = firsts[kernel.name]
+        found[kernel.name] = names.fresh(kernel.name) if first is kernel else found[first.name]
+    return found
 
 
 def definitions(program: ir.Program, dialect: Dialect) -> tuple[str, ...]:
