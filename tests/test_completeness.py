@@ -20,7 +20,7 @@ from tilelang.core import expr, numeric
 from tilelang.lowering import ir, printer
 from tilelang.lowering.build.lower_steps import VERBS
 from tilelang.lowering.drivers import extensions
-from tilelang.lowering.simulator import threads
+from tilelang.lowering.simulator import values
 from tilelang.lowering.simulator.role_threads import RoleThreads
 from tilelang.lowering.targets import opencl
 from tilelang.lowering.targets.c import emitter, expressions
@@ -194,7 +194,7 @@ def test_every_statement_is_simulated_printed_and_emitted(cls: type[Any]) -> Non
 
 @pytest.mark.parametrize("cls", KERNEL_EXPRESSIONS, ids=name_of)
 def test_every_expression_is_simulated_and_emitted(cls: type[Any]) -> None:
-    assert cls in threads.EVALUATE
+    assert cls in values.EVALUATE
     assert mentions(expressions, cls.__name__)
 
 

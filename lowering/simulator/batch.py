@@ -16,14 +16,30 @@ Array = npt.NDArray[Any]
 
 
 class Mask:
-    """The active threads of a batch. If `lanes` (threads, lanes) is given, it narrows them to single lanes."""
+    """The active threads of a batch. If `lanes` (threads, lanes) is given, it narrows them to single lanes.
 
-    __slots__ = ("flags", "full", "lanes", "threads")
+    lasting: the same mask is likely to be used again, so that what depends on it is worth keeping.
+    """
 
-    def __init__(self, flags: Array, lanes: Array | None = None) -> None:
-        self.flags, self.lanes = flags, lanes
-        self.threads = np.flatnonzero(flags)
+    __slots__ = ("_spread", "flags", "full", "lanes", "lasting", "threads")
+
+    def __init__(self, flags: Array, lanes: Array | None = None, lasting: bool = False) -> None:
+        self.flags, self.lanes, self.lasting = flags, lanes, lasting
+        (self.threads,) = flags.nonzero()
         self.full = lanes is None and self.threads.size == flags.size
+        self._spread: dict[int, tuple[Array, Array]] = {}
+
+    def spread(self, lanes: int) -> tuple[Array, Array]:
+        """The thread and the number of each lane of the active threads."""
+        found = self._spread.get(lanes)
+        if found is None:
+            count = self.threads.size
+            if lanes == 1:
+                found = self.threads, np.zeros(count, np.int64)
+            else:
+                found = np.repeat(self.threads, lanes), np.broadcast_to(np.arange(lanes), (count, lanes)).reshape(-1)
+            self._spread[lanes] = found
+        return found
 
     def narrow(self, condition: Value) -> Mask:
         """The active threads and lanes for which a condition holds."""
@@ -61,7 +77,7 @@ class Batch:
         self.epochs = {"shared": np.zeros(blocks, np.int32), "global": np.zeros(blocks, np.int32)}
         # Roles run concurrently; one cluster of blocks at a time.
         self.clocks = Clocks(self.threads) if kernel.roles else None
-        self.all = Mask(np.ones(self.threads, bool))
+        self.all = Mask(np.ones(self.threads, bool), lasting=True)
 
     def block_index(self, block: Any) -> tuple[Any, Any, Any]:
         """(x, y, z) of a block's number in the launch, or of an array of such numbers."""

@@ -216,4 +216,4 @@ def _forget_filling(memory: Memory, name: str, mask: Mask) -> None:
 def _clear(memory: Memory, name: str, threads: Array) -> None:
     storage = memory.storage[name]
     addresses = np.unique(storage.base[threads])[:, None] + np.arange(memory.buffers[name].elements) * storage.step
-    storage.shadow.owner[storage.granules(addresses.reshape(-1))] = 0
+    storage.lose(addresses.reshape(-1))

@@ -20,11 +20,13 @@ from tilelang.lowering.simulator.batch import Batch, Mask, Touch
 from tilelang.lowering.simulator.definedness import Known, Marks
 from tilelang.lowering.simulator.findings import Finding, Recorder, Site, count_conflicts, count_transactions
 from tilelang.lowering.simulator.scalar_semantics import Value, all_inside, widen
-from tilelang.lowering.simulator.shadow_memory import Access, Conflict, Shadow, Storage, poison
+from tilelang.lowering.simulator.shadow_memory import Access, Conflict, Rows, Shadow, Storage, poison
 from tilelang.lowering.simulator.vector_clocks import ClockedRaces
 
 Array = npt.NDArray[Any]
 
+
+Place = Rows | Touch | None  # the elements of an access that are all in bounds: rows of storage, or each of them
 
 PATTERNS, PATTERN_ELEMENTS = 4096, 4096  # number of access patterns that are cached, and their maximum size
 WIDE_BYTES = 16  # size of the reads that wide_read_lanes describes
@@ -107,11 +109,43 @@ class Memory:
 
     # ------------------------------------------------------------ from indices to elements
 
+    def place(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask, across: bool) -> Place:
+        """The elements of an access by the active threads, if all exist and are in bounds, in the form that is cheapest to access."""
+        rows = None if across else self._rows(buffer, indices, lanes, mask)
+        return rows if rows is not None else self._inside(buffer, indices, lanes, mask, across)
+
+    def _inside(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask, across: bool) -> Touch | None:
+        """The elements of an access, if all of them exist and are in bounds."""
+        threads = mask.threads
+        if not threads.size or (mask.lanes is not None and lanes > 1):
+            return None
+        chosen = indices if mask.full else [value[threads] if value.ndim else value for value in indices]
+        start: Any = np.int64(0)
+        for value, extent in zip(chosen, buffer.shape, strict=True):
+            start = start * extent + value
+        places, extents = ((*chosen, start), (*buffer.shape, buffer.elements)) if across else (chosen, buffer.shape)
+        if not all_inside(places, extents, lanes):
+            return None
+        storage = self.storage[buffer.name]
+        start = start + self._zeros[: threads.size]
+        address = storage.addresses(slice(None) if mask.full else threads, start)
+        thread, lane = mask.spread(lanes)
+        if lanes > 1:
+            numbers = np.arange(lanes)
+            element = (start[:, None] + numbers).reshape(-1)
+            same = address is start
+            address = element if same else (address[:, None] + numbers * storage.step).reshape(-1)
+            return Touch(thread, lane, element, address, mask.full)
+        return Touch(thread, lane, start, address, mask.full)
+
     def locate(
         self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, count: Value | None, mask: Mask, site: Site,
         across: bool = False,
     ) -> Touch:  # fmt: skip
         """The elements of an access by the active threads that exist and are in bounds; reports the others."""
+        touch = self._inside(buffer, indices, lanes, mask, across) if count is None else None
+        if touch is not None:
+            return touch
         threads = mask.threads
         start: Any = np.int64(0)
         chosen = [value[threads] if value.ndim else value for value in indices]
@@ -119,15 +153,6 @@ class Memory:
             start = start * extent + value
         by_lane = mask.lanes[threads] if mask.lanes is not None and lanes > 1 else None
         places, extents = ((*chosen, start), (*buffer.shape, buffer.elements)) if across else (chosen, buffer.shape)
-        if count is None and by_lane is None and threads.size and all_inside(places, extents, lanes):
-            start = start + self._zeros[: threads.size]
-            if lanes == 1:
-                thread, lane_of, element = threads, self._zeros[: threads.size], start
-            else:
-                lane = np.arange(lanes)
-                thread, lane_of = np.repeat(threads, lanes), np.tile(lane, threads.size)
-                element = (start[:, None] + lane).reshape(-1)
-            return Touch(thread, lane_of, element, self.storage[buffer.name].addresses(thread, element), mask.full)
         lane = np.arange(lanes)
         shape = (threads.size, lanes)
         good = np.ones(shape, bool)
@@ -382,15 +407,8 @@ class Memory:
 
     # ------------------------------------------------------------ values of loads and stores
 
-    def load(self, load: ir.Load, indices: Sequence[Value], count: Value | None, mask: Mask, site: Site) -> Known:
+    def load(self, load: ir.Load, touch: Touch, site: Site) -> Known:
         """The value of a Load: an array over threads, or over (threads, lanes); 0 for threads that do not execute it."""
-        fast = self._rows(load.buffer, indices, load.lanes, mask) if count is None and not load.across else None
-        if fast is not None:
-            storage, rows = fast
-            if (storage.shadow.owner[rows] == storage.number).all():
-                values = storage.data[rows].reshape(load.lanes, -1)
-                return widen(values[0].copy() if load.lanes == 1 else values.T.copy(), load.dtype)
-        touch = self.locate(load.buffer, indices, load.lanes, count, mask, site, load.across)
         marks = self.undefined(load.buffer, touch, site)
         self.observe_read(load.buffer, touch, site)
         fill = load.fill.value if load.fill is not None else None
@@ -406,23 +424,14 @@ class Memory:
             values = out
         return values if lanes == 1 else values.reshape(-1, lanes)
 
-    def store(self, store: ir.Store, indices: Sequence[Value], value: Known, count: Value | None, mask: Mask, site: Site) -> None:
+    def store(self, store: ir.Store, touch: Touch, value: Known, lanes: int, site: Site) -> None:
         """Executes a Store whose `value` has been evaluated."""
-        lanes = ir.lanes(store.value)
-        partly = type(value) is definedness.Partly
-        fast = self._rows(store.buffer, indices, lanes, mask) if count is None and not (partly or store.across) else None
-        if fast is not None:
-            storage, rows = fast
-            storage.data[rows].reshape(lanes, -1)[...] = value.T  # NumPy rounds to the stored type
-            storage.shadow.owner[rows] = storage.number
-            return
-        touch = self.locate(store.buffer, indices, lanes, count, mask, site, store.across)
-        marks = pick(value.marks, touch) if partly else None
-        self.write(store.buffer, touch, pick(definedness.plain(value), touch), site, marks)
+        marks = pick(value.marks, touch, lanes) if type(value) is definedness.Partly else None
+        self.write(store.buffer, touch, pick(definedness.plain(value), touch, lanes), site, marks)
 
-    def _rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> tuple[Storage, slice] | None:
-        """Fast path: the rows of storage of an access in bounds whose only check is that the elements were written. All threads touch
-        the same elements of their registers, or the batch is one thread, whose accesses are neither counted nor watched."""
+    def _rows(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask) -> Rows | None:
+        """The rows of storage of an access in bounds whose only check is that the elements were written. All threads touch the same
+        elements of their registers, or the batch is one thread, whose accesses are neither counted nor watched."""
         threads = self.batch.threads
         if not mask.full or (threads > 1 and any(v.ndim for v in indices)):
             return None
@@ -436,20 +445,24 @@ class Memory:
                 return None
             element = element * extent + at
         first = int(storage.base[0]) + element * threads
-        return storage, slice(first, first + lanes * threads)
+        return Rows(slice(first, first + lanes * threads), threads, buffer.memory == "register")
 
 
-def pick(value: Value, touch: Touch) -> Array:
-    """The values for the elements of an access: value[thread, lane], broadcast."""
+def pick(value: Value, touch: Touch, lanes: int) -> Array:
+    """The values for the elements of an access of so many lanes: value[thread, lane], broadcast."""
     if value.ndim == 0:
         return np.broadcast_to(value, touch.thread.shape)
+    if touch.whole:
+        rows = value[:, None] if value.ndim == 1 else value
+        every: Array = np.broadcast_to(rows, (touch.thread.size // lanes, lanes)).reshape(-1)
+        return every
     if value.ndim == 1:
         picked: Array = value[touch.thread]
         return picked
-    rows = touch.thread if value.shape[0] > 1 else np.zeros_like(touch.thread)
-    columns = touch.lane if value.shape[1] > 1 else np.zeros_like(touch.lane)
-    lanes: Array = value[rows, columns]
-    return lanes
+    thread = touch.thread if value.shape[0] > 1 else np.zeros_like(touch.thread)
+    lane = touch.lane if value.shape[1] > 1 else np.zeros_like(touch.lane)
+    chosen: Array = value[thread, lane]
+    return chosen
 
 
 def _element(buffer: ir.Buffer, flat: int) -> tuple[int, ...]:

@@ -124,11 +124,13 @@ class _OneRole(RoleThreads):
         super().__init__(whole.memory, whole._sites, whole._early, whole.order, whole.phases)
         self.role, self.block, self.lifetimes = role, block, whole.lifetimes
         self.phases.running[block] += 1
-        self._vars = {**whole._vars, ir.THREAD.name: self.batch.thread - role.first}
+        self._vars.update(whole._vars)
+        self._vars[ir.THREAD.name] = self.batch.thread - role.first
+        self._numbers.update(whole._numbers)
         flags = np.zeros(self.batch.threads, bool)
         first = block * self.batch.kernel.threads + role.first
         flags[first : first + role.threads] = True
-        self.mine = self._mine = Mask(flags)
+        self.mine = self._mine = Mask(flags, lasting=True)
         self._pausing = {id(s) for s in ir.statements(role.body) if _pauses(s)}
 
     def whole(self) -> Iterator[Ready]:

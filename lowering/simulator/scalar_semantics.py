@@ -105,7 +105,8 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
 
 def align(*values: Value) -> tuple[Value, ...]:
     """Gives values over threads a lane dimension of one where others are over (threads, lanes), so that all broadcast."""
-    if any(v.ndim == 2 for v in values):
+    ranks = {v.ndim for v in values}
+    if 1 in ranks and 2 in ranks:
         return tuple(v[:, None] if v.ndim == 1 else v for v in values)
     return values
 
@@ -144,6 +145,11 @@ def all_inside(indices: Sequence[Value], shape: tuple[int, ...], lanes: int) -> 
         if value.ndim == 0:
             if value < 0 or value > highest:
                 return False
-        elif value.min() < 0 or value.max() > highest:
+        elif (
+            np.maximum.reduce(value.view(_UNSIGNED[value.dtype.itemsize]), axis=None) > highest
+        ):  # negative ones are the greatest
             return False
     return True
+
+
+_UNSIGNED = {4: np.uint32, 8: np.uint64}

@@ -133,12 +133,15 @@ class Shadow:
     whose mark is in `origins`.
     incoming: 1 + the number of the asynchronous copy that will write a granule. outgoing: how many copies may still read it. Both
     exist only once copies are used.
+    complete: everything is written, and nothing changes that.
     unpublished: for kernels with proxies, 1 + the thread that last wrote a granule and has not executed a fence since.
     """
 
     def __init__(self, granules: int, threads_per_block: int, *, tracks_races: bool) -> None:
         self.granules = granules
         self.owner = np.zeros(granules, np.int32)
+        self.complete = False
+        self.losses = 0  # how often elements have become undefined, but not a whole buffer
         self.numbers = 1 << 16  # the last number given to a forgotten buffer; declared buffers have smaller ones
         self.races: WatchesRaces | None = Races(granules, threads_per_block) if tracks_races else None
         self.origins: Array | None = None
@@ -167,6 +170,7 @@ class Storage:
     ) -> None:
         self.data, self.base, self.step, self.shadow = data, base, step, shadow
         self.number, self.per_element, self.slots = number, per_element, slots
+        self._is_flat = step == 1 and not base.any()  # elements are their addresses
         self._rounds = np.zeros(base.size if slots else 0, np.int32)  # iterations begun, per thread
         self._made = np.zeros(data.size if slots else 0, np.int32)  # the iteration in which each element was written
 
@@ -177,8 +181,11 @@ class Storage:
         pending = shadow.incoming is not None or shadow.outgoing is not None or shadow.unpublished is not None
         return self.per_element == 1 and not self.slots and shadow.races is None and not pending
 
-    def addresses(self, threads: Array, elements: Array) -> Array:
-        addresses: Array = self.base[threads] + elements * self.step
+    def addresses(self, threads: Array | slice, elements: Array) -> Array:
+        """The positions in `data` of one element for each thread."""
+        if self._is_flat:
+            return elements
+        addresses: Array = self.base[threads] + (elements if self.step == 1 else elements * self.step)
         return addresses
 
     def granules(self, addresses: Array) -> Array:
@@ -192,6 +199,11 @@ class Storage:
         self.shadow.numbers += 1
         self.number = self.shadow.numbers
 
+    def lose(self, addresses: Array) -> None:
+        """Makes some of the contents undefined."""
+        self.shadow.owner[self.granules(addresses)] = 0
+        self.shadow.losses += 1
+
     def turn(self, threads: Array) -> None:
         """The readers of a circular buffer begin another iteration. threads: flags."""
         self._rounds[threads] += 1
@@ -203,6 +215,8 @@ class Storage:
 
     def unwritten(self, addresses: Array, threads: Array) -> Array | None:
         """The elements that, for the reading thread, hold nothing written by this buffer; None if all were written."""
+        if self.shadow.complete:
+            return None
         written = self.shadow.owner[addresses] == self.number if self.per_element == 1 else None
         if written is None:
             written = (self.shadow.owner[self.granules(addresses)] == self.number).all(axis=1)
@@ -223,6 +237,7 @@ class Storage:
         if self.shadow.origins is None:
             self.shadow.origins = np.zeros(self.shadow.granules, np.int64)
         granules = self.granules(addresses[marks > 0])
+        self.shadow.losses += 1
         self.shadow.owner[granules] = UNDEFINED
         self.shadow.origins[granules] = marks[marks > 0, None]
 
@@ -232,6 +247,41 @@ class Storage:
         self.shadow.owner[granules] = self.number
         if self.shadow.unpublished is not None:
             self.shadow.unpublished[granules] = 0 if threads is None else np.repeat(threads + 1, self.per_element)
+
+
+class Rows:
+    """Consecutive elements of `data`, with one column for each thread, that are accessed with no other check than whether they were
+    written. own: no other buffer shares their shadow."""
+
+    __slots__ = ("_own", "_place", "_seen", "_threads")
+
+    def __init__(self, place: slice, threads: int, own: bool) -> None:
+        self._place, self._threads, self._own = place, threads, own
+        self._seen = (-1, -1)  # when all of them were last found to be written
+
+    def are_plain(self, storage: Storage) -> bool:
+        """Whether there is still nothing else to check."""
+        return self._own or storage.is_plain
+
+    def are_written(self, storage: Storage) -> bool:
+        """Whether there is nothing else to check, and all of the elements were written."""
+        shadow = storage.shadow
+        if self._own and self._seen == (storage.number, shadow.losses):
+            return True
+        if not self.are_plain(storage) or not (shadow.owner[self._place] == storage.number).all():
+            return False
+        self._seen = (storage.number, shadow.losses)
+        return True
+
+    def values(self, storage: Storage, lanes: int, wide: np.dtype[Any]) -> Array:
+        """The elements, over threads or over (threads, lanes), in the type to compute in."""
+        data = storage.data[self._place]
+        return np.array(data if lanes == 1 else data.reshape(lanes, -1).T, wide, order="C")
+
+    def set(self, storage: Storage, value: Any) -> None:
+        """Writes the elements."""
+        storage.data[self._place].reshape(-1, self._threads)[...] = value.T  # NumPy rounds to the stored type
+        storage.shadow.owner[self._place] = storage.number
 
 
 def poison(elements: int, type: np.dtype[Any]) -> Array:

@@ -171,6 +171,7 @@ def _launch(
         races = b.name in written and kernel.threads * math.prod(kernel.grid) > 1
         shadows[b.name] = Shadow(b.elements, kernel.threads, tracks_races=races)
         shadows[b.name].owner = owners[b.name]
+        shadows[b.name].complete = b.name not in written and bool((owners[b.name] == 1).all())
         if races and kernel.roles:
             shadows[b.name].races = ClockedRaces(b.elements, Clocks(kernel.threads * kernel.cluster), device.warp)
     blocks, together = math.prod(kernel.grid), blocks_together(kernel)

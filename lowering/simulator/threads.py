@@ -9,155 +9,37 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Select, Unary, Var, free, index
+from tilelang.core.expr import Expr, Select, Var, free
 from tilelang.core.layout import evaluate as evaluate_index
-from tilelang.lowering import ir, printer
-from tilelang.lowering.simulator import definedness, instruction_groups
+from tilelang.lowering import ir
+from tilelang.lowering.simulator import instruction_groups
 from tilelang.lowering.simulator import scalar_semantics as scalar
 from tilelang.lowering.simulator.batch import Mask, Touch
 from tilelang.lowering.simulator.copy_queue import CopyQueue, Part
-from tilelang.lowering.simulator.definedness import Known, Partly
+from tilelang.lowering.simulator.definedness import Partly
 from tilelang.lowering.simulator.findings import Site
 from tilelang.lowering.simulator.lifetimes import Lifetimes
 from tilelang.lowering.simulator.memory_model import Memory
 from tilelang.lowering.simulator.scalar_semantics import Value
+from tilelang.lowering.simulator.shadow_memory import Rows
+from tilelang.lowering.simulator.values import Access, Sides, Values
 
 Array = npt.NDArray[Any]
 
-_GEOMETRY = frozenset(("thread", *(v.name for v in ir.BLOCK)))
 
-
-class Threads:
+class Threads(Values):
     """The threads of one batch, executing statements under masks."""
 
     statements: ClassVar[dict[type, Callable[[Any, Any, Mask], None]]] = {}
 
     def __init__(self, memory: Memory, sites: dict[tuple[int, Any], Site], early: Callable[[], bool]) -> None:
-        self.memory, self.batch, self.recorder = memory, memory.batch, memory.recorder
+        super().__init__(memory, sites)
         self._early = early
         self.lifetimes = Lifetimes()
         self.queues: dict[str, CopyQueue] = {}
         self._mine = self.batch.all  # the threads that synchronize at a barrier
-        self._sites = sites
-        self._statement: ir.Stmt = memory.batch.kernel.body
-        self._vars: dict[str, Known] = {"thread": self.batch.thread}
-        for var, number in zip(ir.BLOCK, self.batch.block_index(self.batch.block), strict=True):
-            self._vars[var.name] = number
-        self._fixed: dict[Expr, Value] = {}  # values that depend only on the thread and block indices
-
-    # ------------------------------------------------------------ expressions
-
-    def evaluate(self, expr: Expr, mask: Mask) -> Known:
-        """The value of an expression in the active threads; unspecified in the others."""
-        value = self._fixed.get(expr)
-        if value is not None:
-            return value
-        if not _depends_on_geometry_alone(expr):
-            return EVALUATE[type(expr)](self, expr, mask)
-        value = self._fixed[expr] = EVALUATE[type(expr)](self, expr, self.batch.all)
-        return value
-
-    def defined(self, expr: Expr, mask: Mask, use: str = "an index") -> Value:
-        """An expression that must be defined (a condition, index or count); reports undefined elements, which become 0."""
-        value = self.evaluate(expr, mask)
-        if type(value) is not Partly:
-            return value
-        flags = mask.flags if value.value.ndim == 1 else mask.flags[:, None] if mask.lanes is None else mask.lanes
-        marks = np.broadcast_to(np.where(flags, value.marks, 0), np.broadcast_shapes(value.value.shape, flags.shape))
-        where = np.nonzero(marks)
-        site = self._site("use", "", "use")
-        self.memory.report_undefined(marks[where], where[0], f"is part of {use} in {site}")
-        return np.where(value.marks, np.zeros((), value.value.dtype), value.value)
-
-    def _const(self, expr: Const, mask: Mask) -> Value:
-        return scalar.constant(expr)
-
-    def _var(self, expr: Var, mask: Mask) -> Known:
-        return self._vars[expr.name]
-
-    def _binary(self, expr: Binary, mask: Mask) -> Known:
-        left = self.evaluate(expr.left, mask)
-        if expr.op in ("and", "or"):
-            return self._logical(expr, left, mask)
-        right = self.evaluate(expr.right, mask)
-        return definedness.binary(expr.op, left, right)
-
-    def _logical(self, expr: Binary, left: Known, mask: Mask) -> Known:
-        decided = definedness.plain(left)
-        open_ = decided if expr.op == "and" else np.logical_not(decided)
-        needed = mask.narrow(open_)
-        if not needed.threads.size:
-            return left
-        both = definedness.binary(expr.op, left, self.evaluate(expr.right, needed))
-        return both if type(both) is not Partly else definedness.select(open_, both, left)
-
-    def _unary(self, expr: Unary, mask: Mask) -> Known:
-        return definedness.unary(expr.op, self.evaluate(expr.operand, mask))
-
-    def _call(self, expr: Call, mask: Mask) -> Known:
-        return definedness.call(expr.name, self.evaluate(expr.args[0], mask))
-
-    def _cast(self, expr: Cast, mask: Mask) -> Known:
-        return definedness.cast(self.evaluate(expr.operand, mask), expr.operand.dtype, expr.type)
-
-    def _select(self, expr: Select, mask: Mask) -> Known:
-        condition = self.evaluate(expr.condition, mask)
-        decided = definedness.plain(condition)
-        yes, no = mask.narrow(decided), mask.narrow(np.logical_not(decided))
-        if type(condition) is not Partly:
-            if not no.threads.size:
-                return self.evaluate(expr.then, yes)
-            if not yes.threads.size:
-                return self.evaluate(expr.otherwise, no)
-        return definedness.select(condition, self.evaluate(expr.then, yes), self.evaluate(expr.otherwise, no))
-
-    def _load(self, expr: ir.Load, mask: Mask) -> Known:
-        if not mask.threads.size:
-            return scalar.zero(expr.dtype)
-        by_thread = mask.by_thread
-        indices = [self.defined(i, by_thread) for i in expr.indices]
-        count = None if expr.count is None else self.defined(expr.count, by_thread, "a count")
-        site = self._site(expr, expr.buffer.name, "load")
-        if mask.lanes is not None and expr.lanes > 1:
-            # The device makes one access: lanes whose value is not used are loaded too, and must exist.
-            unused = by_thread.narrow(~mask.lanes)
-            self.memory.locate(expr.buffer, indices, expr.lanes, count, unused, site, expr.across)
-        return self.memory.load(expr, indices, count, mask, site)
-
-    def _ramp(self, expr: ir.Ramp, mask: Mask) -> Known:
-        base = self.evaluate(expr.base, mask.by_thread)
-        numbers = definedness.plain(base).reshape(-1, 1)
-        ramp = numbers + np.arange(expr.lanes, dtype=numbers.dtype)
-        return Partly(ramp, base.marks.reshape(-1, 1)) if type(base) is Partly else ramp
-
-    def _before_line(self, expr: ir.BeforeLine, mask: Mask) -> Value:
-        """Assumes that every array starts 16 bytes past a cache line, as NumPy's large ones do."""
-        return scalar.constant(index(max(0, expr.line_bytes - 16) // expr.buffer.dtype.bytes))
-
-    def _pack(self, expr: ir.Pack, mask: Mask) -> Known:
-        items = [self.evaluate(item, mask.lane(number)) for number, item in enumerate(expr.items)]
-        return definedness.rearranged(items, lambda each: np.stack(np.broadcast_arrays(*map(np.atleast_1d, each)), axis=1))
-
-    def _shuffle(self, expr: ir.Shuffle, mask: Mask) -> Known:
-        pair = [self.evaluate(e, mask.by_thread) for e in (expr.first, expr.second)]
-
-        def chosen(each: Sequence[Any]) -> Any:
-            both = np.broadcast_arrays(*map(np.atleast_2d, each))
-            return np.concatenate(both, axis=1)[:, list(expr.numbers)]
-
-        return definedness.rearranged(pair, chosen)
-
-    def _site(self, key: Any, buffer: str, access: str) -> Site:
-        """The access that `key` (an expression or a role) makes in the current statement."""
-        stmt = self._statement
-        site = self._sites.get((id(stmt), key))
-        if site is None:
-            text = str(key) if isinstance(key, Expr) else printer.headline(stmt)
-            span = getattr(stmt, "span", None)
-            site = self._sites[id(stmt), key] = self.recorder.site(self.batch.kernel.name, buffer, access, text, span, stmt)
-        return site
-
-    # ------------------------------------------------------------ statements
+        self._sides: dict[int, Sides] = {}  # by the id of an `if`
+        self._stores: dict[int, _Store] = {}  # by the id of a store
 
     def execute(self, stmt: ir.Stmt, mask: Mask) -> None:
         """Runs a statement in the active threads."""
@@ -179,25 +61,30 @@ class Threads:
         extent = self.defined(stmt.extent, mask, "the extent of a loop")
         rounds = int(extent[mask.threads].max() if extent.ndim else extent)
         uniform = not extent.ndim or bool((extent[mask.threads] == rounds).all())
-        index_type = scalar.compute_numpy(stmt.var.type)
+        index_type, name = scalar.compute_numpy(stmt.var.type), stmt.var.name
         tick = self.recorder.tick
         for number in range(rounds):
             if tick is not None:
                 tick()
-            self._vars[stmt.var.name] = index_type.type(number)
+            self._vars[name], self._numbers[name] = index_type.type(number), number
             inside = mask if uniform else mask.narrow(extent > number)
             self.lifetimes.begin(stmt, self.memory, inside)
             yield stmt.body, inside
 
     def _branches(self, stmt: ir.If, mask: Mask) -> Iterator[tuple[ir.Stmt, Mask]]:
         """The branches of an `if`, each with the threads that take it."""
-        condition = self.defined(stmt.condition, mask, "a condition")
-        then = mask.narrow(condition)
+        sides = self._sides.get(id(stmt))
+        if sides is None:
+            sides = self._sides[id(stmt)] = Sides(self, stmt.condition)
+        condition, then, otherwise = sides.of(mask)
+        if type(condition) is Partly:
+            condition = self._reported(condition, mask, "a condition")
+            then, otherwise = mask.narrow(condition), mask.narrow(np.logical_not(condition))
         if id(stmt) in self.lifetimes.refills and then.threads.size:
             self.lifetimes.refill(stmt, 0, self.memory, then)
         yield stmt.then, then
         if stmt.otherwise is not None:
-            yield stmt.otherwise, mask.narrow(np.logical_not(condition))
+            yield stmt.otherwise, otherwise
 
     def _for(self, stmt: ir.For, mask: Mask) -> None:
         for body, inside in self._rounds(stmt, mask):
@@ -208,22 +95,33 @@ class Threads:
             self.execute(branch, inside)
 
     def _let(self, stmt: ir.Let, mask: Mask) -> None:
-        self._vars[stmt.var.name] = self.evaluate(stmt.value, mask)
+        self.bind(stmt.var.name, self.evaluate(stmt.value, mask))
 
     def _store(self, stmt: ir.Store, mask: Mask) -> None:
-        match stmt.value:
-            case Select(condition, then, ir.Load(stmt.buffer, stmt.indices, count=None)) if _is_merge(stmt, then):
-                # A masked store keeps some lanes of a vector register; those are not read.
-                mask = mask.narrow(self.defined(condition, mask, "a condition"))
-                stmt = stmt.replace(value=then)
-                if not mask.threads.size:
-                    return
-            case _:
-                pass
-        indices = [self.defined(i, mask) for i in stmt.indices]
-        count = None if stmt.count is None else self.defined(stmt.count, mask, "a count")
-        value = self.evaluate(stmt.value, mask if count is None else _leading(mask, count, ir.lanes(stmt.value)))
-        self.memory.store(stmt, indices, value, count, mask, self._site("store", stmt.buffer.name, "store"))
+        plan = self._stores.get(id(stmt))
+        if plan is None:
+            plan = self._stores[id(stmt)] = _Store(self, stmt)
+        if plan.merged is not None:
+            mask = mask.narrow(self.defined(plan.merged, mask, "a condition"))
+            if not mask.threads.size:
+                return
+        stmt, memory = plan.stmt, self.memory
+        if stmt.count is None:
+            place, at = plan.access.find(mask)
+            value = plan.value(mask)
+        else:
+            place, at = None, plan.access.at(mask)
+            count = self.defined(stmt.count, mask, "a count")
+            value = plan.value(_leading(mask, count, plan.lanes))
+        site = plan.access.site("store", "store")
+        if type(place) is Rows and type(value) is not Partly and place.are_plain(plan.storage):
+            place.set(plan.storage, value)
+            return
+        if type(place) is not Touch:
+            at = plan.access.at(mask) if at is None else at
+            number = None if stmt.count is None else count
+            place = memory.locate(stmt.buffer, at, plan.lanes, number, mask, site, stmt.across)
+        memory.store(stmt, place, value, plan.lanes, site)
 
     def _barrier(self, stmt: ir.Barrier, mask: Mask) -> None:
         arrived = mask.flags.reshape(self.batch.blocks, -1)
@@ -274,6 +172,8 @@ class Threads:
         """The threads have ended: reports copies that were never waited for."""
         for queue in self.queues.values():
             queue.finish()
+        for known in (self._code, self._sides, self._stores):  # which refer to these threads
+            known.clear()
 
     def _commit(self, stmt: ir.Commit, mask: Mask) -> None:
         self.queue(stmt.queue).commit(mask)
@@ -313,6 +213,21 @@ def _grids(shape: tuple[int, ...]) -> Array:
     return np.indices(shape).reshape(len(shape), 1, -1)
 
 
+class _Store:
+    """How a store is executed. merged: the condition under which lanes of a vector register change; the others are not read."""
+
+    def __init__(self, threads: Threads, stmt: ir.Store) -> None:
+        self.merged: Expr | None = None
+        match stmt.value:
+            case Select(condition, then, ir.Load(stmt.buffer, stmt.indices, count=None)) if _is_merge(stmt, then):
+                self.merged, stmt = condition, stmt.replace(value=then)
+            case _:
+                pass
+        self.stmt, self.lanes, self.value = stmt, ir.lanes(stmt.value), threads.code(stmt.value)
+        self.storage = threads.memory.storage[stmt.buffer.name]
+        self.access = Access(threads, stmt.buffer, stmt.indices, self.lanes, stmt.across)
+
+
 def _is_merge(stmt: ir.Store, then: Expr) -> bool:
     """Whether a store to registers keeps the old value in lanes where its condition does not hold."""
     return stmt.buffer.memory == "register" and ir.lanes(then) == ir.lanes(stmt.value)
@@ -322,29 +237,6 @@ def _leading(mask: Mask, count: Value, lanes: int) -> Mask:
     """The mask without lanes `count` and above, whose values are not stored."""
     exists: Value = np.arange(lanes) < count.reshape(-1, 1)
     return mask.narrow(np.broadcast_to(exists, (mask.flags.size, lanes)))
-
-
-_GEOMETRY_ALONE: dict[Expr, bool] = {}
-
-
-def _depends_on_geometry_alone(expr: Expr) -> bool:
-    """Whether a value depends only on the thread and block indices."""
-    found = _GEOMETRY_ALONE.get(expr)
-    if found is None:
-        found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in expr.walk())
-    return found
-
-
-def _is_geometry(expr: Any) -> bool:
-    return expr.name in _GEOMETRY if isinstance(expr, Var) else not isinstance(expr, ir.Load)
-
-
-EVALUATE: dict[type, Callable[[Threads, Any, Mask], Known]] = {
-    Const: Threads._const, Var: Threads._var, Binary: Threads._binary, Unary: Threads._unary, Call: Threads._call,
-    Cast: Threads._cast, Select: Threads._select, ir.Load: Threads._load, ir.Ramp: Threads._ramp, ir.Pack: Threads._pack,
-    ir.Shuffle: Threads._shuffle,
-    ir.BeforeLine: Threads._before_line,
-}  # fmt: skip
 
 
 Threads.statements = {

@@ -70,12 +70,12 @@ class ClockedRaces:
 
     def _unknown(self, other: Array, step: npt.NDArray[np.int32], access: Access) -> Array:
         """Whether an earlier access by `other` is unknown to the thread that makes this one."""
-        shape = (-1,) + (1,) * (other.ndim - 1)
-        agents = self.clocks.agents
-        mine = (access.thread % agents).reshape(shape)
-        elsewhere = other // agents != (access.thread // agents).reshape(shape)
-        others = (other >= 0) & (other != access.thread.reshape(shape))
-        unknown: Array = others & (elsewhere | (self.clocks.knows[mine, other % agents] < step))
+        unknown: Array = (other >= 0) & (other != access.thread.reshape((-1,) + (1,) * (other.ndim - 1)))
+        where = unknown.nonzero()
+        if where[0].size:
+            earlier, thread, agents = other[where], access.thread[where[0]], self.clocks.agents
+            late = self.clocks.knows[thread % agents, earlier % agents] < step[where]
+            unknown[where] = late | (earlier // agents != thread // agents)
         return unknown
 
     def read(self, access: Access) -> Conflict | None:

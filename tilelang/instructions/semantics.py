@@ -263,7 +263,7 @@ class _Grid:
         places = []
         for index, dim in zip(read.indices, read.tensor.dims, strict=True):
             place = self.value(index)
-            place = np.broadcast_to(place, np.broadcast_shapes(np.shape(place), self.extents))
+            place = np.asarray(place).reshape((1,) * (len(self.extents) - np.ndim(place)) + np.shape(place))
             inside = inside & (place >= 0) & (place < dim.extent)
             places.append(np.clip(place, 0, dim.extent - 1))
         return inside, places
