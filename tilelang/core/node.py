@@ -12,6 +12,7 @@ import functools
 import math
 import operator
 import re
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, Self, TypeVar, dataclass_transform
@@ -29,8 +30,10 @@ class Node:
         return iter(self._below())
 
     def _below(self) -> list[Node]:
-        below: list[Node] = []
         shape = _SHAPES[type(self)]
+        if shape.single:
+            return list(shape.held(self))
+        below: list[Node] = []
         if shape.holding:
             for value in shape.held(self):
                 if type(value) is tuple:
@@ -44,6 +47,15 @@ class Node:
         shape = _SHAPES[type(self)]
         if not shape.holding:
             return self
+        if shape.single:
+            held = shape.held(self)
+            made = [function(child) for child in held]
+            if not any(map(operator.is_not, made, held)):
+                return self
+            every = list(shape.values(self))
+            for position, new in zip(shape.positions, made):  # noqa: B905
+                every[position] = new
+            return type(self)(*every)
         values: list[Any] | None = None
         for position, value in zip(shape.positions, shape.held(self)):  # noqa: B905
             if type(value) is tuple:
@@ -102,9 +114,12 @@ PLAIN = frozenset(("str", "int", "float", "bool", "None", "tuple", "Span", "DTyp
 
 
 class _Shape:
-    """What tree operations need to know about a class: its fields, those that may hold nodes, and a getter of their values."""
+    """What tree operations need to know about a class: its fields, those that may hold nodes, and a getter of their values.
 
-    __slots__ = ("names", "values", "holding", "held", "positions")
+    single: each of these holds one node, neither a tuple nor nothing.
+    """
+
+    __slots__ = ("names", "values", "holding", "held", "positions", "single")
 
     def __init__(self, cls: type) -> None:
         fields = [f for f in dataclasses.fields(cls) if f.init]
@@ -113,6 +128,8 @@ class _Shape:
         self.holding = tuple(f.name for f in fields if not PLAIN.issuperset(re.findall(r"\w+", str(f.type))))
         self.held = _getter(self.holding)
         self.positions = tuple(map(self.names.index, self.holding))
+        types_ = [getattr(sys.modules[cls.__module__], str(f.type), None) for f in fields if f.name in self.holding]
+        self.single = bool(types_) and all(isinstance(t, type) and issubclass(t, Node) for t in types_)
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
