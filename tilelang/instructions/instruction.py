@@ -17,6 +17,7 @@ Invariant: a record that exists is consistent: maps cover operands, extents agre
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
@@ -450,6 +451,7 @@ def own() -> tuple[Instruction, ...]:
     return tuple(_KNOWN[name] for name in sorted(_KNOWN) if _SHIPPED.get(name) is not _KNOWN[name])
 
 
+@functools.cache
 def _load_shipped() -> None:
     before = dict(_KNOWN)
     package = importlib.import_module("tilelang.instructions.shipped")
