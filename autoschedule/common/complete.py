@@ -214,11 +214,12 @@ class _Filling:
     def seconds(self, values: Mapping[int, Value]) -> float:
         """The estimate of a filling, infinite if it is illegal. Holes without a value are left out."""
         made = self._filled(values)
-        if made not in self._seconds:
-            self._seconds[made] = self._estimate(made)
+        seconds = self._seconds.get(made)
+        if seconds is None:
+            seconds = self._seconds[made] = self._estimate(made)
         if len(values) == len(self.slots):
             self.found.setdefault(made, dict(values))
-        return self._seconds[made]
+        return seconds
 
     def _estimate(self, made: tuple[Step, ...]) -> float:
         try:
