@@ -35,7 +35,7 @@ StageTask: TypeAlias = "Callable[[Place], tuple[Task, StageTask]]"
 
 
 @record
-class Loop:
+class Loop(Caching):
     """The loops of one `split` or `tile`."""
 
     rounds: tuple[tuple[str, int], ...]  # the number of iterations along each axis
@@ -47,11 +47,11 @@ class Loop:
     selected: frozenset[str] = NONE  # the axes along which data chooses the only iteration that runs, as in `ids[i] == v`
     of: tuple[str, ...] = ()  # the reductions that share the loop
 
-    @property
+    @cached_property
     def total(self) -> int:
         return math.prod(n for _, n in self.rounds)
 
-    @property
+    @cached_property
     def units(self) -> int:
         """How many units work at the same time; 1 for a sequential loop."""
         return 1 if self.level == WALK else self.total if self.count is None else min(self.total, self.count)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from collections.abc import Mapping
 
 from tilelang.core.dtype import DType
 from tilelang.core.expr import Axis, Binary, Call, Cast, Expr, Pad, Read, Reduce, Select, Unary, Var
@@ -34,7 +36,8 @@ def _narrow(e: Expr) -> DType:
     return e.dtype
 
 
-def operations_of(expr: Expr) -> dict[frozenset[Axis], Counter[str]]:
+@functools.lru_cache(maxsize=1024)
+def operations_of(expr: Expr) -> Mapping[frozenset[Axis], Counter[str]]:
     """How often each operation on values occurs in an expression, by the axes that its result varies along. A shared subexpression
     counts once, and indices do not count. An operation that does not vary along the axis of a loop is hoisted out of the loop.
 

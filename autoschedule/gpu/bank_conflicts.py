@@ -40,6 +40,11 @@ def phases(byte_addresses: Sequence[int], access_bytes: int, banks: int, bank_by
     >>> phases([4 * lane for lane in range(32)], 4, 32, 4), phases([128 * lane for lane in range(32)], 4, 32, 4)
     (1, 32)
     """
+    return _phases(tuple(byte_addresses), access_bytes, banks, bank_bytes)
+
+
+@functools.lru_cache(maxsize=4096)
+def _phases(byte_addresses: tuple[int, ...], access_bytes: int, banks: int, bank_bytes: int) -> int:
     words = max(1, access_bytes // bank_bytes)
     served = max(1, banks // words)
     total = 0
@@ -74,10 +79,16 @@ def places(layout: Layout, extents: Mapping[str, int], spread: Spread, lanes: in
 
 def places_at(layout: Layout, extents: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> list[int]:
     """The same for given coordinates, a list per dimension."""
+    sizes = tuple((d, extents.get(d, 1)) for d in layout.dims)
+    return list(_places_at(layout, sizes, tuple((d, tuple(xs)) for d, xs in at.items())))
+
+
+@functools.lru_cache(maxsize=4096)
+def _places_at(layout: Layout, extents: tuple[tuple[str, int], ...], at: tuple[tuple[str, tuple[int, ...]], ...]) -> list[int]:
     import numpy as np  # late: NumPy takes long to import
 
-    values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at.items()}
-    bound = {Var(d, INDEX): Var(d, INDEX, 0, max(0, extents.get(d, 1) - 1)) for d in layout.dims}
+    values = {Var(d, INDEX): np.asarray(xs, dtype=np.int64) for d, xs in at}
+    bound = {Var(d, INDEX): Var(d, INDEX, 0, max(0, extent - 1)) for d, extent in extents}
     terms = layout.terms or (index(0),)
     sizes = [_size(simplify(substitute(t, bound))) for t in terms]
     sizes[-1] += layout.padding

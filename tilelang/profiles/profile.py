@@ -139,11 +139,11 @@ class Profile:
     # the origins of numbers, by their paths in the file
     sources: tuple[tuple[str, str], ...] = dataclasses.field(default=(), compare=False, repr=False)
 
-    @property
+    @cached_property
     def level_names(self) -> tuple[str, ...]:
         return tuple(found.name for found in self.levels)
 
-    @property
+    @cached_property
     def memory_names(self) -> tuple[str, ...]:
         return tuple(found.name for found in self.memories)
 
@@ -160,12 +160,14 @@ class Profile:
 
     def level(self, level: Level | str) -> LevelFacts:
         """The facts of a level. Raises Refusal `unknown-level` if the device does not have it."""
-        found = next((facts for facts in self.levels if facts.name == _name(level)), None)
+        name = _name(level)
+        found = next((facts for facts in self.levels if facts.name == name), None)
         return found or _unknown(self, "level", _name(level), self.level_names)
 
     def memory(self, memory: Memory | str) -> MemoryFacts:
         """The facts of a memory. Raises Refusal `unknown-memory` if the device does not have it."""
-        found = next((facts for facts in self.memories if facts.name == _name(memory)), None)
+        name = _name(memory)
+        found = next((facts for facts in self.memories if facts.name == name), None)
         return found or _unknown(self, "memory", _name(memory), self.memory_names)
 
     @property
