@@ -53,8 +53,8 @@ class Node:
             if not any(map(operator.is_not, made, held)):
                 return self
             every = list(shape.values(self))
-            for position, new in zip(shape.positions, made):  # noqa: B905
-                every[position] = new
+            for position, child in zip(shape.positions, made):  # noqa: B905
+                every[position] = child
             return type(self)(*every)
         values: list[Any] | None = None
         for position, value in zip(shape.positions, shape.held(self)):  # noqa: B905
