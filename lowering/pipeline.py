@@ -26,6 +26,7 @@ from tilelang.lowering.passes.delay_stores import delay_stores
 from tilelang.lowering.passes.fission import SCRATCH_BYTES, run_threads_in_loops
 from tilelang.lowering.passes.fuse_loops import fuse_loops
 from tilelang.lowering.passes.mark_uniform import mark_uniform
+from tilelang.lowering.passes.overlap_tails import overlap_tails
 from tilelang.lowering.passes.peel_to_alignment import peel_to_alignment
 from tilelang.lowering.passes.pipeline_products import pipeline_products
 from tilelang.lowering.passes.proxy_fences import insert_proxy_fences
@@ -36,6 +37,7 @@ from tilelang.lowering.passes.unroll import unroll
 from tilelang.lowering.passes.unswitch_loops import unswitch_loops
 from tilelang.lowering.passes.vectorize import vectorize
 from tilelang.lowering.passes.vectorize_moves import vectorize_moves
+from tilelang.lowering.passes.version_guards import version_guards
 from tilelang.lowering.printer import to_text
 from tilelang.lowering.verify import CHAIN, InternalError, verify
 from tilelang.lowering.workarounds import WORKAROUNDS
@@ -86,8 +88,10 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
             else ()
         ),
         *((("transpose_in_registers", lambda kernel: transpose_in_registers(kernel, lanes)),) if lockstep == 1 else ()),
+        *((("overlap_tails", overlap_tails),) if lockstep == 1 else ()),
         ("vectorize", lambda kernel: vectorize(kernel, lanes)),
         ("unroll", lambda kernel: unroll(kernel, profile.unrolled_register_elements)),
+        *((("version_guards", version_guards),) if lockstep == 1 else ()),
         *needed("barrier_at_loop_end", "diverge_tail_conditions"),
         ("mark_uniform", lambda kernel: mark_uniform(kernel, lockstep)),
         ("scalar_replacement", replace_by_scalars),

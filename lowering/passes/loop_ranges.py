@@ -28,7 +28,7 @@ class Range:
         return Range(*(simplify(substitute(end, known)) for end in (self.low, self.high)))
 
 
-def _below_zero(condition: Expr) -> Linear | None:
+def below_zero(condition: Expr) -> Linear | None:
     """A linear form that is negative exactly if a comparison of indices holds; None for other conditions, or if it might wrap."""
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=") or condition.left.dtype is not INDEX:
         return None
@@ -38,7 +38,7 @@ def _below_zero(condition: Expr) -> Linear | None:
 
 def at_worst(condition: Expr, variables: list[Var]) -> Expr:
     """A comparison at its most restrictive point, the last iteration in which it can hold; any other condition unchanged."""
-    form = _below_zero(condition)
+    form = below_zero(condition)
     if form is None:
         return condition
     steps = dict(form[0])
@@ -58,7 +58,7 @@ def ranges_of(conditions: list[Expr], variables: list[Var]) -> tuple[dict[Var, l
         if not mine:
             rest.append(part)
             continue
-        form = _below_zero(part)
+        form = below_zero(part)
         if form is None:
             return None, None
         v, (terms, constant) = mine[-1], form

@@ -733,13 +733,8 @@ static inline __attribute__((always_inline)) void O_block(
         peak_shared[i_6] = maximum_float(peak_shared[i_6], peak_chunk_fold_3);
         peak_change[i_6] = exp_float(peak_before[i_6] - peak_shared[i_6]);
         for (int j_8 = 0; j_8 < 3; ++j_8) {
-            if (j_8 * 16 < 22) {
-                *(float16*)(P_shared + i_6 * 64 + j_8 * 16) = exp_float16(*(const float16*)(S_shared + i_6 * 64 + j_8 * 16) - peak_shared[i_6]);
-            } else {
-                if (j_8 * 16 < 37) {
-                    store_first_shared_float16(P_shared + i_6 * 64 + j_8 * 16, exp_float16(load_first_shared_float16(S_shared + i_6 * 64 + j_8 * 16, 37 - j_8 * 16, (float16)(0.0f)) - peak_shared[i_6]), 37 - j_8 * 16);
-                }
-            }
+            const int first_1 = min(j_8 * 16, 21);
+            *(float16_u*)(P_shared + i_6 * 64 + first_1) = exp_float16(*(const float16_u*)(S_shared + i_6 * 64 + first_1) - peak_shared[i_6]);
         }
         float16 total_chunk_state = (float16)(0.0f);
         for (int j_9 = 0; j_9 < 3; ++j_9) {
