@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from tilelang.autoschedule.common.loop_summary import Loops, kernel_loops
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.inlining import kept_in_memory
-from tilelang.core.expr import Call
+from tilelang.core.expr import Call, Expr, Read
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Step
@@ -30,6 +31,10 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 def in_rows(stored: Collection[Tensor]) -> bool:
     """Whether the stages of one kernel may store these outputs: row by row, so they need an axis in common."""
     return not stored or bool(set.intersection(*({d.name for d in t.dims} for t in stored)))
+
+
+def _reads_in(value: Expr) -> Iterator[Read]:
+    return (e for e in value.walk() if isinstance(e, Read))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -89,7 +94,15 @@ class Part:
         """The tensors that must be complete before they are read: reductions that are not accumulators, values whose expressions are
         too long to be inlined, and those that stages store."""
         names = {*kept_in_memory(self.computation), *(t.name for first in self.stored for t in made_with(first))}
-        found = {t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs}
+        return self._closed({t for d in self.definitions for t in d.tensors if t.name in names and t not in self.outputs})
+
+    @cached_property
+    def staged(self) -> frozenset[Tensor]:
+        """Those of `made_whole` and of `overlapping`, and the reductions that must be complete before these."""
+        return self._closed({*self.made_whole, *self.overlapping}) if self.overlapping else self.made_whole
+
+    def _closed(self, found: set[Tensor]) -> frozenset[Tensor]:
+        """Tensors that are complete before they are read, with the reductions that must be, too."""
         waiting: list[Tensor | None] = [*found, None]  # None: the outputs
         while waiting:  # a task that can be made stays possible when more tensors are whole
             tensor = waiting[-1]
@@ -102,6 +115,17 @@ class Part:
                 found |= new
                 waiting = [*new, *waiting]
         return frozenset(found)
+
+    @cached_property
+    def overlapping(self) -> frozenset[Tensor]:
+        """The pointwise tensors inside of which one element of a reader needs several, as a step of a stencil does: inlined, they
+        are computed again for each."""
+        reads = [(r.tensor, r.indices) for d in self.definitions for v in d.values for r in _reads_in(v)]
+        several = Counter(tensor for tensor, _ in dict.fromkeys(reads))
+        outputs = {*self.outputs, *self.computation.outputs}
+        return frozenset(
+            t for d in self.definitions if d.reduction is None for t in d.tensors if several[t] > 1 and t not in outputs
+        )
 
     def on_chip(self, keeps_few: bool) -> list[Tensor]:
         """The tensors that the kernel keeps on chip, one row at a time: those of `made_whole`, and pointwise values that call a

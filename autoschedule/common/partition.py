@@ -168,8 +168,8 @@ class Partition:
         return self._signatures[part]
 
     def _bound(self, part: Part) -> float:
-        stages = [t for t in part.made_whole if t.member == 0]
-        nests = [*(nest_of(part.stage(t, part.made_whole)) for t in stages), nest_of(part.task(part.made_whole))]
+        stages = [t for t in part.staged if t.member == 0]
+        nests = [*(nest_of(part.stage(t, part.staged)) for t in stages), nest_of(part.task(part.staged))]
         work = sum(self.model.least(nest) for nest in nests)
         return max(work, *_sides(part, nests, self.profile)) + self.launch
 
@@ -191,12 +191,13 @@ class Partition:
 
     def variants(self, part: Part) -> Iterator[Scheduled]:
         """Steps of a kernel, the best first."""
-        if part.made_whole:
+        found: list[Made] = []
+        if part.made_whole or part.overlapping:
             every = ((steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part))
             found = [Made(steps, self.model.estimate((loops,))) for steps, loops in every]
-            made = iter(sorted(found, key=lambda m: m.estimate.seconds))
-        else:
-            made = of_task(part.task(), self.model)
+        made = iter(sorted(found, key=lambda m: m.estimate.seconds))
+        if not part.made_whole:
+            made = heapq.merge(made, of_task(part.task(), self.model), key=lambda m: m.estimate.seconds)
         return (Scheduled(part, m.steps, m.estimate) for m in made)
 
     def estimate(self, kernels: Sequence[Scheduled]) -> Estimate:

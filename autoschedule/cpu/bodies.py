@@ -6,10 +6,11 @@ import math
 from collections.abc import Iterable, Mapping
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Tile
+from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, axis_of
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
 from tilelang.core.node import record
+from tilelang.core.simplify import linear
 
 
 @record
@@ -79,10 +80,42 @@ def stages_inside(loops: Loops) -> list[tuple[Placed, Loops]]:
 
 
 def stage_share(place: Placed, loops: Loops) -> float:
-    """How often all loops of a stage run in total: they are restricted to the staged box each time that its place is reached."""
+    """How often all loops of a stage run in total: they are restricted to the elements that are read below, each time that its place is
+    reached."""
     assert place.stage is not None
     nest = place.stage.nest
-    part = [min(a.extent, place.tile.get(a.name, a.extent)) / a.extent for a in nest.spatial]
-    if place.access is not None:
-        part = [n / whole for n, whole in zip(place.access.box(place.tile), place.access.tensor.shape, strict=True)]
+    region = _regions(loops).get(id(place), place.tile)
+    part = [min(a.extent, region.get(a.name, a.extent)) / a.extent for a in nest.spatial]
     return loops.passes(place.depth) * place.part * math.prod(part)
+
+
+def _regions(loops: Loops) -> Mapping[int, Tile]:
+    """The extents of what each stage of a kernel computes at a time, by the identity of its place: all that the later stages and the
+    kernel's own results read."""
+    found: dict[int, Tile] | None = loops.__dict__.get("regions")
+    if found is None:
+        found = loops.__dict__["regions"] = {}
+        readers: list[tuple[Nest, Tile | None]] = [(loops.nest, None)]
+        for place in reversed(loops.places):
+            if place.stage is None or place.apart:
+                continue
+            made = {w.name for w in place.stage.nest.writes}
+            reads = [(a, tile) for nest, tile in readers for a in nest.reads if a.name in made]
+            if reads and not loops.shares:
+                found[id(place)] = _read_extents(reads, place)
+            readers.append((place.stage.nest, found.get(id(place), place.tile)))
+    return found
+
+
+def _read_extents(reads: list[tuple[Access, Tile | None]], place: Placed) -> Tile:
+    """The extents of all that some reads of a tensor touch, by the axes of the stage that computes it. Reads that differ by constants
+    share a region, which begins at the first and ends behind the last. Their tiles are the place's, or as given."""
+    assert place.stage is not None
+    write, extents = place.stage.nest.writes[0], dict[str, int]()
+    for dim, index in enumerate(write.indices):
+        spans = [access.spans(place.tile if tile is None else tile)[dim] for access, tile in reads]
+        forms = [linear(access.indices[dim]) for access, _ in reads]
+        same = all(frozenset(terms) == frozenset(forms[0][0]) for terms, _ in forms)
+        apart = max(c for _, c in forms) - min(c for _, c in forms) if same else 0
+        extents[axis_of(index)] = min(write.tensor.shape[dim], max(spans) + apart)
+    return extents

@@ -61,6 +61,9 @@ class Constants:
     least_rounds: int = 8
     row_vectors: int = 8  # device vectors in one vector of a stage. Chosen
 
+    # ---- tiles of several definitions that read neighbours
+    tile_widths: tuple[int, ...] = (128, 256, 512, 1024, 1 << 20)  # along the vectors; the last is a whole row. Chosen
+
     # ---- loops that several reductions share
     shared_rows: tuple[int, ...] = (64, 32, 48, 96, 128)  # rows of a block. Chosen
     chunks: tuple[int, ...] = (32, 64, 128, 256)  # points of an iteration. Chosen

@@ -20,6 +20,7 @@ from tilelang.autoschedule.cpu.model import estimate, least_seconds
 from tilelang.autoschedule.cpu.row_fusion import by_rows
 from tilelang.autoschedule.cpu.shared_loops import by_shared_loops
 from tilelang.autoschedule.cpu.tile import RTile, steps
+from tilelang.autoschedule.cpu.tile_fusion import by_tiles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +42,7 @@ class CpuModel:
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
         yield from by_rows(part, self.device)
         yield from by_shared_loops(part, self.device)
+        yield from by_tiles(part, self.device)
 
     def least(self, nest: Nest) -> float:
         return least_seconds(nest, self.device)

@@ -1,0 +1,97 @@
+"""Chains of pointwise definitions that read neighbours in one kernel on CPUs, as steps of a stencil: tile by tile.
+
+A block computes a tile of the last definition. Each definition before it is a stage in the core's cache, on the tile and as many
+elements around it as the definitions after it read. Neighbouring blocks compute these elements again, and memory is passed once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from tilelang.autoschedule.common.axes import in_parts
+from tilelang.autoschedule.common.device_model import Steps
+from tilelang.autoschedule.common.kernel_part import Part
+from tilelang.autoschedule.common.row_fusion import Rows
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, axis_of, nest_of
+from tilelang.autoschedule.cpu.constants import CPU
+from tilelang.autoschedule.cpu.device import Cores
+from tilelang.computations.computation import Tensor
+from tilelang.core.simplify import linear
+from tilelang.schedules.steps import Place, Step, Tile, Vectorize
+
+Reach = dict[str, tuple[int, int]]  # along each axis, how far before the tile a stage begins, and how far behind it ends
+
+
+def by_tiles(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+    """Kernels with a stage for each definition that several elements of its readers read; nothing if there are none, or a stage is not
+    read at constant distances."""
+    placed = [t for d in part.definitions for t in d.tensors if t in part.staged]
+    if not part.overlapping or part.stored:
+        return
+    stages, last = [nest_of(part.stage(t, placed)) for t in placed], nest_of(part.task(placed))
+    around = _around(placed, stages, last)
+    axes = [a for a in last.spatial if a.extent > 1]
+    if around is None or not axes:
+        return
+    rows = Rows(part, [a.name for a in axes], placed, stages, last)
+    along, lanes = axes[-1].name, min(device.lanes, 1 << (axes[-1].extent.bit_length() - 1))
+    nearest = min(c.bytes for c in device.caches) if device.caches else device.cache_bytes
+    for bytes_held in (nearest // 2, int(device.room_bytes) // CPU.cache_shares[0]):
+        for width in CPU.tile_widths:
+            size = _tile(axes, min(width, axes[-1].extent), placed, around, bytes_held, device.cores)
+            if size is None:
+                continue
+            for stream in (False, True):
+                device.pruning.keeps()
+                head: list[Step] = [Tile(tuple(size.items()), "block")]
+                head += [Place("via", None, "register", stream=True)] if stream else []
+                vectors = (Vectorize(along, lanes),)
+                yield rows, rows.steps(tuple(head), [("shared", vectors)] * len(rows.first), vectors)
+
+
+def _around(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Reach] | None:
+    """How far each stage reaches beyond the tile; None where one is not read along the axes of the last task at constant distances."""
+    names = {a.name for a in last.axes}
+    found: dict[Tensor, Reach] = {t: {} for t in placed}
+    nests = dict(zip(placed, stages, strict=True))
+    for reader, nest in ((None, last), *reversed(nests.items())):
+        own = found[reader] if reader is not None else {}
+        if nest.reduced or set(nest.extents) != names:
+            return None
+        for access in nest.reads:
+            if access.tensor not in found:
+                continue
+            for dim, index in zip(access.tensor.dims, access.indices, strict=True):
+                (terms, constant), axis = linear(index), dim.name
+                if len(terms) != 1 or terms[0][1] != 1 or axis_of(terms[0][0]) != axis:
+                    return None
+                before, behind = own.get(axis, (0, 0))
+                low, high = found[access.tensor].get(axis, (0, 0))
+                found[access.tensor][axis] = max(low, before - constant), max(high, behind + constant)
+    return [found[t] for t in placed]
+
+
+def _tile(
+    axes: list[NestAxis], width: int, placed: list[Tensor], around: list[Reach], bytes_held: int, cores: int
+) -> Mapping[str, int] | None:
+    """A tile of a width along the last axis, whose stages fit in so many bytes: as long as possible along the axis before, and one
+    element along the others. None if it would be shorter than what is around it."""
+    size = {a.name: 1 for a in axes} | {axes[-1].name: width}
+
+    def held() -> int:
+        return sum(
+            t.dtype.bytes * math.prod(n + sum(reach.get(a, (0, 0))) for a, n in size.items())
+            for t, reach in zip(placed, around, strict=True)
+        )
+
+    if len(axes) > 1:
+        long, one = axes[-2], held()
+        size[long.name] = 2
+        each = held() - one
+        most = min(1 + (bytes_held - one) // each, -(-long.extent // cores))
+        widest = max(sum(reach.get(long.name, (0, 0))) for reach in around)
+        if most < max(1, widest):
+            return None
+        size[long.name] = in_parts(long.extent, -(-long.extent // most), 1)
+    return size if held() <= bytes_held else None
