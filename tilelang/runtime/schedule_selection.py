@@ -323,7 +323,7 @@ def constructed(
 
 def _plain(computation: Computation, profile: Profile) -> tuple[Step, ...]:
     """The steps of the fallback for devices that accept no generated schedule."""
-    from tilelang.lowering.build.program import default_steps  # late: a process that recalls a plan needs no lowering
+    from tilelang.lowering.build.default_schedules import default_steps  # late: a process that recalls a plan needs no lowering
 
     return default_steps(main_task(computation, ()), profile)
 
