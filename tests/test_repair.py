@@ -106,6 +106,7 @@ def test_what_no_rule_knows_is_not_proven() -> None:
     with pytest.raises(NotDerived) as refused:
         proven(member.reduce, (running,), "times", tl.sqrt(tl.exp(2 * (old - new))))
     assert refused.value.outcome == "not-proven"
+    assert member.repair is not None
     for same in (tl.exp(old) / tl.exp(new), 1 / tl.exp(new - old), tl.exp((old - new) / 2) ** 2):
         assert proven(member.reduce, (running,), "times", same).change is member.repair.change
 
