@@ -200,3 +200,19 @@ def test_random_schedules(first: int) -> None:
         except tl.Refusal:
             refused += 1
     assert refused <= 6
+
+
+@pytest.mark.parametrize("keys", [96, 80])
+def test_tensor_cores_take_parts_of_the_keys(keys: int) -> None:
+    """Scores, weights and running values in the registers of their lanes, which store them for the second kernel."""
+    lanes = tl.move().tile(i=16).to(tl.warp).split(i=8, j=8).tile(i=1, j=2).to(tl.thread)
+    scores = tl.move().tile(i=16).to(tl.warp).split(d=16).load("Q", tl.register).load("K", tl.register)
+    made = tl.schedule(attention(64, keys, 32, 32, tl.float16)).units(block=tl.warps(2)).tile(i=32, j=48).to(tl.block)
+    made = made.load("Q", tl.shared).split(j=32, of=OF).load("K", tl.shared).load("V", tl.shared)
+    made = made.compute("S", tl.register, steps=scores.do("mma_m16n8k16", m="i", n="j", k="d"))
+    made = made.load("S", tl.register, steps=lanes)
+    for name in ("peak", "P", "total"):
+        made = made.compute(name, tl.register, steps=lanes)
+    made = made.tile(i=16).to(tl.warp).load("P", tl.register).split(j=16).load("V", tl.register)
+    made = made.do("mma_m16n8k16", m="i", n="e", k="j")
+    assert testing.check_kernel(made, None, tl.target("cuda", profile="ampere")) == []
