@@ -31,7 +31,7 @@ from benchmarks import machine
 from benchmarks.harness import Contestant, compare
 
 Arrays = dict[str, Any]
-RATE = 0.5
+RATE = 0.1  # at 0.5 the loss leaps, and then the last bit of a float32 decides what it is
 
 
 def load_example() -> ModuleType:

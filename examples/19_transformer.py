@@ -117,7 +117,7 @@ def data(sizes: Sizes, number: int) -> Arrays:
     return {"tokens": counted[:, :-1].copy(), "targets": counted[:, 1:].copy()}
 
 
-def train(step: tl.Kernel, sizes: Sizes, steps: int, rate: float = 0.5) -> list[float]:
+def train(step: tl.Kernel, sizes: Sizes, steps: int, rate: float = 0.1) -> list[float]:
     """The losses of some steps."""
     weights, losses = first_weights(step.computation), []
     for number in range(steps):
