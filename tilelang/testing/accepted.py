@@ -1,8 +1,8 @@
 """Random schedules that are accepted: one verb is drawn at a time, and refused steps are dropped.
 
-`draw_step` looks at the remaining spec (its axes, extents and level) and draws any verb for it. It knows no rules of the compiler but
-the obvious ones, so, unlike `planner`, it does not share the compiler's idea of a good schedule. `keep_accepted` drops what the checks
-refuse, so every draw gives a schedule, if only the empty one.
+`draw_step` looks at the remaining spec (its axes, extents and level) and draws any verb for it. It knows only the obvious rules of the
+compiler, so, unlike `planner`, it does not share the compiler's idea of a good schedule. `keep_accepted` drops the steps that the
+checks refuse, so every draw gives a schedule, which may be the empty one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tilelang.testing.choice import Source, subset
 from tilelang.testing.moves import draw_layout, draw_move, draw_order
 
 MOST_STEPS = 9
-SIZES = (4, 2, 8, 1, 3, 16, 5, 32, 64)  # of tiles and chunks, beside the axis' own extent and more than that
+SIZES = (4, 2, 8, 1, 3, 16, 5, 32, 64)  # of tiles and chunks, besides the axis' own extent and larger sizes
 LANES = (4, 2, 8, 16, 1)
 FACTORS = (2, 4, 3, 8, 5, 1)
 
@@ -54,7 +54,7 @@ def with_step(source: Source, made: Schedule, target: Target) -> Schedule:
 def keep_accepted(computation: Computation, steps: Iterable[Step], target: Target) -> Schedule:
     """The schedule with these steps, without those that make the target refuse it.
 
-    All of them where they are accepted together; else each is tried after the accepted ones before it.
+    If all are accepted together, all are kept. Otherwise each step is tried after the earlier steps that were accepted.
     """
     whole = _built(computation, tuple(steps))
     if whole is not None and is_accepted(whole, target):
@@ -74,7 +74,7 @@ def is_accepted(schedule: Schedule, target: Target) -> bool:
         lower(schedule.computation, schedule.steps, here, Options(), target.needs)
     except Refusal:
         return False
-    except Exception as error:  # a fault of the compiler: with the schedule that shows it
+    except Exception as error:  # a fault of the compiler: report it with the schedule that triggers it
         error.add_note(f"while this was compiled for {target}:\n{schedule.computation.text}{schedule}")
         raise
     return True

@@ -69,7 +69,7 @@ def draw_case(source: Source, names: tuple[str, ...] = (), profile: Profile | No
     made = draw_schedule(source, recipe.build(), profile)
     data = source.pick(DATA)
     if data == "infinite" and any(c not in SHIPPED for c in _combiners(made.computation)):
-        data = "random"  # a person's combiner need only be one on finite states: inf * 0 is not 0
+        data = "random"  # a user's combiner only has to be valid on finite accumulators: inf * 0 is not 0
     return Case(recipe, made, data, source.integer(0, 999))
 
 
@@ -80,8 +80,8 @@ def _combiners(computation: Computation) -> set[str]:
 def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arrays:
     """Inputs by name.
 
-    data: "random"; "integers", small ones, exact where the computation is; "zero"; random with some "special" (NaN), "infinite" or
-    "denormal" values among the floats; or with some "extreme" values, the ends of what a type or a stated range holds.
+    data: "random"; "integers" (small ones, for which an exact computation gives exact results); "zero"; random with some "special"
+    (NaN), "infinite" or "denormal" floats; or random with some "extreme" values: the ends of the type or of the declared range.
     """
     if data == "integers":
         return reference.integer_arrays(computation, seed)
@@ -101,7 +101,7 @@ def arrays(computation: Computation, data: str = "random", seed: int = 0) -> Arr
 
 
 def _scatter(array: Any, values: Sequence[Any], generator: np.random.Generator) -> None:
-    """Writes one of the values in about one of nine places."""
+    """Writes one of the values at about one position in nine."""
     flat = array.reshape(-1)
     for position in generator.choice(flat.size, min(flat.size, 1 + flat.size // 9), replace=False):
         flat[position] = generator.choice(values)

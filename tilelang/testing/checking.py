@@ -32,7 +32,8 @@ from tilelang.testing.planner import tiny_profile
 from tilelang.testing.tracing import Reading, Trace, reading
 
 Arrays = dict[str, Any]
-# A device's limits: a later step may be what divides a tile among enough units, or over enough rounds, to stay below them.
+# Refusals due to the limits of a device. A prefix may exceed a limit that the whole schedule respects, because a later step divides the
+# tile among more units or into more iterations.
 LIMITS = ("registers-too-many", "memory-over-capacity")
 ORDERS: tuple[str | int, ...] = ("early", "late")
 
@@ -52,9 +53,9 @@ def check_schedule(
 ) -> list[str]:
     """All faults of a schedule on given inputs. Raises Refusal if it is refused.
 
-    It is run by the simulator, which must report nothing in any order of asynchronous copies, and on an OpenCL device if asked; both
-    must give what the reference gives, within its bound, or to the bit where `exactly`. What the simulated threads write and read must
-    be what the steps say, as far as `tracing.reading` knows them.
+    The simulator runs it and must report nothing, in whatever order asynchronous copies complete; on request, an OpenCL device runs it,
+    too. The results of both must agree with the reference, within its error bound, or bit for bit if `exactly`. The simulated threads
+    must access the elements that the steps say, as far as `tracing.reading` covers these steps.
     """
     program = lowered(schedule, profile)
     expected = Expected(schedule.computation, arrays, exactly, schedule.error_ulps, schedule.shared_loops)
@@ -122,7 +123,7 @@ def check_determinism(schedule: Schedule, profile: Profile | None = None) -> lis
 def check_prefixes(schedule: Schedule, arrays: Mapping[str, Any], profile: Profile | None = None) -> list[str]:
     """The faults of all prefixes of an accepted schedule. Each of them must run.
 
-    A refused prefix is a fault too, but where it would go over a limit of the device.
+    A refused prefix is a fault, too, unless it exceeds a limit of the device.
     """
     faults = []
     for n in range(len(schedule.steps)):
@@ -200,7 +201,7 @@ class DeviceRun:
 class Guarded:
     """An array for a buffer, between two guard zones.
 
-    What is not an input holds what a kernel may find: bytes that are a NaN, or a number nobody expects.
+    Buffers other than inputs start with garbage, as uninitialised memory would: the bytes of a NaN, or an unexpected number.
     """
 
     STRIP = 256  # bytes

@@ -1,11 +1,11 @@
 """Confirms the counterexamples of refusals by a naive interpretation of the refused schedule.
 
 A refusal shows a point, a unit or an element for which the schedule is wrong. `confirmed` asks the naive interpretation about it: which
-unit has the tile, who holds the element, where the points of an instruction's tile lie. Like naive.py it knows steps, expressions and
-computations only. `READ` has what it can be asked about. It knows no maps of instructions (`instruction-mismatch`, `fragment-...`,
-`lanes-not-in-a-row`, lanes and slots in `reader-is-not-owner`), no places in memory (`memory-over-capacity`, `registers-too-many`,
-`register-budget`), and no order in time (`stage-order`); a computation that is refused itself (`read-outside`, `combiner-refuted`) has
-no schedule to be read.
+unit has the tile, which thread holds the element, where the points of an instruction's tile are. Like naive.py, it knows only steps,
+expressions and computations. `READ` lists the counterexamples that it can check. It cannot check those about the lane maps of
+instructions (`instruction-mismatch`, `fragment-...`, `lanes-not-in-a-row`, lanes and slots in `reader-is-not-owner`), about memory
+(`memory-over-capacity`, `registers-too-many`, `register-budget`), or about the order of execution (`stage-order`). If the computation
+itself is refused (`read-outside`, `combiner-refuted`), there is no schedule to interpret.
 """
 
 from __future__ import annotations

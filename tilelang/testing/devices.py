@@ -42,9 +42,9 @@ def changed(
 ) -> Profile:
     """A shipped profile with other facts.
 
-    levels: those of its levels that are kept. warp_threads: of a warp, a warpgroup being four of them. memories: facts by memory; one
-    that is not named in `memories` stays. unknown: rates and curves that are left out. scaled: factors by rate. facts: fields of the
-    profile, and `max_threads` of a block.
+    levels: the levels that are kept. warp_threads: the threads of a warp; a warpgroup has four warps. memories: changed fields by
+    memory; memories that are not named keep theirs. unknown: rates and curves that are removed. scaled: factors by rate. facts: fields
+    of the profile, and `max_threads` of a block.
     """
     found = load_profile(base)
     kept = [level for level in found.levels if levels is None or level.name in levels]

@@ -29,8 +29,8 @@ def resized(what: Schedule | Computation, sizes: Mapping[str, int]) -> Schedule 
 def resized(what: Any, sizes: Mapping[str, int]) -> Any:
     """The same computation, or the schedule with the same steps, at other extents of its axes, by name.
 
-    Raises ComputationError for an unknown axis, an invalid extent, and extents at which the computation does not exist; Refusal where a
-    step cannot be at these extents.
+    Raises ComputationError for an unknown axis, an invalid extent, and extents at which the computation does not exist; Refusal if a
+    step is illegal at these extents.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=1000)
@@ -54,8 +54,8 @@ def draw_sizes(
 ) -> dict[str, int]:
     """Extents by axis for which the computation exists and, with a target, the schedule is accepted.
 
-    An axis keeps its own extent where no other one that was drawn can be. points: how many a definition may have, as far as its axes
-    can be shorter.
+    An axis keeps its own extent if none of the drawn ones is possible. points: the maximum number of points of a definition, if its
+    axes can be made that short.
     """
     own = _extents(what)
     pieces = _pieces(what)
@@ -66,7 +66,7 @@ def draw_sizes(
         wanted[axis] = source.pick(known or [1])
         room //= max(1, wanted[axis])
     found = largest_part(wanted, lambda sizes: _exists(what, sizes, target))
-    now = _extents(resized(what, found))  # longer than asked for where another definition reads farther
+    now = _extents(resized(what, found))  # axes may be longer than requested, because another definition reads beyond that
     return {axis: now[axis] for axis in found}
 
 

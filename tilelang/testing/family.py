@@ -42,7 +42,7 @@ class Family:
 
 
 FAMILIES: dict[str, Family] = {}
-# How often each family is drawn, against 1 of the others.
+# How often each family is drawn, relative to 1 for the others.
 WEIGHTS = {"product": 3, "reduction": 10, "convolution": 2, "softmax": 2, "staged": 2, "divided": 3, "gather": 2}
 
 

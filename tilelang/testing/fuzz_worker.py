@@ -35,7 +35,7 @@ OURS = (
     "cannot-load",
     "launch-failed",
     "kernel-failed",
-)  # errors of a device that a kernel causes
+)  # device errors that a kernel can cause
 RUNNING = "running"
 
 
@@ -107,7 +107,7 @@ def _checked(kernel: Kernel, trial: Trial, tell: Callable[[str], None]) -> Outco
 def main() -> None:
     """Answers requests: first the target, then trials."""
     requests, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries must not be taken for an answer
 
     def tell(answer: Any) -> None:
         answers.write(json.dumps(answer) + "\n")

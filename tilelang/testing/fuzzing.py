@@ -40,9 +40,9 @@ PLAIN = ("random", "integers")
 FINITE = ("random", "integers", "denormal", "zero")
 CASE_SECONDS = 20.0  # of one trial, after which its process is ended
 SHRINK_SECONDS = 60.0
-START_SECONDS = 120.0  # of the process in which trials run
-MOST_OWN_POINTS = 200_000  # of a definition, at which a file is tried as it is
-MOST_SIMULATED_POINTS = 4000  # of a definition, where nothing but the simulator runs it
+START_SECONDS = 120.0  # time limit for starting the process in which trials run
+MOST_OWN_POINTS = 200_000  # of a definition, up to which a file is tried at its own extents
+MOST_SIMULATED_POINTS = 4000  # of a definition, if only the simulator can run it
 R = TypeVar("R")
 
 
@@ -110,8 +110,8 @@ def fuzz(
 ) -> Found:
     """Tries cases of the subjects in turn until one is faulty, which is then shrunk, or time is up.
 
-    seed: of all that is drawn; the first cases are the subjects as they are, on each kind of data drawn by this very seed. kinds: of
-    data, see `testing.arrays`. tell: is told how far it is. An interrupt (Ctrl-C) ends it like the end of its time.
+    seed: of all random choices. The first cases are the unchanged subjects, with each kind of data drawn by this seed. kinds: of data,
+    see `testing.arrays`. tell: called with messages about the progress. An interrupt (Ctrl-C) ends the run like the time limit.
     """
     found, begun = Found(), time.monotonic()
     trials = Trials(target)
@@ -215,7 +215,7 @@ def _shrink(found: Found, trials: Trials, seconds: float, tell: Callable[[str], 
         outcome = trials.outcome(case)
         tell(f"a fault: making it small, {len(seen) - 1} attempts, {len(case.schedule.steps)} steps")
         if outcome.sort == sort:
-            found.case, found.outcome = case, outcome  # at once, for an interrupt may end the search
+            found.case, found.outcome = case, outcome  # recorded immediately, because an interrupt may end the search
         return outcome.sort == sort
 
     smallest(found.case, unseen, fails, in_time)

@@ -52,7 +52,7 @@ FORMS = tuple(
 class Schedules:
     """The schedules with one instruction for one target, in up to `MOST_FORMS` forms that are accepted for one piece.
 
-    Raises Refusal where none is: the one of the form that comes nearest.
+    If none is accepted, raises the Refusal of the form that comes nearest.
     """
 
     def __init__(self, made: Instruction, target: Target) -> None:

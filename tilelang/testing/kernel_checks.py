@@ -23,7 +23,7 @@ from tilelang.testing.case import arrays as plain_arrays
 from tilelang.testing.checking import Expected, Guarded, check_simulated
 from tilelang.testing.tracing import reading, traced
 
-MOST_SIMULATED = 20_000  # statements, each for a batch of blocks: some two seconds
+MOST_SIMULATED = 20_000  # statements, each for a batch of blocks: about two seconds
 
 
 def check_kernel(
@@ -36,13 +36,13 @@ def check_kernel(
 ) -> list[str]:
     """The faults of a kernel on given inputs, as text; empty if everything is right.
 
-    A schedule or a computation is compiled for the target first. The kernel is simulated with its threads as threads, where that takes
-    no more than this number of statements; it runs on its device, where that is here; and its CUDA or HIP text runs on this processor,
-    where that can be.
-    Results must be the reference's, within its bound, or to the bit where `exactly`. arrays: by name (default: random numbers).
+    A schedule or a computation is first compiled for the target. The kernel is simulated, with separate threads even on the CPU, if
+    this takes at most `statements` statements. If its device is on this machine, it runs there; else its CUDA or HIP text is emulated
+    on the CPU, if possible. Results must agree with the reference within the error bound, or bit for bit if `exactly`. arrays: the
+    inputs by name (default: random numbers).
 
-    Raises Refusal as `tl.compile` does, and ComputationError where an array is missing or does not fit, or `too-much-to-simulate` where
-    nothing but the simulator could run it and that would take too long.
+    Raises Refusal as `tl.compile` does. Raises ComputationError if an array is missing or does not fit, and `too-much-to-simulate` if
+    only the simulator could run the kernel and would take too long.
     """
     kernel = what if isinstance(what, Kernel) else runtime_kernel.compile(what, target)
     given = plain_arrays(kernel.computation) if arrays is None else by_name(kernel.computation, arrays)

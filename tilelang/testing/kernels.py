@@ -1,4 +1,4 @@
-"""The kernels of a schedule in the naive interpretation: those that it has steps for, and the reductions of each."""
+"""The kernels of a schedule in the naive interpretation: those that have steps, and the reductions of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ Array = Any
 
 @dataclasses.dataclass(frozen=True)
 class Claim:
-    """Any of the `width` threads of a block from `first` on may touch an element (its row-major number); or each of them does."""
+    """An element (its row-major number), and the threads that may access it, or that all do: `width` threads of a block, from
+    `first`."""
 
     element: Array
     block: Array
@@ -29,12 +30,13 @@ class Claim:
 
 @dataclasses.dataclass
 class Kernel:
-    """What a kernel accesses, by memory ("global" or "shared") and tensor.
+    """The accesses of a kernel, by memory ("global" or "shared") and tensor.
 
-    makes: the tensors that it gives to other kernels. writes, reads: what its threads may touch. again: what they may store beside
-    that, where the owner stores the same, or nothing: lanes of vectors that were moved. needs: what each unit must read, unless it has
-    no effect. partial: what is placed here a part of a reduction at a time. parts: its blocks have parts of a reduction, which another
-    kernel combines. given: the names of what other kernels made for it. unread: steps that are not read, and why.
+    makes: the tensors that it computes for other kernels. writes, reads: the elements that its threads may access. again: elements that
+    they may also store, if the owner stores the same value or nothing: lanes of vectors that were shifted to fit. needs: the elements
+    that each unit must read, unless they have no effect. partial: tensors that are placed here one part of a reduction at a time.
+    parts: whether its blocks compute parts of a reduction, which another kernel combines. given: the names of the tensors that other
+    kernels computed for it. unread: steps that are not interpreted, and why.
     """
 
     makes: tuple[Tensor, ...]
@@ -67,8 +69,9 @@ def made(
 ) -> frozenset[str]:
     """The tensors that kernels compute for others: these, and the reductions that they read as a whole. stages: not looked into.
 
-    places: at which axes of a kernel each reduction is held, by any of its tensors. others: also those over other axes than the first
-    reduction that is held. Which one is the first is known only without those that are read as a whole anywhere in the kernel.
+    places: for each tensor of a reduction, the axes of a kernel at which its accumulator is. others: also the reductions over other
+    axes than the first accumulator's. Which reduction is the first is only known after excluding those that the kernel reads as a
+    whole.
     """
     found = {m.name for name in names for m in together_with(computation.tensor(name))}
     places = {} if places is None else places
@@ -85,12 +88,12 @@ def made(
 
 
 def _read_whole(tensor: Tensor, held: Collection[str], placed: set[str], places: Places, kernel: str) -> list[Tensor]:
-    """The reductions that the kernel of a tensor reads and cannot hold. held: the names of those that it may hold."""
+    """The reductions that a tensor's kernel reads but that cannot be its accumulators. held: the names of those that may be."""
     axes, found = definition_of(tensor).axes, list[Tensor]()
     inner: list[tuple[Tensor, Indices | None]] = [(tensor, axes)]
     seen = set(inner)
     while inner:
-        reader, at = inner.pop()  # at: what its axes are in the kernel, outside of any reduction
+        reader, at = inner.pop()  # at: its axes as axes of the kernel; None inside a reduction
         for e, to in reads_of(reader, at):
             t = e.tensor
             if t.name in placed or (t, to) in seen:
@@ -168,8 +171,8 @@ def over_blocks(states: Sequence[Tensor], steps: Sequence[Step]) -> bool:
 
 
 def together(computation: Computation, stored: Collection[str] = ()) -> tuple[Tensor, ...]:
-    """The outputs that the steps refine: the first one that no stage stores, and others over the same axes, if their reductions also
-    have the same axes."""
+    """The outputs that the steps refine: the first one that no stage stores, and others over the same axes, if their reductions are
+    over the same axes, too."""
     outputs = [t for t in computation.outputs if t.name not in stored] or computation.outputs
     first, reductions, found = outputs[0], set(), []
     for t in outputs:

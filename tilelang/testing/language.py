@@ -37,10 +37,10 @@ from tilelang.schedules.steps import (
 )
 from tilelang.testing.choice import Source, subset
 
-AXES = ("m", "k", "order", "\u00e9tage", "tile")  # names that are words of the language stand between backquotes
+AXES = ("m", "k", "order", "\u00e9tage", "tile")  # names that are keywords are written in backquotes
 MEMORIES = ("global", "shared", "register", "image", "constant", "local")
 LEVELS = ("cluster", "block", "warpgroup", "warp", "thread")
-DEEPEST = 3  # braces inside each other
+DEEPEST = 3  # maximum nesting of braces
 
 
 def draw_program(source: Source) -> tuple[Computation, tuple[Step, ...]]:

@@ -43,9 +43,9 @@ class Table:
 def misplacements(count: int, seed: int) -> Table:
     """The verdicts on `count` mutants of different random schedules, always of the kind with the fewest so far.
 
-    found: the second reading finds it. reported: it does not, but the simulator does, or the results are wrong. equivalent: the same
-    threads find and leave the same values at the same elements. workspace: at all but those where the compiler lets threads combine
-    parts, and they come out right. missed: anything else.
+    found: the naive interpretation detects it. reported: it does not, but the simulator does, or the results are wrong. equivalent: the
+    same threads read and write the same values at the same elements. workspace: the same, except at elements that the compiler adds to
+    combine partial results, and the results are right. missed: anything else.
     """
     table, drawn = Table(), Counter[str]()
     for number in itertools.count(seed):
@@ -62,7 +62,7 @@ def misplacements(count: int, seed: int) -> Table:
         if sum(1 for k in program.kernels for _ in ir.statements(k.body)) > MOST_STATEMENTS:
             continue
         if not all(math.prod(t.shape) for t in made.computation.outputs):
-            continue  # nothing that such a kernel does is written
+            continue  # the steps do not describe the accesses of such a kernel
         every = [*misplaced(program), *mutants(program)]
         read = reading(made, profile, arrays(made.computation)) if every else None
         if read is None:

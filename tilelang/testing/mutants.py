@@ -1,15 +1,16 @@
 """Mutants of a kernel: one barrier, guard, fill, wait or fence is removed at a time.
 
-A barrier: it, or one of the memories that it orders. A guard: one of the conditions that an `If` or a select by position combines, one
-of the bounds that shorten a loop, the count of an access. A fill: the identity in an accumulator, the value of a point that does not
-exist. A wait: it, one group of it, or the end of a group. A fence: one that publishes writes to shared memory.
+The removed part of a barrier is all of it, or one of the memories that it orders; of a guard, one of the conditions that an `If` or a
+select by position combines, one of the bounds that shorten a loop, or the count of an access; of a fill, the identity in an accumulator
+or the value of a point that does not exist; of a wait, all of it, one group of it, or the end of a group; of a fence, one that
+publishes writes to shared memory.
 
-`misplaced` gives mutants that do the same elsewhere: one access, or a whole kernel, by another thread or block, at swapped or shifted
-indices, in another slot of a circular buffer; a guard that lets one more element through; one store fewer; two roles with exchanged
+`misplaced` makes mutants that access the wrong place: one access, or a whole kernel, by another thread or block, at swapped or shifted
+indices, or in another slot of a circular buffer; a guard that admits one more element; one store fewer; two roles with exchanged
 threads.
 
-With each mutant comes, if there is one, the same program with garbage in everything that the mutant newly stores or returns: if even
-that is not noticed, no one reads what was held back.
+A mutant may come with a second program, in which everything that the mutant additionally stores or returns is garbage. If not even that
+is detected, nothing reads the elements that the removed part protected.
 """
 
 from __future__ import annotations
@@ -30,9 +31,8 @@ PLACES = ("thread", "block", "swapped", "shifted", "widened", "store", "slot", "
 
 @dataclasses.dataclass(frozen=True)
 class Mutant:
-    """A program with one fault. kind: one of KINDS or PLACES; text: what was changed, and how; place: where the statement stands, and
-    how it was
-    changed, whatever else is in it; garbage: see above."""
+    """A program with one fault. kind: one of KINDS or PLACES; text: the changed statement, and how it was changed; place: a key of the
+    statement's position and of the kind of change, without the statement's text; garbage: see above."""
 
     kind: str
     text: str
@@ -120,7 +120,7 @@ def _here(stmt: ir.Stmt) -> Iterator[_Change]:
         case ir.Store(buffer, value=value) if buffer.memory != "global" and _is_constant(value):
             yield _Change("fill", f"not set: {text}", ir.Seq(()), stmt.replace(value=_garbage_like(value)))
         case ir.Store(buffer, value=Select(condition, then, otherwise)) if buffer.memory != "global" and _fills(stmt.value):
-            # Where a move's fill is read for a point that is not stored, any value is right, but there must be one.
+            # A move's fill may be read for points that are not stored. Its value is then irrelevant, but it must be defined.
             ruined = stmt.replace(value=Select(condition, then, _garbage_like(otherwise)))
             yield _Change("fill", f"left as it was: {text}", ir.If(condition, stmt.replace(value=then)), ruined)
         case _:
@@ -208,7 +208,7 @@ def _beyond_count(stmt: ir.Store | ir.Copy, other: Expr | None) -> ir.Stmt | Non
 def _other(node: Any, fills: bool) -> Iterator[tuple[str, str, Expr, Expr]]:
     """(kind, how, the change, the change with garbage) of an expression: choices by position, and loads of partial vectors.
 
-    fills: whether to replace what stands for a point that does not exist.
+    fills: whether to replace the values of points that do not exist.
     """
     match node:
         case ir.Load(count=count, fill=fill) if count is not None and fill is not None:

@@ -63,7 +63,7 @@ def read(
     reduced = [definition_of(t) for t in main if definition_of(t).reduction is not None]
     at: Places = {("", d.tensors[0].name): d.axes for d in reduced}
     for others in (False, True):
-        for t in main:  # each may be written into the others
+        for t in main:  # each may be inlined into the others
             early |= made(computation, {t.name}, here | early, at, others) - {m.name for m in together_with(t)} - here
     while True:
         main = tuple(t for t in all_main if t.name not in early) or all_main[:1]
@@ -74,7 +74,7 @@ def read(
     roots = (main, *((computation.tensor(name),) for name in (*here, *own)))
     states = {t.name for root in roots for t in states_of(root, here | early)}
     left = {t.name for d in computation.definitions if d.reduction is not None for t in d.tensors} - here - states
-    # Parts meet in a kernel that has only the stages of a shared loop; what results read of others, it makes again.
+    # The kernel that combines partial results has only the stages of a shared loop; it computes again what the results read of others.
     looped = {name for s in steps if isinstance(s, Split) for name in s.of}
     apart = over_blocks(states_of(main, here | early), steps) and reads_outside(main, here - early - stored - looped)
     places: Places = {}
@@ -82,7 +82,7 @@ def read(
         group = {t.name for t in together_with(computation.tensor(name))}
         kept = () if apart and not staged else here | early
         left |= made(computation, group, kept, None if staged else places) - group - here
-    if apart:  # a stage that would be one more of the states is whole: blocks make parts of theirs
+    if apart:  # blocks compute parts of accumulators, so a stage that could be one is computed whole
         left |= {t.name for t in states_of(main, early)} - {t.name for t in states_of(main, here | early)}
     world = World(computation, values, levels, made(computation, (early | left) - written, written) | written)
     main = tuple(t for t in main if t.name not in world.made) or all_main[:1]

@@ -2,7 +2,7 @@
 
 `draw_schedule` refines the root spec from the kernel down, as a person does: blocks, accumulators, loops, loads, warps, threads,
 vectors. It knows the rules (which axes there are, what fills a warp, which loop needs an accumulator) well enough that most results are
-accepted, and leaves the rest to the checks: a generator without refusals would leave the borders untested.
+accepted. It deliberately does not know all of them: a generator that is never refused would not test the limits of the language.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class _Planner:
         self.made = schedule(computation)
         self.accumulators: list[str] = []
         self.walked_reduction = False
-        self.units = 1  # threads that the spreads below block multiply to
+        self.units = 1  # the product of the parallel tiles below the block
         self.stages: list[str] = []
-        self.owner_tiles: dict[str, int] = {}  # thread tiles that a stage in registers was made with
+        self.owner_tiles: dict[str, int] = {}  # the thread tiles of a stage in registers
 
     # ------------------------------------------------------------ what is left
 
@@ -192,7 +192,7 @@ class _Planner:
 
     def block_level(self) -> None:
         if self.has_reduction:
-            if self.source.chance(15) and self.plain_state():  # rounds that combine in the output
+            if self.source.chance(15) and self.plain_state():  # partial sums of several iterations are combined in the output
                 self.walk(True)
             if self.source.chance(22) and not self.split_over_blocks():
                 self.accumulate("shared")
@@ -200,17 +200,17 @@ class _Planner:
                 self.accumulate("register")
         elif self.source.chance(25):
             self.way_back()
-        late = self.source.chance(40)  # in the walk: made again in each of its rounds, perhaps rounds before
+        late = self.source.chance(40)  # inside the loop: computed in every iteration, perhaps some iterations ahead
         if not late:
             self.place_stages()
         if self.has_reduction and self.source.chance(60):
             self.walk(True)
         if late:
-            if self.stages and self.source.chance(70):  # what stages read is there already, for more than one round of a walk
+            if self.stages and self.source.chance(70):  # operands of stages, for several iterations
                 self.loads(("shared", "shared", "register"), 60)
                 self.walk(self.has_reduction and self.source.chance(40))
             self.place_stages()
-        if self.source.chance(15):  # what is loaded below differs from round to round of results, too
+        if self.source.chance(15):  # a loop over results: loads below it differ between its iterations, too
             self.walk(False)
         self.loads(("shared", "shared", "shared", "register"), 55)
         if self.source.chance(25):
@@ -361,7 +361,7 @@ class _Planner:
             reduced = definition.reduction.axes if definition.reduction is not None else ()
             names = [a.name for a in (*definition.axes, *reduced)]
             ahead = self.source.pick((1, 1, 2)) if self.source.chance(30) else 0
-            if self.source.chance(3):  # refused: it stands nowhere yet
+            if self.source.chance(3):  # refused: the tensor has no place yet
                 self.made = self.made.load(name, memory)
             tiles = dict(self.owner_tiles)
             self.made = self.made.compute(name, memory, steps=self.stage_steps(names, memory, bool(reduced)), ahead=ahead)

@@ -53,7 +53,7 @@ class Pieces:
 class Table:
     """One row for each choice of digits in each region. at: coordinates by axis; number: equal for rows with equal digits so far.
 
-    over: the axes of a reduction. Where it is empty there is one point, which does not exist, for whoever stores the identity.
+    over: the axes of a reduction. An empty reduction has one point, marked as nonexistent, so that a unit stores the identity.
     """
 
     def __init__(
@@ -79,15 +79,15 @@ class Table:
         many = pieces.block.size
         if count * many > MOST_POINTS:
             raise NotRead("too many points to list")
-        every_digit = np.indices(tuple(radices)) if count else np.zeros(0, np.int64)  # NumPy multiplies the others' extents
+        every_digit = np.indices(tuple(radices)) if count else np.zeros(0, np.int64)  # np.indices multiplies the other extents
         columns = iter(every_digit.reshape(len(radices), count))
         self.digits: dict[str, list[tuple[Array, int]]] = {}
         self.exists: Array = np.ones(count * many, bool)
         self.kept: Array = np.ones(count * many, bool)  # whether it exists along the axes that are not reduced
         self.local: dict[str, Array] = {}
         self.left: dict[str, int] = dict(self.roots)
-        self.walked: dict[str, int] = {}  # how long the pieces are that a walk goes over
-        self.inside: Array = np.ones(count * many, bool)  # points in pieces that a walk comes to
+        self.walked: dict[str, int] = {}  # the extents of the pieces that a sequential loop divides
+        self.inside: Array = np.ones(count * many, bool)  # whether the point is in a piece that a sequential loop reaches
         self.sizes = {root: [*cuts, 1] for root, cuts in sizes.items()}
         for root, n in self.roots.items():
             every = [(np.tile(next(columns), many), radix) for radix in numbers[root]]
@@ -177,12 +177,12 @@ class Table:
             found[root] = np.where(self.exists, found[root], np.maximum(found[root] - size, 0))
         return self.whole(found)
 
-    wraps = False  # whether units take tiles of several axes in rounds: what one has of all rounds together is no region
+    wraps = False  # whether units take several tiles along several axes: the tiles of one unit are then not a region
     vectors: frozenset[str] = frozenset()
     in_block = False  # whether a cluster's tile was divided among its blocks
     spare: tuple[
         tuple[Array, int], ...
-    ] = ()  # for each spread that leaves threads without units: the first of them, and how many
+    ] = ()  # for each parallel tile that leaves threads without a unit: the first of them, and their number
 
     def take(self, step: Step) -> None:
         """Assigns the points to units by one more step."""

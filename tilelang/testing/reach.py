@@ -19,7 +19,7 @@ from tilelang.core.expr import Axis, Binary, Cast, Const, Expr, Pad, Read, Reduc
 Array = Any
 MOST_POINTS = 1 << 20
 MOST_MARKS = 1 << 22
-FAR = 1 << 40  # outside of any tensor, like all that lies beyond
+FAR = 1 << 40  # a coordinate outside of any tensor
 _by_zero = np.errstate(divide="ignore", invalid="ignore")  # which gives 0
 OPERATIONS = {"+": np.add, "-": np.subtract, "*": np.multiply, "^": np.bitwise_xor,
               "//": _by_zero(np.floor_divide), "%": _by_zero(np.mod),
@@ -46,8 +46,8 @@ class Points:
 class Reach:
     """The elements that points reach.
 
-    must: only what is read whatever the data are. Otherwise all that may be read: conditions and padding leave nothing out, so that
-    coordinates may lie outside of a tensor. values: every tensor's, by tensor. stops: the tensors that are not followed. later: those
+    must: only the elements that are read whatever the data are. Otherwise all elements that may be read, ignoring conditions and
+    padding, so that coordinates may be out of bounds. values: of every tensor. stops: the tensors that are not followed. later: those
     that are computed as whole regions, and followed. over: the axes of the reduction that the points range over. shared: the reductions
     that share its loop.
     """
@@ -118,7 +118,8 @@ class Reach:
                         self._visit(c, points)
 
     def _chosen(self, condition: Expr, points: Points) -> tuple[Points, Points]:
-        """The points at which a condition holds, and the others. If data decide, no point must be in either, and any point may be."""
+        """The points at which a condition holds, and the others. Without `must`, both sets are all points. With it,
+        both are empty if the condition depends on floats that are read."""
         self._visit(condition, points)
         if not self.must:
             return points, points

@@ -21,7 +21,7 @@ Array = Any
 class Dimensions:
     """The reads of a computation's tensors in a kernel.
 
-    tensors: those that it makes. relabels: the `fuse` and `unfuse` steps of its spec.
+    tensors: the tensors that it computes. relabels: the `fuse` and `unfuse` steps of its spec.
     """
 
     world: World
@@ -29,9 +29,10 @@ class Dimensions:
     relabels: Sequence[Any]
 
     def quotients(self, tensor: Tensor, op: str) -> Array:
-        """The dimensions of a tensor that are read at quotients, or at remainders, so that the elements that one piece reads vary.
+        """The dimensions of a tensor that are read at quotients (op "//"), or at remainders ("%"), so that pieces read different
+        numbers of elements.
 
-        The axes of a fused one are such: the first a quotient, the others remainders.
+        The axes that a `fuse` combines count, too: the first as a quotient of the fused axis, the others as remainders.
         """
         found: Array = np.zeros(len(tensor.shape), bool)
         fused = {a: "//" if k == 0 else "%" for s, _ in self.relabels if isinstance(s, Fuse) for k, a in enumerate(s.axes)}
@@ -54,13 +55,13 @@ class Dimensions:
         return len({e.indices for e in self.reads(tensor)})
 
     def through(self, tensor: Tensor, stops: Collection[str], own: Callable[[Tensor], Array]) -> Array:
-        """The dimensions of a tensor with a property, or whose indices have it in a definition that is written into its readers: there
-        an axis has the property of the dimension that it is."""
+        """The dimensions of a tensor with a property (`own`), directly or through inlined definitions: if an inlined definition is read
+        at a dimension with the property, the indices in its expression that depend on that axis have it, too."""
         found: dict[Tensor, Array] = {}
         inlined = [
             t for d in self.world.computation.definitions for t in d.tensors if t.name not in stops and self._written_in(t)
         ]
-        leading = {tensor}  # what is written in, and reads the tensor at last
+        leading = {tensor}  # inlined definitions that read the tensor, directly or through others
         for t in inlined:
             if any(e.tensor in leading for e in definition_of(t).values[t.member].walk() if isinstance(e, Read)):
                 leading.add(t)
@@ -74,7 +75,7 @@ class Dimensions:
         return found[tensor]
 
     def _written_in(self, tensor: Tensor) -> bool:
-        """Whether a definition may be written into its readers: it is not of this kernel, or others of this kernel read it."""
+        """Whether a definition may be inlined: this kernel does not compute it, or other tensors of this kernel read it."""
         others = [t for t in self.tensors if t is not tensor]
         values = [definition_of(t).values[t.member] for t in others]
         return len(others) == len(self.tensors) or any(
@@ -88,8 +89,9 @@ class Dimensions:
 
 
 def uneven(reads: Sequence[Read], tensor: Tensor, reached: Callable[[Read], dict[Tensor, Array]]) -> Array:
-    """The dimensions along which two reads of a tensor lie at another distance in some pieces, as in A[n] + A[2 * m] where pieces
-    are of n: one region for all pieces then reaches beyond what each reads. The end of the tensor may cut one end of a read."""
+    """The dimensions along which the distance between two reads of a tensor differs from piece to piece, as in A[n] + A[2 * m] with
+    pieces of n. A region of one size for all pieces then contains elements that some pieces do not read. The end of the tensor may cut
+    off one end of a read."""
     found = np.zeros(len(tensor.dims), bool)
     different = {e.indices: e for e in reads}.values()
     every = [reached(e).get(tensor) for e in different] if len(different) > 1 else []

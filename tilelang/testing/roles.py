@@ -1,7 +1,7 @@
 """Random roles for random schedules.
 
-Loads into shared memory above the mapping to units get a role of their own; and random products are drawn whose operands one role
-copies as boxes while warpgroups of another role multiply.
+Loads into shared memory above the mapping to units are assigned to a role of their own. Random products are also drawn in which one
+role copies the operands as TMA tiles while the warpgroups of another role multiply.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def draw_boxes(source: Source) -> Schedule:
     Raises Refusal.
     """
     kind, columns, teams = source.pick((dt.bfloat16, dt.float16)), source.pick((64, 128)), source.pick((1, 2))
-    depth = source.pick((64, 32, 16))  # of a round: rows as wide as the swizzle
+    depth = source.pick((64, 32, 16))  # of an iteration: rows as wide as the swizzle
     m, n, k = axes(m=source.pick((64, 72, 128, 8)), n=source.pick((64, 136, 128, 8)), k=source.pick((64, 16, 200, 136)))
     A, B = input("A", kind, m, k), input("B", kind, n, k)
     product = define("C", cast(F.sum(A[m, k] * B[n, k], over=k), kind), m, n)

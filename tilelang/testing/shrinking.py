@@ -29,7 +29,7 @@ def shrink(case: Case, fails: Callable[[Case], bool], limit: int = LIMIT) -> Cas
 def smallest(case: C, simpler: Callable[[C], Iterable[C]], fails: Callable[[C], bool], go_on: Callable[[], bool]) -> C:
     """The smallest case found for which `fails` holds, as it does for the given one, by one change after another.
 
-    simpler: every case that is one change simpler than another, those worth trying first. go_on: asked before each attempt.
+    simpler: the cases that are one change simpler than a given one, the most promising first. go_on: called before each attempt.
     """
     changed = True
     while changed:

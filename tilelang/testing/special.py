@@ -23,7 +23,7 @@ MOST_SPECIAL = 5  # places of all inputs together
 def draw_inputs(source: Source, computation: Computation, special: bool = True) -> dict[str, Any]:
     """Arrays for the inputs by name: plain ones and, if `special`, special values in a few places.
 
-    NaN and infinities are left out where a reduction has a combiner of the user's own, which need only be one on finite states.
+    NaN and infinities are left out if a reduction has a user-defined combiner, which only has to be valid on finite accumulators.
     """
     plain = source.pick(PLAIN)
     seed = source.integer(0, 999) if plain != "zero" and computation.inputs else 0

@@ -51,7 +51,7 @@ class Spec:
         self.homes = dict(homes)
         self.stored: tuple[Table, Array, Array, int] | None = None
         self.homes_of_store = self.homes
-        self.between = False  # whether any thread finishes results on their way from one place in shared memory to another
+        self.between = False  # whether any thread computes results between one place in shared memory and another
         self.silent: list[tuple[Tensor, Array, tuple[str, ...]]] = []
         self.needed: Array = np.ones(table.exists.size, bool)  # the points of a stage that its readers must read
         self.part: Array = np.int64(0)
@@ -92,7 +92,7 @@ class Spec:
         self._silently(unit, parts)
         for tensor, rows in self._reach(unit, self._placed(len(self.steps)), ()).items():
             self._find(tensor, rows, parts)
-        # What the store reads, and where to fetch, is not sure to be read here.
+        # The operands of the epilogue, and indices read from memory, may be read elsewhere.
         for tensor, rows in self._reach(unit, self._placed(len(self.steps)), (), must=True).items():
             if self.homes.get(tensor.name) == ("shared",) and tensor.range is None and not self._is_epilogue(tensor):
                 self._claim(self.kernel.needs, tensor, rows, parts)
@@ -146,7 +146,7 @@ class Spec:
         for t in map(self.world.computation.tensor, sorted(stored_tensors(self.world.computation, self.steps))):
             if not all(a.name in self.table.at for a in definition_of(t).axes):
                 raise NotRead(f"{t.name} is stored along other axes than those of the kernel")
-            yield Read(t, definition_of(t).axes)  # as if it were read where it is stored
+            yield Read(t, definition_of(t).axes)  # treated as a read at the place where it is stored
 
     def _reduced(self, tensor: Tensor, at: Indices) -> Iterator[Read]:
         """The reads of the kernel's reductions in a value, including inlined definitions."""
@@ -166,7 +166,7 @@ class Spec:
         def reached(points: Points) -> dict[Tensor, Array]:
             return Reach(self.world.values, stops, later, self.over, must, only, shared).run(self._values(), points)
 
-        if must:  # a region may reach beyond the end of what a stage makes
+        if must:  # a region may extend past the end of what a stage computes
             ends = {a.name: a.extent for a in definition_of(self.tensors[0]).axes}
             chosen = np.logical_and.reduce([t.exists, self.needed, *((t.at[a] >= 0) & (t.at[a] < n) for a, n in ends.items())])
             return reached(Points(t.at, unit).where(chosen))
@@ -200,7 +200,7 @@ class Spec:
         self._idle(self.kernel.reads, tensor, homes)
 
     def _idle(self, claims: dict[tuple[str, str], list[Claim]], tensor: Tensor, homes: tuple[str, ...] = ()) -> None:
-        """Idle threads of a parallel step may access anything there, because it has no effect."""
+        """Idle threads of a parallel step may access any element of that place, because their accesses have no effect."""
         size = math.prod(tensor.shape)
         for first, width in self.table.spare:
             blocks, firsts = np.unique(np.stack([self.table.block, first]), axis=1)
@@ -238,8 +238,9 @@ class Spec:
             ),
         )
         shape = shape + 2 * longer
-        low = low - longer[:, None]  # how many quotients a piece has differs, and an index may go down
-        # Reads at remainders, at others' quotients, or that move apart may begin anywhere, and be as long as the tensor.
+        low = low - longer[:, None]  # pieces have different numbers of quotients, and an index may decrease
+        # Reads at remainders, reads at quotients of other axes, and reads whose distance varies may begin anywhere and be as long as
+        # the tensor.
         every = low.max(axis=1, initial=0) + tensor.shape
         shape, low = np.where(wraps | apart, every, shape), np.where((wraps | apart)[:, None], 0, low)
         sure = not (longer | wraps | apart).any()
@@ -257,17 +258,17 @@ class Spec:
         if region is None:
             return
         found, low, shape, sure, (block, first, width), _ = region
-        for t in (t for t in found if t.range is not None and t is not tensor):  # where to fetch, if element by element
+        for t in (t for t in found if t.range is not None and t is not tensor):  # index tensors of a gather
             self._claim(self.kernel.reads, t, found[t], self._anyone(step))
-        if beside := (*self._beside(step), *(("global",) if step.on else ())):  # a role reads nothing that it loaded itself
+        if beside := (*self._beside(step), *(("global",) if step.on else ())):  # a role does not read what it loaded
             self.homes[tensor.name] = tuple(dict.fromkeys((*self.homes.get(tensor.name, ("global",)), *beside)))
-        moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads do it
+        moves = [s for s in step.steps or () if not (isinstance(s, Place) and s.memory == "register")]  # the same threads
         stop = next((s for s in moves if isinstance(s, Place)), None)
         before, after = _around(moves)
         before = before or (stop.steps if stop is not None else None) or ()
         if stop is not None and (stop.memory != "shared" or any(isinstance(s, Place) for s in after)):
             raise NotRead(f"{step}")
-        # Else nobody says what a thread's share is.
+        # Otherwise nothing determines the share of each thread.
         read = self.dimensions
         several = read.through(tensor, self._followed(k, tensor)[0], lambda t: read.fetched(t) | (read.ways(t) > 1))
         alike = sure and not self.table.wraps and not several.any()
@@ -290,7 +291,7 @@ class Spec:
     ) -> None:
         """The threads that move a region: any thread there, if the steps are over other axes (by access), or other blocks of a cluster.
 
-        stopped: whether the move stops in registers; then all of a piece is read, also where the last piece is smaller.
+        stopped: whether the move is staged in registers; then a whole piece is read, even if the last piece is smaller.
         """
         own = _divided(steps, axes)
         table = Table(axes, pieces, own, dataclasses.replace(self.table.block_of, main=""))
@@ -359,14 +360,14 @@ class Spec:
         lows = {a.name: c for a, c in zip(definition.axes, low, strict=True)} | {a.name: block * 0 for a in over}
         shared = {name for s in self.steps[:k] if isinstance(s, Split) for name in s.of}
         names = {t.name for t in definition.tensors}
-        if shared & names:  # the stage of a shared loop takes a chunk in each round
+        if shared & names:  # a stage of a shared loop processes one chunk per iteration
             extents |= {a.name: self.table.left[a.name] for a in over}
             lows |= {a.name: self.table.base[a.name][ranked(self.table.number)[0]][which] for a in over}
-        if shared & (names | ancestors(definition)):  # what stands there is not final
+        if shared & (names | ancestors(definition)):  # the values there are not final
             self.kernel.partial |= names
         inner = (step.steps or ()) if sure else ()
         if any(isinstance(s, Place) and s.verb == "via" and s.memory == "shared" for s in step.steps or ()):
-            # A stop has the name of a stage, also where the steps are not taken.
+            # A staging buffer has the name of the stage, even if its steps are not used.
             self.kernel.partial |= {t.name for t in definition.tensors}
         table = Table(extents, Pieces(lows, block, first, width), inner, dataclasses.replace(self.table.block_of, main=""), over)
         for axis, part in parts_of(self.steps).items() if shared & names else ():  # a chunk may reach beyond what a block has
@@ -396,11 +397,11 @@ class Spec:
             raise NotRead(f"{step}")
         if self.stored is not None or all(s.memory != "shared" for s in (step, *stops)):
             return
-        self.kernel.partial |= {t.name for t in self.tensors}  # a stop has the name of a stage
+        self.kernel.partial |= {t.name for t in self.tensors}  # a staging buffer has the name of the stage
         t = self.table
         outer = {r: n for r, n in t.left.items() if r not in t.reduced}
         at, _ = ranked(t.number)
-        whole = t.width == t.block_of.threads  # below its units, a block stores together what all of them made
+        whole = t.width == t.block_of.threads  # below its units, all threads of a block store the results of all units
         steps = _divided(after if stops else before, outer) if whole else ()
         first = t.first[at] if whole else t.first[at] * 0 + t.block_of.first
         pieces = Pieces({r: t.base[r][at] for r in outer}, t.block[at], first, t.block_of.threads)

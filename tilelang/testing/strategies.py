@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Where = Target | Profile | str | None
 SHRINK_SECONDS = 60.0
-FAULTS = ("simulated-wrong",)  # refusals that tell of a fault in a kernel, not in what was asked
+FAULTS = ("simulated-wrong",)  # refusals that report a fault of the kernel, not of the schedule
 
 
 # ---------------------------------------------------------------- for a computation of one's own
@@ -48,10 +48,10 @@ def schedules(
     """Schedules for a computation, all of which `tl.compile` accepts for the target.
 
     Steps are drawn from all verbs, one by one; a step that is refused is left out. A failing schedule shrinks to few steps. target: a
-    Target, a dialect's name or a profile (default: the target that `tl.compile` takes). most: how many steps a schedule has, at most.
+    Target, a dialect's name or a profile (default: the target that `tl.compile` uses). most: the maximum number of steps.
     """
     made, chosen = as_computation(computation), where(target)
-    kept: dict[tuple[Step, ...], Schedule] = {}  # by the steps that were drawn: many draws are of the same ones
+    kept: dict[tuple[Step, ...], Schedule] = {}  # by the drawn steps, because many draws repeat
 
     def draw(draw: Any) -> Schedule:
         from hypothesis import strategies  # late: an optional library
@@ -69,7 +69,7 @@ def schedules(
 def sizes(what: Computation | Tensor | Schedule, target: Where = None) -> SearchStrategy[dict[str, int]]:
     """Extents by axis for which the computation exists and, for a schedule, the target accepts its steps.
 
-    None, one, a few, odd and prime ones, the pieces of the schedule's steps and one more or less; `testing.resized` takes them.
+    Extents are 0, 1, small, odd, prime, or the tile sizes of the schedule, plus or minus one. Pass the result to `testing.resized`.
     """
     chosen = where(target) if isinstance(what, Schedule) else None
     made = what if isinstance(what, Schedule) else as_computation(what)
@@ -79,7 +79,7 @@ def sizes(what: Computation | Tensor | Schedule, target: Where = None) -> Search
 def inputs(what: Computation | Tensor | Schedule | Kernel, special: bool = True) -> SearchStrategy[dict[str, Any]]:
     """Arrays for the inputs of a computation or a kernel, by name: zeros, small integers or random numbers.
 
-    special: a few places hold NaN, an infinity, a number below the least normal one, a zero of either sign, or an end of the range.
+    special: a few elements are NaN, an infinity, a subnormal number, a zero of either sign, or an end of the range.
     """
     made = what.computation if isinstance(what, (Schedule, Kernel)) else as_computation(what)
     return _one(lambda source: draw_inputs(source, made, special))
@@ -88,15 +88,15 @@ def inputs(what: Computation | Tensor | Schedule | Kernel, special: bool = True)
 def instructions(instruction: Instruction | str, target: Where = None) -> SearchStrategy[Schedule]:
     """Schedules that use an instruction, for computations derived from it, at sizes of one or more pieces.
 
-    `testing.check_kernel` runs such a schedule and compares with the reference, which evaluates what the instruction `means` by plain
-    loops. Raises Refusal where no schedule with the instruction is accepted for the target.
+    `testing.check_kernel` runs such a schedule and compares its results with the reference, which evaluates the instruction's meaning
+    (`means`) by plain loops. Raises Refusal if the target accepts no schedule with the instruction.
     """
     made, chosen = instruction if isinstance(instruction, Instruction) else use(instruction), where(target)
     return _one(instruction_schedules.Schedules(made, chosen).draw)
 
 
 def where(target: Where) -> Target:
-    """The target that is meant: a target itself, or that of a dialect or profile; by default the one that `tl.compile` uses."""
+    """The target for an argument: a target itself, or the target of a dialect or profile; by default the one that `tl.compile` uses."""
     if isinstance(target, Target):
         return target
     if isinstance(target, Profile):
@@ -111,8 +111,8 @@ def where(target: Where) -> Target:
 def refusals_set_aside() -> Iterator[None]:
     """Skips the case of a property test in which a `tl.Refusal` is raised, as `hypothesis.assume` does.
 
-    The code of the refusal is counted (`pytest --hypothesis-show-statistics` prints it). Other errors pass, and so does
-    `simulated-wrong`, which tells of a kernel that is wrong. A test in which all cases are refused fails.
+    The code of the refusal is counted (`pytest --hypothesis-show-statistics` prints it). Other errors are not caught, nor is the
+    refusal `simulated-wrong`, which reports a wrong kernel. A test in which all cases are refused fails.
     """
     try:
         yield
@@ -130,10 +130,10 @@ def refusals_set_aside() -> Iterator[None]:
 def kernel_test(test: Any = None, *, shrink_seconds: float = SHRINK_SECONDS) -> Any:
     """Decorates a Hypothesis test of kernels, above `@given`: refusals are skipped, and shrinking ends after a minute.
 
-    A refusal is set aside as by `refusals_set_aside`. shrink_seconds: how long after the first failure other cases are tried; then
-    Hypothesis reports the smallest one that it has found. A case that is drawn a second time and was right is not run again. Cases
-    are told apart by their arguments; where one is no schedule, array, number or text, or a container of them, as `st.data()`, both of
-    these are left out. Raises TypeError for what is no Hypothesis test.
+    Refusals are handled as by `refusals_set_aside`. shrink_seconds: how long Hypothesis shrinks after the first failure before it
+    reports the smallest failing case so far. A case that passed is not run again if it is drawn a second time. Cases are compared by
+    their arguments. If an argument cannot be compared, because it is not a schedule, array, number, text, or a container of these (for
+    example `st.data()`), neither the time limit nor this memory applies. Raises TypeError if `test` is not a Hypothesis test.
 
         @testing.kernel_test
         @given(testing.schedules(C))
@@ -169,7 +169,7 @@ class _Handle:
 def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
     """The function inside a test, which skips refusals and runs no more cases after the time limit for shrinking."""
     right, wrong = set[Any](), set[Any]()
-    first: list[float] = []  # when it failed first
+    first: list[float] = []  # the time of the first failure
 
     @functools.wraps(test)
     def watched(*arguments: Any, **named: Any) -> Any:
@@ -184,7 +184,7 @@ def _watched(test: Callable[..., Any], shrink_seconds: float) -> Any:
             with refusals_set_aside():
                 test(*arguments, **named)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != "hypothesis":  # its own signals are no failures
+            if type(error).__module__.partition(".")[0] != "hypothesis":  # its control-flow exceptions are not failures
                 first[:] = first or [time.monotonic()]
                 wrong.add(case)
             raise

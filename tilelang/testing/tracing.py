@@ -1,13 +1,13 @@
 """Compares a simulated kernel with the naive reading of its schedule: which thread wrote and read which element.
 
-What is promised of every kernel whose steps are read:
+For every kernel whose steps are interpreted, it checks:
 
-- Each element of an output, and of what `compute ... in global` and partial sums put in a workspace, is written, by its owner. Another
-  thread may write it only as a lane of a vector that was moved, and nothing else than the owner, if that one writes it too.
-- Nothing is read in global memory, by any thread, but what the steps let it reach: a place's region by whoever moves it, everything
-  else by whoever computes the points. Points beyond the end of a tile count as far as they lie in the tensor: they are not stored.
+- Every element of an output, and of a workspace (for `compute ... in global` and partial sums), is written by its owner. Another thread
+  may write it only as a lane of a vector that was shifted to fit; if the owner writes it, too, both values must be equal.
+- A thread reads from global memory only what the steps allow: the region of a load by the threads that copy it, everything else by the
+  threads that compute the points. Points past the end of a tile count if they are inside the tensor, although they are not stored.
 - A block reads what its points need, unless the value has no effect on what the block writes.
-- A thread finds in shared memory the values that its points, or its part of a move, read there; and no stage writes others there.
+- A thread finds in shared memory the values that its points, or its part of a copy, read there, and no stage writes other values there.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Reading:
         every = [e for d in self.computation.definitions for v in d.values for e in v.walk()]
         self.fills = np.array(
             [0, 1, *(float(np.asarray(e.value, e.dtype.numpy)) for e in every if isinstance(e, Const))]
-        )  # what a move puts outside its region
+        )  # the value that a move writes outside its region
         levels = {f.name: f.threads or 1 for f in profile.levels if f.name in THREAD_LEVELS}
         self.kernels = naive.read(schedule.computation, schedule.steps, levels, self.values)
 
@@ -142,7 +142,7 @@ class Reading:
     def faults(self, trace: Trace) -> list[str]:
         """Where a simulated program contradicts the steps."""
         found, done = list[str](), set[str]()
-        for known in reversed(self.kernels):  # a later kernel may write again what one before it wrote
+        for known in reversed(self.kernels):  # a later kernel may overwrite the results of an earlier one
             name = trace.kernel([buffer for memory, buffer in known.writes if memory == "global"], but=done)
             if name is None:
                 found += [] if all(not math.prod(t.shape) for t in known.makes) else [f"nobody writes {known.makes[0].name}"]
@@ -185,7 +185,7 @@ class Reading:
             if t.name not in names:
                 code, _ = trace.touched(name, "global", t.name, False)
                 own = [*known.reads.get(("global", t.name), []), *known.writes.get(("global", t.name), [])]
-                if t in self._restricting():  # all threads of a block read where a loop that they share ends
+                if t in self._restricting():  # all threads of a block read the end of their common loop
                     own += [Claim(c.element, c.block, c.first * 0, 1 << 16) for c in own]
                 yield from told("is read without need by", t.name, code[:, ~covered(own, code) & _works(known, code)])
 
@@ -196,12 +196,12 @@ class Reading:
         for t in self.computation.inputs:
             claims = known.needs.get(("global", t.name), [])
             if not claims or ("unread", t.name) in known.reads or known.parts and t in self._restricting():
-                continue  # of a block's part of a reduction, the reference does not tell whether a condition on data restricts it
+                continue  # the reference does not show whether a condition on data restricts a block's part of a reduction
             code, _ = trace.touched(name, "global", t.name, False)
             size = math.prod(t.shape)
             need = np.unique(np.concatenate([c.block * size + c.element for c in claims]))
             did = code[1] * size + code[0]
-            # What vectors that were moved take over from the next block, the block before reads.
+            # If a vector was shifted, the previous block reads elements of the next one.
             missing = need[~np.isin(need, did)] if not known.again else need[~np.isin(need % size, did % size)]
             missing = self._with_effect(known, t, missing // max(1, size), missing % max(1, size))
             if missing.size:

@@ -20,7 +20,7 @@ def run_program(
 ) -> dict[str, Any]:
     """The outputs by name of a program's kernels, run as CUDA or HIP text on input arrays by name. how: as for `run`.
 
-    source: another text of the same kernels. Outputs and workspace begin as bytes of ones, which are no numbers.
+    source: another text of the same kernels. Outputs and workspace initially have all bits set, which is NaN for floats.
     """
     words = DIALECTS[dialect]
     names = kernel_names(program, words)

@@ -92,10 +92,10 @@ def run(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Runs launches in order and returns the arrays after them; the given arrays are not changed.
 
-    source: CUDA or HIP C++. warp: threads of one. shared_bytes: size of the array in shared memory that the launch gives. turns: the
-    order in which the threads of a block get their turns, "ascending", "descending" or shuffled by a seed. landing: what is
-    asynchronous lands "early" (when it is issued), "late" (at the wait) or each by a coin of this seed. emulations: C++ functions for
-    wrappers of the caller's own. Raises EmulationFault; DeviceError where the text does not compile or there is no compiler.
+    source: CUDA or HIP C++. warp: the number of threads of a warp. shared_bytes: the size of the dynamic shared memory of the launch.
+    turns: the order in which the threads of a block run, "ascending", "descending" or shuffled by a seed. landing: when asynchronous
+    operations complete: "early" (when issued), "late" (at the wait), or each at random by a seed. emulations: C++ functions for the
+    caller's own wrappers. Raises EmulationFault, and DeviceError if the text does not compile or there is no compiler.
     """
     reason = absent()
     if reason is not None:
@@ -184,7 +184,7 @@ def wrappers() -> dict[str, str]:
 def translation_unit(source: str, kernels: Sequence[str], shared_bytes: int = 0, emulations: str = "") -> str:
     """The C++ text to compile: the headers, the source without device-only text, and an entry point for each kernel.
 
-    Raises DeviceError: a function that only the device understands and that nobody emulates.
+    Raises DeviceError if a device-only function has no emulation.
     """
     known = wrappers() | text.definitions_by_name(emulations)
     defined = list(text.definitions(source))
