@@ -1,8 +1,9 @@
 """Reverse-mode differentiation of one pointwise value: from the adjoint of the value to that of each element that it reads.
 
-The adjoint of an expression is the derivative of the differentiated output by it. Each expression is visited once, parents first, and
-adds up what its parents pass on. Under a `where` or a `max`, an adjoint carries the conditions of its branch, which are applied where
-the branch is left: reads in it stay inside their tensors, and the infinite slope of a branch that is not taken cannot become NaN.
+The adjoint of an expression is the derivative of the output with respect to it. Expressions are visited once, parents first, and each
+adjoint is the sum of the contributions of the parents. Inside a `where` or a `max`, an adjoint carries the conditions of its branch.
+They are applied only outside the branch, so that reads in the branch stay inside their tensors, and the infinite slope of a branch that
+is not taken cannot become NaN.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ Guards = tuple[Expr, ...]  # conditions, outermost first
 
 @node
 class Adjoint(Node):
-    """The adjoint of an expression, `value` where all guards hold and 0 elsewhere. `value` may read what only the guards allow."""
+    """The adjoint of an expression: `value` where all guards hold, else 0. Reads in `value` may need the guards to be in bounds."""
 
     guards: Guards
     value: Expr
@@ -27,7 +28,7 @@ class Adjoint(Node):
 def read_adjoints(value: Expr, adjoint: Adjoint, carries: Callable[[Expr], bool]) -> list[tuple[Read | Pad, Adjoint]]:
     """The adjoint of each read in a value that carries a gradient.
 
-    adjoint: that of the value, of its type. carries: whether an expression depends on what is differentiated by.
+    adjoint: the adjoint of the value, of the same type. carries: whether an expression depends on a tensor that is differentiated by.
     """
     if not carries(value):
         return []
@@ -71,7 +72,7 @@ def times(a: Expr, b: Expr) -> Expr:
     return b if a is one else a if b is one else Binary("*", a, b)
 
 
-Part = tuple[Expr, Guards, Expr]  # an operand, the conditions of its branch, and what it receives under them
+Part = tuple[Expr, Guards, Expr]  # an operand, the conditions of its branch, and its contribution under them
 
 
 def _parts(e: Expr, g: Expr, carries: Callable[[Expr], bool]) -> Iterator[Part]:
@@ -130,7 +131,8 @@ def _of_binary(e: Expr, op: str, left: Expr, right: Expr, g: Expr, carries: Call
 
 
 def _of_extreme(op: str, left: Expr, right: Expr, g: Expr, carries: Callable[[Expr], bool]) -> Iterator[Part]:
-    """The greater (lesser) operand receives all. Equal ones receive half each; a constant one does not give way to the other."""
+    """The greater (lesser) operand receives the whole adjoint. Equal operands receive half each; if one is constant, the other receives
+    nothing."""
     tie = Binary("==", left, right)
     half = Select(tie, times(g, const(0.5, g.dtype)), g)
     for mine, other in ((left, right), (right, left)):

@@ -243,9 +243,9 @@ def _span(e: Axis | Var, guards: list[Expr]) -> tuple[int, int] | None:
 
 
 def _stated(index: Expr, extent: int, guards: tuple[Expr, ...]) -> bool:
-    """Whether one comparison among the conditions keeps an index from below, and one from above: index = h - u where 0 <= h - u < 64.
+    """Whether one of the conditions is a lower bound of an index, and one an upper bound, as for the index h - u under 0 <= h - u < 64.
 
-    A comparison says that a difference is not negative; it suffices if the index exceeds that difference by no less than 0.
+    A comparison states that a difference is at least 0; it proves the lower bound if the index is never less than that difference.
     """
     stated = []
     for part in (part for guard in guards for part in conjuncts(guard)):

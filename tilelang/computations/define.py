@@ -80,8 +80,8 @@ def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
 
 
 def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
-    """Refuses different axes of the same name that would be confused: those of two calls of `tl.axes`, and one that a reduction hides
-    from all of the value."""
+    """Refuses different axes of the same name that a reader would confuse: axes from two calls of `tl.axes`, and an axis that a
+    reduction hides everywhere in the value."""
     seen: set[tuple[Expr, tuple[Axis, ...]]] = set()
 
     def visit(e: Expr, scope: dict[str, Axis]) -> None:

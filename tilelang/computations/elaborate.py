@@ -178,7 +178,8 @@ class Hoister:
         return Reduce(e.combiner, values, e.axes, condition, e.member)
 
     def with_factors(self, e: Expr, axes: tuple[Axis, ...]) -> Expr:
-        """A product of which each factor is read that is computed at fewer points than the product; anything else as it is."""
+        """A product in which factors that are computed at fewer points than the product become reads of definitions of their own; other
+        expressions unchanged."""
         match e:
             case Cast(operand, target):
                 return cast(self.with_factors(operand, axes), target)
@@ -189,7 +190,7 @@ class Hoister:
         return e
 
     def factor(self, e: Expr, axes: tuple[Axis, ...]) -> Expr:
-        """A read of a factor's own definition, which has its compute type, so that nothing is rounded."""
+        """A read of the definition that is made for a factor. It has the factor's compute type, so that nothing is rounded."""
         own = tuple(a for a in axes if a in free_axes(e))
         key = (e, own)
         if key not in self.known:
@@ -219,7 +220,7 @@ class Hoister:
 
 
 def _is_computed(e: Expr) -> bool:
-    """Whether a value takes operations on what it reads, and its reads are in bounds everywhere."""
+    """Whether a value applies operations to the elements that it reads, and its reads are in bounds everywhere."""
     value = e
     while isinstance(value, Cast):
         value = value.operand
@@ -229,10 +230,10 @@ def _is_computed(e: Expr) -> bool:
 def with_named_parts(name: str, expression: Expr, axes: tuple[Axis, ...], define: Callable[..., Any]) -> Expr:
     """Extracts parts of an expression that is too long or too deep into definitions of their own.
 
-    If it exceeds MOST_SHARED operations written out, these are the parts that occur several times; if it is nested deeper than DEEPEST,
-    those of half that depth. They are called NAME_part_0, NAME_part_1, ... and have their compute type, so that nothing is rounded.
-    Conditions, small integers, and parts that only a condition keeps in bounds are never extracted. What is left has no such parts, so
-    that the text of the definition reads back as it is.
+    If it exceeds MOST_SHARED operations when written out, the parts that occur several times are extracted; if it is nested deeper than
+    DEEPEST, the parts of half that depth. They are called NAME_part_0, NAME_part_1, ... and have their compute type, so that nothing is
+    rounded. Conditions, small integers, and parts that only a condition keeps in bounds are never extracted. The remaining expression
+    needs no further extraction, so parsing the text of the definition gives the same definition.
     """
     taken = {e.tensor.name for e in expression.walk() if isinstance(e, Read)}
     names = (n for n in (f"{name}_part_{number}" for number in itertools.count()) if n not in taken)

@@ -118,7 +118,7 @@ def _seeds(outputs: tuple[Tensor, ...], seed: Any) -> list[Any]:
 
 
 class _Gradient:
-    """One call of `grad`: what has been found out about the tensors of a computation."""
+    """The state of one call of `grad`: the contributions to the adjoint of each tensor, and the names in use."""
 
     def __init__(self, whole: Computation, wanted: tuple[Tensor, ...], constants: tuple[Tensor, ...]) -> None:
         self.whole, self.wanted, self.constants = whole, wanted, constants
@@ -126,7 +126,7 @@ class _Gradient:
         self._check(every)
         self.active: set[Tensor] = set()
         self._carries: dict[Expr, bool] = {}
-        for t in every:  # in order of creation, so after what it reads
+        for t in every:  # in order of creation, so after the tensors that it reads
             fixed = t in constants or not t.dtype.is_float
             read = t.definition is not None and self.carries(t.definition.values[t.member])
             if not fixed and (t in wanted or read and not self.cancels(t)):
@@ -135,7 +135,7 @@ class _Gradient:
         self.names = {t.name for t in every}
         self.latest = max(t.serial for t in every)
         self.extents = {a.name: a.extent for a in whole.axes}
-        # what reaches each tensor: (value over its dimensions and the axes, axes, condition), and the licences
+        # the contributions to each tensor: (value over its dimensions and the axes, axes, condition), and the licences
         self.received: dict[Tensor, dict[tuple[tuple[Axis, ...], Expr | None], Expr]] = {}
         self.licences: dict[Tensor, set[str]] = {}
         self.totals: dict[Tensor, Tensor | Const] = {}
@@ -163,7 +163,7 @@ class _Gradient:
         return reduction is not None and reduction.combiner.name in ("max", "min") and only_shifts(self.whole, t, self.constants)
 
     def carries(self, e: Expr) -> bool:
-        """Whether a value depends differentiably on what the gradient is taken by."""
+        """Whether a value depends differentiably on a tensor that the gradient is taken with respect to."""
         for part in e.upwards(leaves=(Read, Pad)):
             if isinstance(part, Expr) and part not in self._carries:
                 self._carries[part] = part.dtype.is_float and any(map(self._operand_carries, _operands(part)))
@@ -204,7 +204,7 @@ class _Gradient:
         adjoint: Expr = total if isinstance(total, Const) else Read(total, definition.axes)
         if not isinstance(value, Reduce):
             parts = read_adjoints(value, Adjoint((), adjoint), self.carries)
-            # the value need not be computed again where its tensor holds it
+            # reads the value from its tensor instead of computing it again
             stored = {value: Read(t, definition.axes)} if isinstance(value, (Binary, Call, Select)) else {}
             for read, a in parts:
                 self.distribute(
@@ -229,10 +229,10 @@ class _Gradient:
             self.distribute(definition, read, a, value.axes, condition)
 
     def others(self, definition: Definition, t: Tensor, product: Reduce) -> Expr:
-        """The product of all factors but one, also if some of them are 0.
+        """The product of all factors but one, even if some of them are 0.
 
-        If exactly one other factor is 0, the result is 0, but its derivative by that factor is not. So it is computed as a multiple of
-        the sum of the zero factors, which has that derivative.
+        If exactly one other factor is 0, the product is 0, but its derivative with respect to that factor is not. So the result is
+        written as a multiple of the sum of the zero factors, which has the right derivative (needed for second derivatives).
         """
         factor, zero = product.values[0], const(0, t.dtype)
         is_zero = Binary("==", factor, zero)
@@ -247,9 +247,7 @@ class _Gradient:
         nought = extra("zero", F.sum(Select(is_zero, factor, zero), product.axes, product.condition))
         none, alone, two = (Binary("==", zeros, const(n, zeros.dtype)) for n in range(3))
 
-        def no_multiple(
-            value: Expr, of: Expr
-        ) -> Expr:  # of is 0, and has a derivative; the product is 0 even if the value overflows
+        def no_multiple(value: Expr, of: Expr) -> Expr:  # `of` is 0 but has a derivative; 0 also if the value overflows
             return Select(Binary("<", F.abs(value), const(math.inf, t.dtype)), value * of, zero)
 
         beside_zeros = Select(
@@ -258,7 +256,7 @@ class _Gradient:
         return Select(is_zero, Select(alone, rest, Select(two, no_multiple(rest, nought - factor), zero)), beside_zeros)
 
     def place(self, definition: Definition, t: Tensor, name: str, extreme: Reduce) -> Expr:
-        """The condition that a point of a maximum or minimum is the first that has it."""
+        """The condition that a point is the first one at which the maximum or minimum is attained."""
         index = (F.argmax if name == "max" else F.argmin)(extreme.values[0], extreme.axes, extreme.condition)
         made = self.define(f"{t.name}_place", index, definition.axes, definition.allow)
         number: Expr = extreme.axes[0]
@@ -269,9 +267,9 @@ class _Gradient:
     def distribute(
         self, definition: Definition, read: Read | Pad, a: Adjoint, over: tuple[Axis, ...], where: Expr | None
     ) -> None:
-        """Adds the adjoint of a read at every point of a definition to that of the tensor that is read."""
+        """Adds the adjoint of a read, summed over the points of a definition, to the adjoint of the tensor that is read."""
         t = (read.read if isinstance(read, Pad) else read).tensor
-        own = {x: Axis(x.name, x.extent, -1) for x in (*definition.axes, *over)}  # apart from the dimensions of t
+        own = {x: Axis(x.name, x.extent, -1) for x in (*definition.axes, *over)}  # different from the dimensions of t
         read = substitute(read, own)
         indices = (read.read if isinstance(read, Pad) else read).indices
         dims = self.dims(t)
@@ -293,7 +291,7 @@ class _Gradient:
             value, left = without_conditions(value, left)
         on_axes = conjunction(left)
         if on_axes is not None and isinstance(on_axes, Const):
-            return  # nowhere
+            return  # the condition never holds
         self.receive(t, guarded(value, tuple(on_data)), tuple(axes.values()), on_axes, definition.allow)
 
     def receive(self, t: Tensor, value: Expr, over: tuple[Axis, ...], where: Expr | None, licences: tuple[str, ...]) -> None:
@@ -312,7 +310,7 @@ class _Gradient:
         return self.totals[t]
 
     def _simple(self, t: Tensor) -> Tensor | Const | None:
-        """The adjoint, if it is a constant or another tensor as it is."""
+        """The adjoint if it is a constant, or equal to another tensor."""
         if len(self.received[t]) != 1 or t in self.wanted:
             return None
         ((over, where), value), *_ = self.received[t].items()
@@ -357,7 +355,7 @@ class _Gradient:
     # ------------------------------------------------------------ names
 
     def define(self, name: str, value: Expr, axes: tuple[Axis, ...], allow: Iterable[str]) -> Tensor:
-        """A definition of this name, or of one with a number, if it or a hidden tensor in it would have the name of another tensor."""
+        """A definition with this name. A number is appended if the name, or that of a hidden tensor of the definition, is taken."""
         value = self.shown(value)
         for number in itertools.count(1):
             called = name if number == 1 else f"{name}_{number}"
@@ -371,7 +369,7 @@ class _Gradient:
         raise AssertionError
 
     def axis(self, name: str, extent: int, owner: str, taken: set[str]) -> Axis:
-        """An axis of a name that nothing else has with another extent: an input's dimension may have the name of another axis."""
+        """An axis with a name that no other axis or dimension has with another extent. An input's dimension may have an axis' name."""
         tried = itertools.chain((name, f"{owner}_{name}"), (f"{owner}_{name}_{number}" for number in itertools.count(2)))
         name = next(n for n in tried if n not in taken and self.extents.get(n, extent) == extent)
         self.extents[name] = extent
@@ -386,13 +384,13 @@ class _Gradient:
         return self._dims[t]
 
     def named(self, axes: tuple[Axis, ...], dims: tuple[Axis, ...]) -> dict[Axis, Axis]:
-        """Names for the axes over which an adjoint is summed, apart from the dimensions."""
+        """New names for the axes over which an adjoint is summed, different from those of the dimensions."""
         taken = {d.name for d in dims}
         return {a: self.axis(a.name, a.extent, "sum", taken) for a in axes}
 
 
 def _made_since(t: Tensor, serial: int) -> dict[Tensor, None]:
-    """A tensor and all that were made for it after the one of this number."""
+    """A tensor, and the tensors that it depends on that were made after the one with this serial number."""
     found = {t: None}
     assert t.definition is not None
     for read in t.definition.reads:

@@ -49,7 +49,7 @@ class _System:
         self.left: list[Axis] = list(axes)  # axes that are not eliminated
         self.points: dict[Axis, Expr] = {a: a for a in axes}  # every axis, also of those that a split introduced
         self.indices, self.element = list(indices), element
-        self.bounded = list(axes)  # axes whose bounds follow from no others': quotients do from their remainders
+        self.bounded = list(axes)  # axes whose bounds must be tested: those of a quotient follow from its remainder's
         self.divisible: list[Expr] = []  # conditions that a division has no remainder
 
     def solved(self) -> Solution:

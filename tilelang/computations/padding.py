@@ -14,7 +14,7 @@ from tilelang.core.simplify import simplify
 
 
 def without_conditions(value: Expr, conditions: list[Expr]) -> tuple[Expr, list[Expr]]:
-    """A value that is 0 wherever one of the first conditions that it lacks does not hold, and the conditions that are left.
+    """Replaces conditions that only keep a factor's read in bounds by padding the read with 0: the new value, and the other conditions.
 
     Only sums and products of finite numbers are changed, since 0 times infinity is not 0.
 
@@ -38,7 +38,7 @@ def without_conditions(value: Expr, conditions: list[Expr]) -> tuple[Expr, list[
     gone = set(conditions) - set(left)
     outside = {read for read in reads if any(c in gone for c in _bounds(read))}
     inside = [e for e in value.walk() if isinstance(e, Read) and e not in outside and not inside_everywhere(e)]
-    if inside:  # they need the conditions
+    if inside:  # other reads need the conditions
         return value, conditions
 
     def rule(e: Expr) -> Expr:
@@ -66,7 +66,7 @@ def _bounds(read: Read) -> Iterator[Expr]:
 
 
 def _is_finite(e: Expr) -> bool:
-    """Whether a value is finite if its tensors are."""
+    """Whether a value is finite if the elements of its tensors are."""
     match e:
         case Read() | Const() | Pad():
             return True

@@ -1,7 +1,8 @@
 """Finds maxima that only shift a computation: softmax subtracts the peak of a row, and does not depend on it.
 
-The derivative by such a maximum is 0, although each of its readers passes something on. To find it out, let the maximum p be p + d for
-any d, and follow what becomes of each value: exp(x - p) is scaled by exp(-d), so is its sum, and the quotient of the two is unchanged.
+The derivative with respect to such a maximum is 0, although the contributions of its readers are not. To detect this, the maximum p is
+replaced by p + d for any d, and the effect on each value is followed: exp(x - p) is scaled by exp(-d), so is its sum, and the quotient
+of the two is unchanged.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from tilelang.core.simplify import simplify
 
 @node
 class Effect(Node):
-    """What p + d does to a value: it becomes value * exp(scale d) + shift d, with the d of p's element at `place`.
+    """The effect of p + d on a value: it becomes value * exp(scale d) + shift d, where d is that of the element of p at `place`.
 
-    At most one of scale and shift is not 0; `place` is None if both are. zero: the value is 0, which any scale leaves as it is.
+    At most one of scale and shift is not 0; if both are 0, `place` is None. zero: the value is 0, which no scale changes.
     """
 
     scale: float = 0.0
@@ -32,11 +33,11 @@ NONE = Effect()
 
 
 class _Unknown(Exception):
-    """Another effect than a scale or a shift."""
+    """The effect is neither a scale nor a shift."""
 
 
 def only_shifts(whole: Computation, extreme: Tensor, fixed: tuple[Tensor, ...] = ()) -> bool:
-    """Whether no output depends on a maximum or minimum. fixed: tensors that are taken as constants, so must not depend on it either.
+    """Whether no output depends on a maximum or minimum. fixed: tensors treated as constants, which must not depend on it, either.
 
     >>> from tilelang.computations import composed
     >>> from tilelang.computations.computation import axes, computation, input
