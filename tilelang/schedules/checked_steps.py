@@ -227,7 +227,7 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
     elif tensor is not None and tensor.definition is not None:
         try:
             stage = task_of(tensor, lambda t: t.name in placed)
-        except Unplaced:  # it reads what a kernel of its own makes: known when the whole schedule is
+        except Unplaced:  # it reads the result of another kernel, which is only known for the whole schedule
             return found
         axes = [(a.name, a.extent) for a in (*stage.axes, *stage.reduction_axes)]
     if axes is None:
@@ -240,14 +240,14 @@ def _faults_in_braces(computation: Computation, spec: Spec, step: Place, placed:
             break
         if isinstance(s, (Tile, Split, Vectorize)):
             if isinstance(s, Tile) and s.order is not None and step.verb in ("load", "compute"):
-                check_form(s)  # how many tiles a region has is known when it is lowered
+                check_form(s)  # the number of tiles of a region is only known when it is lowered
                 s = s.replace(order=None)
             faults: list[TileLangError] = []
             with collected(faults):
                 inner = advance(inner, s, NO_TASK, {})
             found += [at_step(e, s) for e in faults]
         elif isinstance(s, Place) and s.verb == "via" and s.memory != "register":
-            inner = whole  # a move of its own begins there
+            inner = whole  # a separate copy begins there
     return found
 
 

@@ -26,7 +26,7 @@ class Chain:
     """The steps of a kernel, or those in the braces of a step, as they were lowered: with the implied steps, and the spec before each
     one by number.
 
-    outputs: the tensors that they make.
+    outputs: the tensors that the steps compute or copy.
     """
 
     outputs: tuple[str, ...]
@@ -57,7 +57,8 @@ def explain(schedule: Schedule, found: tuple[Refinement, ...] | None = None, pro
     """The spec after each step, one per line. Implied steps are in parentheses where they take effect. A note follows for each effect
     that the author may not expect.
 
-    found, profile: the refinements, if more is known of them than without a device, and the device's profile.
+    found: the refinements that the lowering recorded; by default those that follow from the steps alone. profile: the device's, if
+    known.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -106,7 +107,7 @@ def _without_place(computation: Computation, steps: tuple[Step, ...]) -> list[st
 def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequence[Chain] = ()) -> tuple[Refinement, ...]:
     """The steps of a schedule, including implied ones, each with the spec after it; first the root spec, without a step.
 
-    profile: decides conditions. chains: what the lowering found of the steps in braces; without them they are not looked into.
+    profile: decides conditions. chains: the steps in braces as the lowering recorded them; without chains, braces are not expanded.
 
     >>> import tilelang as tl
     >>> i = tl.axes(i=8)
@@ -118,7 +119,7 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     """
     computation = schedule.computation
     steps = resolve_when(schedule.steps, axis_extents(computation), profile)
-    if profile is not None and not chains:  # what only this device can do was checked by nobody yet
+    if profile is not None and not chains:  # steps that depend on the device were not checked yet
         CheckedSteps(computation, steps).raise_refused()
     task = tasks_of(computation, steps, unfinished=True)[-1]
     steps = with_stages(computation, steps)

@@ -1,5 +1,5 @@
-"""Remarks on effects of a legal schedule that its author may not expect: steps without effect, accumulators that come too late or do
-not fit. `explain` and the page print them. A remark says what happens, never what would be faster.
+"""Remarks on unexpected effects of a legal schedule: steps without effect, accumulators inside too many loops, and accumulators that
+exceed the registers. `explain` and the HTML page print them. A remark says what happens, never what would be faster.
 
 Each function of `REMARKS` takes the steps with their specs and yields sentences; a new remark is a new function.
 """
@@ -50,7 +50,7 @@ def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[
 
 
 def ahead_of_nothing(seen: Seen) -> Iterator[str]:
-    """Loads and stages with `ahead` that are not directly inside a loop. Only other places may be between them and the loop."""
+    """Loads and stages with `ahead` that are not directly inside a loop. Only steps that place tensors may be between it and them."""
     for steps in _chains(seen.found):
         for number, r in enumerate(steps):
             place = r.step
@@ -105,7 +105,7 @@ def sums_apart(seen: Seen) -> Iterator[str]:
 
 
 def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
-    """The tensors outside registers whose same elements the reductions read at every point of an axis."""
+    """The tensors, except those in registers, of which the reductions read the same elements at every point of an axis."""
     at, found = dict(spec.coordinates), list[str]()
     held = {name.split(":")[0] for name in spec.residences if name.endswith(":register")}
     for read in (e for s in seen.task.states for v in s.reduce.values for e in v.walk() if isinstance(e, Read)):
@@ -138,7 +138,7 @@ def _is_state(place: Place) -> bool:
 
 
 def _elements_of_a_thread(found: Refined, at: int) -> int:
-    """The number of accumulators of one state that a thread holds: the product of all loops over outputs below, of several tiles per
+    """The number of elements that a thread accumulates: the product of the iterations of all loops over outputs below, of the tiles per
     unit, and of the remaining extents."""
     last = found[-1].spec
     reduced = {a.name for r in found for a in r.spec.axes if a.reduction}

@@ -2,8 +2,8 @@
 
 `resize` makes the same computation with other extents. Inputs, and tensors that other definitions read, keep their margins: if the
 largest index along a dimension falls by 100, so does the extent of that dimension, so that a `pad` still pads. `small_extents` chooses
-extents at which each tile of a schedule occurs whole and partial, and each loop runs two iterations more than any stage looks ahead.
-`with_short_loops` makes the tiles themselves smaller where loops only repeat what they do.
+extents at which each tile of a schedule occurs whole and partial, and each loop has two more iterations than the longest prefetch
+distance. `with_short_loops` also reduces tile sizes, where loops only repeat the same work.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize, every_step
 from tilelang.schedules.walk import piece_of
 
-LEAST_ROUNDS = 2  # of every loop, beyond its look-ahead
-MANY_ROUNDS = 5  # from which on a loop is shortened
-LARGE_PIECE, SMALL_PIECE = 16, 5  # innermost pieces that no instruction takes, and what is left of larger ones
-UNCUT = 13  # the extent of a longer axis that no step cuts
-MOST_ADJUSTED = 16  # times that the extents of definitions are raised to what their readers want
+LEAST_ROUNDS = 2  # minimum iterations of every loop, in addition to its prefetch distance
+MANY_ROUNDS = 5  # loops with at least this many iterations are shortened
+LARGE_PIECE, SMALL_PIECE = 16, 5  # innermost tiles above the first size shrink to the second, unless an instruction needs them
+UNCUT = 13  # the maximum extent of an axis that no step cuts
+MOST_ADJUSTED = 16  # maximum number of passes that raise the extents of definitions to those that their readers need
 
 
 # ---------------------------------------------------------------- the same, at other extents
@@ -36,9 +36,9 @@ MOST_ADJUSTED = 16  # times that the extents of definitions are raised to what t
 def resize(whole: Computation, extents: Mapping[str, int]) -> Computation:
     """The same computation with other extents for some of its axes, by name.
 
-    The extents of inputs follow from what reads them; where a definition reads another one farther than the extents given allow, the
-    axes of the other are longer than asked for. Raises ComputationError where no such computation exists: a read under a condition
-    that names an extent as a number may lie outside.
+    The extents of inputs follow from their readers. If a definition would read another one out of bounds, the axes of the other one are
+    longer than requested. Raises ComputationError if there is no such computation: for example, because a condition that contains an
+    extent as a number no longer keeps a read in bounds.
 
     >>> import tilelang as tl
     >>> i, r = tl.axes(i=1000, r=3)
@@ -127,7 +127,9 @@ class _Resized:
         if high is None or now is None or old == 0:
             return old
         kept = max(0, old - (high - now))
-        return kept if outside else max(kept, min(old, now + 1))  # guarded by a condition that does not move with the extents
+        return (
+            kept if outside else max(kept, min(old, now + 1))
+        )  # the condition that guards the read does not change with the extents
 
 
 # ---------------------------------------------------------------- extents that show every kind of tile
@@ -181,7 +183,7 @@ def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Sche
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
     rounds = LEAST_ROUNDS + _ahead(steps)
-    # Of each axis, the cut below: its size before and now, and whether a loop goes over it.
+    # For each axis, the next cut below: its old and its new size, and whether it is a loop.
     inner: dict[str, tuple[int, int, bool]] = {}
     shorter: list[Step] = []
     largest = math.inf if any(isinstance(s, Do) for s in steps) else LARGE_PIECE

@@ -1,8 +1,8 @@
 """A schedule: a computation and the steps that refine it, and the builder that writes them.
 
-A Schedule is immutable, each method gives a new one. Steps carry the caller's line. A step is checked
-as soon as it is made, as far as that step can be (`CheckedSteps.then`); the rest is known when the schedule is compiled or `check`ed.
-Nodes that a target does not lower yet are in the data model and refused by the lowering, never by the builder.
+A Schedule is immutable; each method returns a new one. Every step records the line of its caller. A step is checked as soon as it is
+written, as far as the steps above it allow (`CheckedSteps.then`). The remaining checks take place when the schedule is compiled, or by
+`check`. Steps that a target does not support yet can be written; the lowering refuses them.
 """
 
 from __future__ import annotations

@@ -305,7 +305,9 @@ class _Inlined:
 
     def _add_state(self, definition: Definition, indices: tuple[Expr, ...]) -> None:
         if self._held_at.setdefault(definition, indices) != indices:
-            raise Unplaced(definition.tensors[0])  # an accumulator holds one element: C[j, i] beside C[i, j] is read from memory
+            raise Unplaced(
+                definition.tensors[0]
+            )  # an accumulator holds one element, so a second read such as C[j, i] is from memory
         if definition in self.states:
             return
         reduction = definition.reduction
@@ -318,11 +320,12 @@ class _Inlined:
     def check(self) -> None:
         """Raises Unplaced for the first reduction that cannot share the loops of those before it.
 
-        This is checked last, because a reduction that another one reads as a whole is computed before, and is then not a state here.
+        This is checked last, because a reduction that another one reads as a whole is computed by an earlier kernel, and is then not an
+        accumulator here.
         """
         states = list(self.states.values())
         for state in states:
-            axes = state.reduce.axes  # steps name axes: a task axis must not have the name of a reduction axis
+            axes = state.reduce.axes  # steps refer to axes by name, so a task axis and a reduction axis must not share one
             if {a.name for a in self.axes} & {a.name for a in axes} or axes != states[0].reduce.axes:
                 raise Unplaced(state.tensors[0])
 
@@ -377,8 +380,8 @@ def plan(
 ) -> list[Task]:
     """The tasks of a computation in launch order; the schedule's steps refine the last one.
 
-    placed: tensors that `compute` steps make inside the main kernel; materialised: those it makes as kernels of their own, and what
-    steps place inside each of these; stored: those of both that their kernel writes to memory.
+    placed: the tensors that `compute` steps place inside the main kernel. materialised: the tensors that have kernels of their own,
+    each with the tensors that steps place inside that kernel. stored: the tensors of both kinds that their kernel writes to memory.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=2, j=3)
@@ -387,7 +390,7 @@ def plan(
     >>> [t.name for t in plan(tl.computation("c", tl.define("Y", X[i, j] / total[i], i, j)), set())]
     ['total', 'Y']
     """
-    known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # construction asks again and again
+    known: dict[Any, tuple[Task, ...]] = computation.__dict__.setdefault("plans", {})  # the autoscheduler asks many times
     inside = materialised if isinstance(materialised, Mapping) else dict.fromkeys(materialised, frozenset[str]())
     key = frozenset(placed), tuple((name, frozenset(stages)) for name, stages in inside.items()), frozenset(stored)
     if key not in known:
@@ -405,7 +408,7 @@ def _planned(
     tasks: list[Task] = []
 
     def own(tensor: Tensor) -> None:
-        """A task for a tensor that others read from global memory; all members of its definition with it."""
+        """Adds a task for a tensor that others read from global memory, together with all members of its definition."""
         stages = {name for t in made_with(tensor) for name in materialised.get(t.name, ())}
         task = with_stages(lambda: task_of(tensor, lambda t: t.name in stages or t in done), stages)
         tasks.append(task)
@@ -419,15 +422,16 @@ def _planned(
                 own(missing.tensor)
 
     def with_stages(made: Callable[[], Task], stages: Collection[str]) -> Task:
-        """A task, after those that make what its kernel's stages need and nobody places."""
+        """A task, preceded by the tasks of the unplaced tensors that its kernel's stages need as a whole."""
         task, before = attempt(made), len(done)
         for tensor in (t for d in computation.definitions for t in d.tensors if t.name in stages):
             attempt(functools.partial(make_task, (tensor,), lambda t: t.name in stages or t in done))
-        # What a stage needs whole was made for it, and the kernel reads it, too.
+        # Tensors that a stage needs as a whole were made by kernels of their own. This kernel reads them from memory, too.
         return task if len(done) == before else attempt(made)
 
     def refined() -> Task:
-        """The main outputs that are not made yet, as are those that others need whole; where all are, the first one again."""
+        """The task of the main outputs, except those that were already made because others need them as a whole. If all were made, the
+        task of the first one."""
         roots = tuple(t for t in main if t not in done) or main[:1]
         return make_task(roots, lambda t: t.name in placed or (t in done and t not in roots))
 
@@ -457,7 +461,7 @@ def made_with(tensor: Tensor) -> tuple[Tensor, ...]:
 def _main_outputs(computation: Computation, stored: Collection[str] = ()) -> tuple[Tensor, ...]:
     """The outputs that the schedule refines: the first one that no stage stores, and those defined over the same axes.
 
-    Which of them another one needs whole only making them tells.
+    If one of them needs another one as a whole, this is discovered only when their task is made (`refined` in `_planned`).
     """
     outputs = tuple(t for t in computation.outputs if t.name not in stored) or computation.outputs
 
