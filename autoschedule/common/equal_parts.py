@@ -28,7 +28,7 @@ from tilelang.schedules.steps import Do, Fuse, Place, Sizes, Split, Step, Tile, 
 class Signature:
     """A part with its names abstracted away.
 
-    names, axes, tensors: the numbered ones, in order; they are filled when the key is computed.
+    names, axes, tensors: the names, axes and tensors in the order of their numbers; filled when the key is computed.
 
     >>> import tilelang as tl
     >>> i, j = tl.axes(i=4, j=8)
@@ -118,7 +118,8 @@ class Signature:
 
 
 def renamed(steps: Steps, first: Signature, other: Signature) -> Steps | None:
-    """The steps of a part for another one with the same key; None where a step has a name that neither its part nor a `fuse` made."""
+    """The steps of a part, renamed for another one with the same key. None if a step uses a name that neither the part nor a `fuse`
+    defines."""
     assert first.key == other.key
     renaming = _Renaming(
         dict(zip(first.names, other.names, strict=True)),

@@ -50,7 +50,7 @@ def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bo
     for w in walk_steps(extents, steps):
         step = w.step
         if isinstance(step, Units):
-            return True  # each unit takes several tiles
+            return True  # a number of units is given, so each unit processes several tiles
         if not isinstance(step, Spread) or step.level in BLOCK_LEVELS:
             continue
         here = threads_of_level(step.level, profile)

@@ -146,8 +146,8 @@ class Placed(Caching):
 
 @record
 class Loops(Caching):
-    """The loops of one task, outermost first, the tensors staged among them, and the innermost body: a vector, an instruction, or a
-    point.
+    """The loops of one task, outermost first, the tensors that are staged inside them, and the innermost body: a vector, an
+    instruction, or a point.
 
     tiles: the extents outside the first loop, then inside each loop. binding: pairs of an axis of the instruction and one of the nest.
     teams: the units of a block, if the schedule declares them. around: for a stage, the regions that its kernel has in
@@ -344,8 +344,8 @@ class _Reading:
         self.teams: tuple[Team, ...] = ()
         self.around: tuple[Placed, ...] = ()
         self.shared: Split | None = None
-        self.near: list[Placed] = []  # what stages of a shared loop make, as they write it
-        self.unread: dict[str, int] = {}  # by tensor, the number of its load, which only stages read
+        self.near: list[Placed] = []  # the results of a shared loop's stages, in the layout that they write
+        self.unread: dict[str, int] = {}  # loads whose tensor only stages read: the load's number, by tensor
 
     def read(self, steps: tuple[Step, ...]) -> Loops:
         for step in steps:
@@ -372,7 +372,7 @@ class _Reading:
                 whole = {a.name: a.extent for a in self.nest.axes}
                 self.left = refine(self.left, step).in_order(whole)
                 self.tiles = [{a: tile.get(a, n) for a, n in whole.items()} for tile in self.tiles]
-                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads name the old axes
+                self.places = [dataclasses.replace(p, tile=whole | dict(p.tile)) for p in self.places]  # reads use the old axes
                 self.loops = [dataclasses.replace(x, rounds=tuple(r for r in x.rounds if r[0] in whole)) for x in self.loops]
             case Do(instruction, binding):
                 self.instruction, self.binding = instruction, binding

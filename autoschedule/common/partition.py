@@ -255,14 +255,14 @@ class Partition:
             if todo is None:
                 heapq.heappop(queue)
                 made = [s for p in parts if (s := self._scheduled[p]) is not None]
-                total = self._least(cut)  # other cuts may have scheduled its kernels since it was queued
+                total = self._least(cut)  # its kernels may have been scheduled for other cuts since it was queued
                 if len(made) == len(parts) and total < most:
                     seconds = min(seconds, total)
                     found.append((total, number, made))
                 continue
             if left == 0:
                 break
-            left -= self.scheduled(todo) is not None  # a kernel without a schedule takes no time
+            left -= self.scheduled(todo) is not None  # a kernel that cannot be scheduled costs no search time
             heapq.heapreplace(queue, (self._least(cut), number, cut))
         return [made for _, _, made in sorted(found, key=lambda f: f[:2])[:KEPT]]
 

@@ -1,4 +1,4 @@
-"""Notes on a search: what it lacked for a computation on a device."""
+"""Notes on a search: missing instructions and tiles that are too small, which make the generated schedules slower than the device."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
 def span(index: Expr, tile: Tile) -> int | None:
     """The distance from the least to the greatest value of an index in an aligned tile, both included; None if it depends on data.
 
-    A remainder that wraps around counts as if it went on: the number of its values, without the gap between them.
+    A remainder counts as if it did not wrap around: i % c takes at most c different values, and at most as many as i.
 
     >>> from tilelang.core.expr import Axis
     >>> i, r = Axis("i", 56), Axis("r", 3)
@@ -105,8 +105,8 @@ def _value(index: Expr, at: Tile) -> int | None:
 @dataclasses.dataclass(frozen=True, eq=False)
 class Access:
     """One read, or the write, of a tensor at indices over the nest's axes. written: the same indices over the task's own axes, in which
-    schedules name a read; padded: whether a read outside the tensor gives a constant; ways: how many constants it gives there, the read
-    without one included."""
+    schedules name a read; padded: whether a read outside the tensor gives a constant; ways: the number of different padding constants
+    with which the computation reads this element, where a read without padding counts as one."""
 
     tensor: Tensor
     indices: tuple[Expr, ...]
@@ -288,7 +288,7 @@ class Access:
             return extent
         if (axis, extent) not in self._regular:
             first, low, high = self._offset({}) or 0, 1, extent
-            while low < high:  # offsets leave the line once and do not come back: the last point on it is found by halving
+            while low < high:  # binary search: once an offset is off the line, all later ones are
                 middle = (low + high + 1) // 2
                 low, high = (
                     (middle, high) if self._offset({axis: middle - 1}) == first + (middle - 1) * step else (low, middle - 1)
