@@ -50,7 +50,7 @@ class Cache:
         return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
-        """Whether the rows of a box fit in their sets: rows that are a power of two apart compete for the same few."""
+        """Whether the rows of a box fit in their sets: rows at distances of a power of two compete for the same few sets."""
         return self._places is None or _places(access, box, *self._places)
 
     @cached_property
@@ -316,14 +316,14 @@ def streams(loops: Loops) -> Iterator[Stream]:
     staged = loops.staged
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
-    touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # an empty tensor never is
+    touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # empty tensors are never accessed
     for access in (access.flat for access in touched):
         place = staged.get(access.name) if not access.store else None
         if access.store and waiting is not None:
             yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)
-            yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # sums are read and written
+            yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # accumulators are read and written
         elif place is None:
-            written = access.store and not stream  # a line is read before a part of it is written
+            written = access.store and not stream  # a partial write reads the line first
             yield Stream(access, weight=2.0 if written else 1.0, past=access.store and stream)
         elif place.verb == "compute":
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth)

@@ -18,7 +18,7 @@ class Constants:
     # The share of a cache's lines that are evicted before reuse, over the working set as a share of the cache. Measured on a Xeon
     # (Sapphire Rapids): sums over growing parts of the second-level cache. Pages compete for sets, so it evicts before it is full.
     lost: tuple[tuple[float, float], ...] = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))
-    # Blocks per core beyond which stealing is not modelled: one block more or less changes the time by at most an eighth. Chosen
+    # Blocks per core beyond which work stealing is not modelled: one block more or less changes the time by at most an eighth. Chosen
     many_blocks: int = 8
     unrolled_vectors: int = 16  # along an axis; a longer innermost body is a loop over vectors. Chosen
     # The cost of storing a vector of results, in stores; and of adding it to the sums of other chunks, with a load and an addition

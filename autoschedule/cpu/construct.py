@@ -32,7 +32,7 @@ T = TypeVar("T")
 def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterator[Made]:
     """Schedules of a task for CPUs, the best first: all that the search visits, starting from the seeds of `growth`.
 
-    likely: called with the best steps after the climb from the best seed, if more climbs follow; these rarely find better ones.
+    likely: called with the best steps after the climb from the best seed, if more climbs follow, which rarely find better ones.
     """
     found: dict[tuple[Step, ...], Counted] = {}
     begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []

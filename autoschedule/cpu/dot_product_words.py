@@ -198,7 +198,7 @@ def in_words(loops: Loops, device: Cores) -> Loops:
 
 
 class NotInWords(Exception):
-    """A layout in which the elements of a word are not contiguous."""
+    """The steps have a layout in which the elements of a word are not contiguous."""
 
 
 def _placed(place: Placed, made: Words) -> Placed:

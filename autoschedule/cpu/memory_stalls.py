@@ -58,7 +58,7 @@ def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, devi
 
 
 def _moved_bytes(traffic: Traffic, cache: Cache) -> float:
-    """Bytes that come from beyond a cache, but for what is written past the caches."""
+    """Bytes that come from beyond a cache, without those of results that bypass the caches."""
     return sum(b / s.weight for s, b in traffic.missed(cache) if not s.past)
 
 

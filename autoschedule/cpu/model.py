@@ -32,7 +32,7 @@ from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
 from tilelang.core.expr import Binary, Const
 
-STEPS = 3  # of counting a kernel's time
+STEPS = 3  # in which a kernel's time is computed, from cheap to expensive
 
 OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "remainder", "//": "divide"}
 
@@ -148,10 +148,10 @@ def _last_block_end(sizes: tuple[tuple[int, int], ...], cores: int) -> float:
         return -(-blocks // cores) / blocks
     cores, levels = min(cores, blocks), _levels(sizes)
     shares = [blocks * core // cores for core in range(cores + 1)]
-    if blocks > CPU.many_blocks * cores:  # one more or less makes no difference
+    if blocks > CPU.many_blocks * cores:  # the remainder is negligible
         return max(end - begin for begin, end in itertools.pairwise([_points_of_first(n, levels) for n in shares])) / points
     free, following = [(0.0, core) for core in range(cores)], shares[:-1]
-    after = [*range(1, cores), 0]  # the share to steal from next if this one is finished
+    after = [*range(1, cores), 0]  # for each share, the one to steal from next when it is finished
     for _ in range(blocks):
         now, core = heapq.heappop(free)
         owner = core
@@ -201,7 +201,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
             yield f"move {p.access.name}", move_cycles(loops, p, device) * device.scale("moves")
             if fetched_share(loops, p) and device.caches:
                 lines = loops.passes(p.depth) * p.box_bytes / device.caches[0].line_bytes
-                asked = max(lines, body_of(loops, device).rounds)  # each iteration asks whether there is one
+                asked = max(lines, body_of(loops, device).rounds)  # each iteration tests whether a prefetch is due
                 yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
 
 
@@ -268,7 +268,7 @@ def _fused(nest: Nest) -> Mapping[frozenset[str], Mapping[str, int]]:
     widest = sorted(every, key=lambda along: -len(along))
     for along in widest:
         added = every[along].get("+", 0)
-        for product in (p for p in widest if p <= along):  # what is added varies along no other axes
+        for product in (p for p in widest if p <= along):  # the product's axes must be among those of the addition
             fused = min(added, every[product].get("*", 0))
             every[product]["*"] = every[product].get("*", 0) - fused
             added -= fused
@@ -346,7 +346,7 @@ def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
     if not _beside(access, place, body.axis):
         cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
         if access.regular(body.axis, loops.nest.extents[body.axis]) < loops.nest.extents[body.axis]:
-            cycles += device.rate("integer_divide_cycles")  # where each lane lies follows from its row and its place there
+            cycles += device.rate("integer_divide_cycles")  # the position of each lane is computed by a division
             cycles += device.rate("padded_vector_move_cycles") if access.padded and place is None else 0.0
         return vectors * cycles
     if access.padded and place is None:

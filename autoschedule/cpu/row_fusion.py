@@ -31,7 +31,7 @@ def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
     if device.pruning.drops("shared", width > min(device.cache_bytes // 2, device.shared_bytes)):
         return
     fetched = _last_reader(last, fused.stages, rows, {t.name for t in part.read} if device.fetches else set())
-    for together in (1,) if fetched is None else (2, 1):  # rows: a second one hides the latency of the first one's horizontal sum
+    for together in (1,) if fetched is None else (2, 1):  # rows: computing two hides the latency of horizontal sums
         far = fetched is not None and (together * width + _read_bytes(fetched.nest, rows, 2 * together) > device.caches[0].bytes)
         if together > 1 and far:
             continue

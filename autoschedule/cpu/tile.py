@@ -145,7 +145,7 @@ def _inner_loops(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step
                         yield _load(access.name, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
-    if inside:  # broadcasts one value at a time; the vectors stay in registers, as they are fewer
+    if inside:  # broadcasts one value at a time, because the vectors are fewer and stay in registers
         shared = _only_with(nest, axis)
         yield _cut(tuple([(a, 1) for a in (*(a for a in inside if a not in shared), *(a for a in inside if a in shared))]), True)
 
