@@ -36,19 +36,19 @@ def notes(kernel: Any) -> list[str]:
 
 AHEAD: dict[str, tuple[Callable[[], Any], str]] = {
     "no loop": (lambda: blocks().load("A", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread),
-                "for no loop is directly around this step"),
+                "this step is not directly inside a loop"),
     "one iteration": (lambda: blocks().split(k=64).load("A", tl.shared, ahead=2).tile(m=1, n=4).to(tl.thread),
-                      "for `split k=64` has one iteration"),
+                      "the loop of `split k=64` has a single iteration"),
     "a tile between": (lambda: blocks().split(k=8).tile(m=1, n=4).to(tl.thread).load("A", tl.register, ahead=1),
-                       "for `tile m=1 n=4 -> thread` stands between this step and the loop of `split k=8`"),
+                       "`tile m=1 n=4 -> thread` is between this step and the loop of `split k=8`"),
     "an accumulator between": (
         lambda: blocks().split(m=8).accumulate(tl.register).load("A", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread),
-        "for `accumulate in register` stands between this step and the loop of `split m=8`"),
+        "`accumulate in register` is between this step and the loop of `split m=8`"),
     "a stage": (lambda: blocks(True).compute("S", tl.shared, ahead=1).tile(m=1, n=4).to(tl.thread),
-                "for no loop is directly around this step"),
+                "this step is not directly inside a loop"),
     "in braces": (
         lambda: blocks(True).compute("S", tl.shared, steps=tl.move().load("A", tl.shared, ahead=1).tile(m=1, k=4).to(tl.thread))
-        .tile(m=1, n=4).to(tl.thread), "for no loop is directly around this step"),
+        .tile(m=1, n=4).to(tl.thread), "this step is not directly inside a loop"),
 }  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_ahead_without_a_loop_changes_nothing_and_explain_says_so(case: str) -> 
     plan = make()
     kernel = tl.compile(plan, SIMULATED)
     found = [note for note in notes(kernel) if "`ahead`" in note]
-    assert len(found) == 1 and found[0].endswith(f"`ahead` has no effect, {why}"), found
+    assert len(found) == 1 and found[0].endswith(f"`ahead` has no effect, because {why}"), found
     assert tl.compile(tl.Schedule(plan.computation, at_once(plan.steps)), kernel.target).source == kernel.source
 
 
@@ -102,8 +102,8 @@ def test_sums_apart_are_told_with_what_is_read_again() -> None:
     plan = blocks().split(m=4, n=32).vectorize(n=16)
     (note,) = notes(tl.compile(plan, ZEN5))
     assert note == (
-        "nothing says `accumulate`, so k is summed up for m:1 n:16 at a time, 8 times in each piece; the same elements are read again: "
-        "B in each iteration over m and A in each iteration over n"
+        "without `accumulate`, the whole loop over k runs 8 times in each piece, once for every m:1 n:16; it reads the same elements "
+        "again: B in each iteration over m and A in each iteration over n"
     )
     assert note in plan.explain()  # it follows from the steps alone
     assert f"<li>{note}.</li>" in page(tl.compile(plan, ZEN5)).replace("&gt;", ">")
@@ -122,15 +122,18 @@ def test_sums_that_share_nothing_are_no_surprise() -> None:
 def test_what_is_held_in_registers_is_not_read_again() -> None:
     plan = blocks().tile(m=4, n=2).to(tl.thread)
     (note,) = notes(tl.compile(plan.load("B", tl.register), SIMULATED))
-    assert note.endswith("the same elements are read again: A in each iteration over n")
+    assert note.endswith("it reads the same elements again: A in each iteration over n")
+
+
+IMPLIED = " is implied above the first cut of a reduction and"
 
 
 @pytest.mark.parametrize(
     ("plan", "elements", "where"),
     [
-        (blocks().split(k=16).split(m=4, n=32).split(k=1).vectorize(n=16), 512, " stands above the first cut of a reduction, and"),
+        (blocks().split(k=16).split(m=4, n=32).split(k=1).vectorize(n=16), 512, IMPLIED),
         (blocks().accumulate(tl.register).split(m=4, n=32).split(k=1).vectorize(n=16), 512, ""),
-        (blocks().split(k=16).split(m=4, n=32).vectorize(k=4), 2048, " stands above the first cut of a reduction, and"),
+        (blocks().split(k=16).split(m=4, n=32).vectorize(k=4), 2048, IMPLIED),
         (blocks().split(k=16).accumulate(tl.register).split(m=4, n=32).split(k=1).vectorize(n=16), 512, ""),
     ],
     ids=("implied", "written", "lanes of a reduction", "in a loop"),
@@ -139,8 +142,8 @@ def test_accumulators_that_are_more_than_registers_are_told_with_both_sizes(plan
     small = tl.target("cpu", profile=dataclasses.replace(tl.load_profile("zen5"), registers_per_thread=128))
     kernel = tl.compile(plan, small)
     assert notes(kernel) == [
-        f"`accumulate in register`{where} makes {elements:,} accumulators for each thread, {4 * elements:,} bytes; a thread of `zen5` "
-        "has 512 bytes of registers, so not all of them fit"
+        f"`accumulate in register`{where} gives each thread {elements:,} accumulators ({4 * elements:,} bytes), more than the 512 "
+        "bytes of registers of a thread of `zen5`"
     ]
     states = [b.elements for b in kernel.program.kernels[0].registers if b.name.startswith("C_state")]
     assert max(states) == elements  # the program holds what the note says

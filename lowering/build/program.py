@@ -204,7 +204,7 @@ class _Assembly:
         staged, looped = [t for t in slots if t not in held], loop.tensors if loop is not None else ()
         first = Task(task.name, held, task.axes, tuple(Read(t, task.axes) for t in held), task.states)
         whole, idle = self._from_memory(task, [*self._stored(steps), *staged]), self._unread_stages(first, steps, looped)
-        notes = [f"`{s}`: not made here, for {s.tensor_name} is read only where the blocks' partial results meet" for s in idle]
+        notes = [f"`{s}`: no effect, because only the kernel that combines partial results reads {s.tensor_name}" for s in idle]
         parted = Parted(first, {t: slots[t] for t in staged}, whole) if staged else None
         kept = tuple(s for s in steps if s not in idle)
         self._kernel(first, kept, Target(tuple(slots[t] for t in held)), notes=notes, parted=parted)
@@ -329,7 +329,7 @@ class _Assembly:
         waiting = [s for s in waiting if s.tensor_name in self.elsewhere]
         for s in waiting:
             reader = self.elsewhere[s.tensor_name]
-            build.note(f"`{s}`: nothing is moved, for {reader} reads {s.tensor_name} in a kernel of its own, not below")
+            build.note(f"`{s}`: no effect, because {s.tensor_name} is read by {reader}, which is a separate kernel")
         return tuple(s for s in steps if not any(s is w for w in waiting))
 
     def _names_read(self, task: Task, steps: tuple[Step, ...]) -> set[str]:
@@ -347,7 +347,7 @@ class _Assembly:
         found = following_owners(task, left, steps)
         if found != steps:
             spread = "; ".join(str(s) for s in found if s not in steps)
-            build.note(f"({spread}): nothing spreads what is left, so it follows the owners in registers")
+            build.note(f"({spread}): implied, so that each thread uses the operands in its own registers")
         return found
 
     def _threads(self, steps: tuple[Step, ...], left: Extents, roles: Plan | None) -> int:

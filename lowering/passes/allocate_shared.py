@@ -59,7 +59,7 @@ def allocate_shared(kernel: ir.Kernel, capacity_bytes: int, most_bytes: int | No
     if used > (most := max(capacity_bytes, most_bytes or 0)):
         raise over_capacity(kernel, offsets, used, most)
     if used > capacity_bytes:
-        note = f"shared memory: {used} bytes a block, more than the {capacity_bytes} of the cache that it should lie in"
+        note = f"shared memory: {used} bytes per block, more than the {capacity_bytes} bytes of the cache that should hold it"
         kernel = kernel.replace(notes=(*kernel.notes, note))
     return with_buffers(kernel, placed)
 

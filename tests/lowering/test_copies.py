@@ -160,6 +160,9 @@ def test_copies_and_registers_beside_each_other() -> None:
 # ---------------------------------------------------------------- staged
 
 
+STAGED = "prefetched through registers; no asynchronous copies"
+
+
 def reason(plan: Schedule, profile: Profile = SIMULATED) -> str:
     found = kernel(plan, profile)
     assert brought(found) == (set(), brought(found)[1]) and not any(isinstance(s, ir.Wait) for s in ir.statements(found.body))
@@ -170,17 +173,17 @@ def reason(plan: Schedule, profile: Profile = SIMULATED) -> str:
 
 def test_neighbours_that_part_on_the_way_are_staged() -> None:
     plan = ahead(matmul(33, 37, 20), 1, by_fours(), tl.layout("k", "m").pad(4))
-    assert reason(plan) == "waits in registers; neighbours along k are 36 elements apart in A_shared"
+    assert reason(plan) == f"{STAGED}, because neighbours along k are 36 elements apart in A_shared"
 
 
 def test_elements_narrower_than_a_copy_are_staged() -> None:
     said = reason(ahead(matmul(33, 37, 20, tl.float16)))
-    assert said == "waits in registers; its leaf has 2 bytes, the device copies 4, 8, 16 at a time"
+    assert said == f"{STAGED}, because the innermost body copies 2 bytes, and the device copies 4, 8, 16 at a time"
 
 
 def test_rows_that_begin_between_copies_are_staged() -> None:
     plan = ahead(matmul(33, 37, 21, tl.float16), 1, tl.move().tile(m=1, k=2).to(tl.thread).vectorize(k=2))
-    assert reason(plan) == "waits in registers; some pieces of A begin at no multiple of 4 bytes"
+    assert reason(plan) == f"{STAGED}, because some pieces of A do not begin at a multiple of 4 bytes"
 
 
 def test_a_fill_that_a_copy_does_not_give_is_staged() -> None:
@@ -189,7 +192,7 @@ def test_a_fill_that_a_copy_does_not_give_is_staged() -> None:
         tl.schedule(tl.define("Y", tl.max(tl.input("A", tl.float32, i, j)[i, j], over=j), i)).tile(i=32).to(tl.block)
         .accumulate(tl.register).split(j=8).load("A", tl.shared, ahead=1).tile(i=1).to(tl.thread)
     )  # fmt: skip
-    assert reason(plan) == "waits in registers; what lies outside becomes -inf, and a copy gives 0 there"
+    assert reason(plan) == f"{STAGED}, because the padding is -inf, and a copy can only pad with 0"
 
 
 def test_what_is_in_shared_memory_already_is_staged() -> None:
@@ -199,23 +202,23 @@ def test_what_is_in_shared_memory_already_is_staged() -> None:
         .split(k=4).load("A", tl.shared, ahead=1).tile(m=4, n=4).to(tl.thread)
     )  # fmt: skip
     drains, staged = kernel(plan).notes
-    assert drains.endswith("drains in every round of k, for what it reads is in shared memory only from that round on")
-    assert staged.endswith("waits in registers; it comes from shared memory")
+    assert drains.endswith("drains in every iteration over k, because its source is in shared memory only during that iteration")
+    assert staged.endswith(f"{STAGED}, because the source is in shared memory")
     check(plan)
 
 
 def test_a_device_without_copies_stages() -> None:
     said = reason(ahead(matmul(33, 37, 20)), tl.load_profile("sapphire_rapids"))
-    assert said == "waits in registers; `sapphire_rapids` has no asynchronous copies"
+    assert said == f"{STAGED}, because `sapphire_rapids` has none"
 
 
 @pytest.mark.parametrize(
     ("k", "threads", "held", "how"),
     [
-        (32, True, ["A_staged"], "waits in registers"),
-        (36, True, [], "stored at once, for a thread's share of 72 elements is more than 64"),
-        (32, False, [], "one thread stores it at once"),
-        (1, False, [], "one thread stores it at once"),
+        (32, True, ["A_staged"], "prefetched through registers"),
+        (36, True, [], "stored at once, because a thread's share of 72 elements is more than 64"),
+        (32, False, [], "stored at once by a single thread"),
+        (1, False, [], "stored at once by a single thread"),
     ],
 )
 def test_what_a_device_without_copies_does_instead(k: int, threads: bool, held: list[str], how: str) -> None:
@@ -227,7 +230,7 @@ def test_what_a_device_without_copies_does_instead(k: int, threads: bool, held: 
     made = made.tile(m=8, n=8).to(tl.thread) if threads else made
     (kernel,) = lower(made.computation, made.steps, tl.load_profile("cdna3")).kernels
     assert [b.name for b in kernel.registers if b.name.startswith("A")] == held
-    assert kernel.notes == (f"`load A in shared ahead 1`: {how}; `cdna3` has no asynchronous copies",)
+    assert kernel.notes == (f"`load A in shared ahead 1`: {how}; no asynchronous copies, because `cdna3` has none",)
 
 
 def test_explain_says_which_and_why() -> None:

@@ -218,9 +218,9 @@ def test_the_last_inner_round_waits_for_the_next_outer_one() -> None:
 def test_what_comes_at_the_end_of_a_round_cannot_be_read_in_it() -> None:
     """Staged through registers one round ahead, the next region is stored when this one has been read."""
     (first, *_) = [n for n in kernel(both_memories(matmul(16, 16, 64), 1, 1), POCL).notes if "drains" in n]
-    assert first.endswith("drains in every round of k, for what it reads is in shared memory only from that round on")
+    assert first.endswith("drains in every iteration over k, because its source is in shared memory only during that iteration")
     (far, *_) = [n for n in kernel(both_memories(matmul(16, 16, 64), 2, 5)).notes if "drains" in n]
-    assert far.endswith("drains in every round of k, for it runs 5 rounds ahead, and there are 4 in one")
+    assert far.endswith("drains in every iteration over k, because it is 5 iterations ahead, and the inner loop has only 4")
 
 
 def test_both_rings_of_two_walks() -> None:
@@ -249,13 +249,13 @@ def test_equal_loads_in_two_walks_are_two_rings() -> None:
 def drains(plan: Schedule) -> str:
     check(plan, SIMULATED)
     (note,) = [n for n in kernel(plan).notes if "drains" in n]
-    return note.partition("drains in every round of ")[2]
+    return note.partition("drains in every iteration over ")[2]
 
 
 def test_a_source_that_comes_with_the_outer_round_drains() -> None:
     plan = blocked(matmul(17, 19, 29)).accumulate(tl.register).split(k=8).load("A", tl.shared).split(k=2)
     said = drains(plan.load("A", tl.register, ahead=1).tile(m=1, n=4).to(tl.thread))
-    assert said == "k, for what it reads is in shared memory only from that round on"
+    assert said == "k, because its source is in shared memory only during that iteration"
 
 
 def test_inner_walks_of_different_lengths_drain() -> None:
@@ -264,7 +264,7 @@ def test_inner_walks_of_different_lengths_drain() -> None:
         blocked(matmul(16, 16, 21)).accumulate(tl.shared).split(k=16).split(n=8).accumulate(tl.register).split(k=4)
         .load("A", tl.shared, ahead=1).tile(m=1, n=2).to(tl.thread)
     )  # fmt: skip
-    assert drains(plan) == "n, for k has fewer rounds in some of them"
+    assert drains(plan) == "n, because the loop over k is shorter in some of them"
 
 
 def test_a_region_that_a_tensor_names_drains() -> None:
@@ -274,7 +274,7 @@ def test_a_region_that_a_tensor_names_drains() -> None:
     y = tl.define("Y", tl.sum(table[ids[b, j], e], over=j), b, e)
     plan: Any = tl.schedule(y).tile(b=4).to(tl.block).accumulate(tl.register).split(j=4).split(j=1)
     plan = plan.load("table", tl.shared, layout=tl.layout("b", "j", "e"), ahead=1).tile(b=1, e=1).to(tl.thread)
-    assert drains(plan) == "j, for what it reads is found through a tensor"
+    assert drains(plan) == "j, because the indices are read from a tensor"
 
 
 def test_peeled_walks_and_rounds_of_a_spread_drain() -> None:

@@ -121,7 +121,7 @@ def test_a_load_that_waits_for_its_reader_moves_nothing_in_the_prefix_before(mem
     assert not faults(made)
     assert not faults(made.prefix(3))
     (note,) = testing.lowered(made.prefix(3)).kernels[-1].notes
-    assert note.endswith("nothing is moved, for S reads A in a kernel of its own, not below")
+    assert note.endswith("no effect, because A is read by S, which is a separate kernel")
 
 
 def test_what_is_read_here_too_is_moved_here() -> None:

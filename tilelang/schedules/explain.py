@@ -84,7 +84,7 @@ def notes(schedule: Schedule, found: Sequence[Refinement], profile: Profile | No
     >>> tiles = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=4).to(tl.block)
     >>> made = tiles.split(i=4).load("X", tl.shared, ahead=1)
     >>> print(*notes(made, refinements(made)))
-    `load X in shared ahead 1`: `ahead` has no effect, for `split i=4` has one iteration
+    `load X in shared ahead 1`: `ahead` has no effect, because the loop of `split i=4` has a single iteration
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
     task = tasks_of(schedule.computation, steps, unfinished=True)[-1]
@@ -96,7 +96,7 @@ def _without_place(computation: Computation, steps: tuple[Step, ...]) -> list[st
     placed = placed_names(computation, steps)
     tasks = tasks_of(computation, steps, unfinished=True)
     own = [t.name for other in tasks[:-1] for t in other.outputs if t.name not in placed]
-    return [f"(a kernel of its own, before: {name})" for name in own] + [
+    return [f"(separate kernel, before this one: {name})" for name in own] + [
         f"(inline {t.name})"
         for d in computation.definitions
         for t in d.tensors

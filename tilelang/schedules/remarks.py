@@ -41,7 +41,7 @@ def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[
     >>> X = tl.input("X", tl.float32, i)
     >>> s = tl.schedule(tl.define("Y", X[i] * 2, i)).tile(i=4).to(tl.block).load("X", tl.shared, ahead=1)
     >>> print(s.explain().splitlines()[-1])
-    note: `load X in shared ahead 1`: `ahead` has no effect, for no loop is directly around this step
+    note: `load X in shared ahead 1`: `ahead` has no effect, because this step is not directly inside a loop
     """
     return [sentence for remark in REMARKS for sentence in remark(Seen(found, task, profile))]
 
@@ -63,12 +63,12 @@ def ahead_of_nothing(seen: Seen) -> Iterator[str]:
             direct = next((k for k in above if not _is_beside(steps[k].step)), None)
             if direct in walks:
                 continue
-            why = "for no loop is directly around this step"
+            why = "this step is not directly inside a loop"
             if direct is not None and isinstance(steps[direct].step, Split):
-                why = f"for `{steps[direct].head}` has one iteration"
+                why = f"the loop of `{steps[direct].head}` has a single iteration"
             elif walks and direct is not None:
-                why = f"for `{steps[direct].head}` stands between this step and the loop of `{steps[walks[0]].head}`"
-            yield f"`{r.head}`: `ahead` has no effect, {why}"
+                why = f"`{steps[direct].head}` is between this step and the loop of `{steps[walks[0]].head}`"
+            yield f"`{r.head}`: `ahead` has no effect, because {why}"
 
 
 def _is_beside(step: Step | None) -> bool:
@@ -99,8 +99,8 @@ def sums_apart(seen: Seen) -> Iterator[str]:
     repeated = " and ".join(f"{', '.join(names)} in each iteration over {a}" for a, names in again.items())
     most = "up to " if any(a.bounds for a in before.axes if a.name in rounds) else ""
     yield (
-        f"nothing says `accumulate`, so {' and '.join(reduced)} {'is' if len(reduced) == 1 else 'are'} summed up for {each} at a time, "
-        f"{most}{counted(math.prod(rounds.values()), 'time')} in each piece; the same elements are read again: {repeated}"
+        f"without `accumulate`, the whole loop over {' and '.join(reduced)} runs {most}{counted(math.prod(rounds.values()), 'time')} "
+        f"in each piece, once for every {each}; it reads the same elements again: {repeated}"
     )
 
 
@@ -126,10 +126,10 @@ def too_many_accumulators(seen: Seen) -> Iterator[str]:
     needed = sum(elements * t.dtype.bytes for s in seen.task.states for t in s.tensors)
     limit = seen.profile.registers_per_thread * 4
     if needed > limit:
-        where = " stands above the first cut of a reduction, and" if seen.found[at].implied else ""
+        where = " is implied above the first cut of a reduction and" if seen.found[at].implied else ""
         yield (
-            f"`{seen.found[at].head}`{where} makes {elements:,} accumulators for each thread, {needed:,} bytes; a thread of "
-            f"`{seen.profile.name}` has {limit:,} bytes of registers, so not all of them fit"
+            f"`{seen.found[at].head}`{where} gives each thread {elements:,} accumulators ({needed:,} bytes), more than the {limit:,} "
+            f"bytes of registers of a thread of `{seen.profile.name}`"
         )
 
 

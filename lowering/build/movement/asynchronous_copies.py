@@ -13,6 +13,7 @@ import operator
 
 from tilelang.core.expr import INDEX, Binary, Cast, Const, Expr, Select, Var, binary, index
 from tilelang.core.simplify import conjunction, linear, simplify
+from tilelang.errors import counted
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, Ring, nested
 from tilelang.lowering.build.innermost_body import guarded
@@ -34,10 +35,10 @@ def choose_copies(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -
     if ring.refused is not None or step.verb != "load" or step.memory != "shared" or isinstance((step.steps or (None,))[-1], Do):
         return
     if not profile.async_copy:
-        ring.refused = f"`{profile.name}` has no asynchronous copies"
+        ring.refused = f"`{profile.name}` has none"
         return
     if by_registers(step):
-        ring.refused = "as its stop says"
+        ring.refused = "`via register` is written"
         return
     ring.refused = ""
     with build.dropped():  # a trial, to see whether all statements are copies
@@ -79,7 +80,7 @@ def _copy(build: Build, frame: Frame, step: Vectorize | None, ring: Ring) -> ir.
     sizes = [n for n in build.profile.async_copy_bytes if n % of == 0 and elements % (n // of) == 0]
     if not sizes:
         can = ", ".join(str(n) for n in build.profile.async_copy_bytes)
-        raise NotCopied(f"its leaf has {elements * of} bytes, the device copies {can} at a time")
+        raise NotCopied(f"the innermost body copies {counted(elements * of, 'byte')}, and the device copies {can} at a time")
     while True:
         size = max(sizes)
         try:
@@ -107,7 +108,7 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
         beside = {**points, moving: simplify(points[moving] + lane)}
         next_load, next_inside = _source(build, frame, beside)
         if next_inside is not None and any(v is lane for v in simplify(next_inside).walk()):
-            raise NotCopied(f"its padding is not the same for {lanes} neighbours along {moving}")
+            raise NotCopied(f"only some of {lanes} neighbours along {moving} may be padding")
         sides = ((load.buffer, load.indices, next_load.indices), (place.buffer, at, stored_at(frame, 0, place, beside)))
         in_rows = [_in_a_row(*side, lane, moving) for side in sides]
         across = not all(in_rows)
@@ -116,9 +117,9 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
     count = existing(frame, moving, lanes, [inside] if inside is not None else [])
     if count is not None:
         if frame.fill is None or not _is_zero(frame.fill):
-            raise NotCopied(f"what lies outside becomes {frame.fill}, and a copy gives 0 there")
+            raise NotCopied(f"the padding is {frame.fill}, and a copy can only pad with 0")
         if any(ir.loads(i) for i in load.indices):
-            raise NotCopied("its source is found through a tensor, which points that do not exist must not read")
+            raise NotCopied("the indices are read from a tensor, which is not possible for points that do not exist")
     copy = ir.Copy(place.buffer, at, load.buffer, load.indices, lanes, count, span, across=across)
     return nested([piece], guarded(copy, _touching(frame, moving, lanes), span), "unroll", span)
 
@@ -132,9 +133,9 @@ def _source(build: Build, frame: Frame, points: dict[str, Expr]) -> tuple[ir.Loa
     if isinstance(value, Cast) and isinstance(value.operand, ir.Load):  # a bool, stored as a byte on both sides
         value = value.operand
     if not isinstance(value, ir.Load) or value.dtype != frame.target.places[0].buffer.dtype:
-        raise NotCopied("its elements are computed on the way")
+        raise NotCopied("the elements are computed or converted while they are copied")
     if value.buffer.memory != "global":
-        raise NotCopied(f"it comes from {value.buffer.memory} memory")
+        raise NotCopied(f"the source is in {value.buffer.memory} memory")
     return value, condition
 
 
@@ -149,7 +150,7 @@ def existing(frame: Frame, moving: str | None, lanes: int, conditions: list[Expr
             if a.name == moving and not b.lower:
                 first.append(simplify(index(b.limit) - b.offset))
             elif a.name == moving and not _multiple(b.offset - b.limit, lanes):
-                raise _Misaligned(f"its padding ends inside {lanes} neighbours along {moving}")
+                raise _Misaligned(f"the padding ends within {lanes} neighbours along {moving}")
             else:
                 conditions.append(b.holds(index(0)))
     guard = conjunction(conditions)
@@ -168,7 +169,7 @@ def _touching(frame: Frame, moving: str | None, lanes: int) -> list[Expr]:
     for a in frame.spec.axes:
         for b in (b for b in open_bounds(a) if b.key not in frame.fill_keys):
             if a.name == moving and not _multiple(b.offset - b.limit, lanes):
-                raise _Misaligned(f"its last piece along {a.name} ends inside {lanes} neighbours")
+                raise _Misaligned(f"the last piece along {a.name} ends within {lanes} neighbours")
             found.append(b.holds(index(0)))
     if (frame.spec.units or 1) > 1:
         found.append(Binary("==", frame.spec.lane, index(0)))
@@ -196,11 +197,11 @@ def _in_a_row(buffer: ir.Buffer, first: tuple[Expr, ...], beside: tuple[Expr, ..
     distance = simplify(ir.flat(buffer, beside) - ir.flat(buffer, first))
     if distance is not lane:
         terms, _ = linear(distance)
-        apart = f" are {terms[0][1]} elements apart" if len(terms) == 1 and terms[0][0] is lane else " do not stand side by side"
+        apart = f" are {terms[0][1]} elements apart" if len(terms) == 1 and terms[0][0] is lane else " are not contiguous"
         raise NotCopied(f"neighbours along {moving}{apart} in {buffer.name}")
     return bool(first) and simplify(beside[-1] - first[-1]) is lane and all(map(operator.is_, beside[:-1], first[:-1]))
 
 
 def _check_aligned(buffer: ir.Buffer, at: tuple[Expr, ...], lanes: int) -> None:
     if not _multiple(ir.flat(buffer, at), lanes):
-        raise _Misaligned(f"some pieces of {buffer.name} begin at no multiple of {lanes * buffer.dtype.bytes} bytes")
+        raise _Misaligned(f"some pieces of {buffer.name} do not begin at a multiple of {lanes * buffer.dtype.bytes} bytes")

@@ -87,10 +87,10 @@ def staged_move(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> 
     held = math.prod(shape) * lanes
     insists = by_registers(step)
     alone, many = (frame.spec.units or 1) == 1 and not insists, held > STAGED_ELEMENTS and not insists
-    how = "one thread stores it at once" if alone else "waits in registers"
+    how = "stored at once by a single thread" if alone else "prefetched through registers"
     if many and not alone:
-        how = f"stored at once, for a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
-    build.note(f"`{step}`: {how}; {ring.refused or ''}")
+        how = f"stored at once, because a thread's share of {held} elements is more than {STAGED_ELEMENTS}"
+    build.note(f"`{step}`: {how}" + (f"; no asynchronous copies, because {ring.refused}" if ring.refused else ""))
     if alone or many:
         return move_region(build, frame, step, region, Target((box,)), Move(ring)), None
     return through_registers(build, whole)

@@ -251,7 +251,7 @@ def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Wal
     for walk in reversed(frame.nest):
         reason = _breaks(build, here, place, region, uses, rounds, walk)
         if reason is not None:
-            build.note(f"`{place}`: drains in every round of {walk.axis}, for {reason}")
+            build.note(f"`{place}`: the pipeline drains in every iteration over {walk.axis}, because {reason}")
             break
         rounds = Rounds((walk, *rounds.walks))
     return rounds
@@ -261,17 +261,17 @@ def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[
     """Why the buffer must drain before the next iteration of an enclosing loop; None if it continues."""
     short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
     if short is not None:
-        return f"{short.axis} has fewer rounds in some of them"
+        return f"the loop over {short.axis} is shorter in some of them"
     if any(isinstance(e, Read) for u in uses for i in u.read.indices for e in i.walk()):
-        return "what it reads is found through a tensor"
+        return "the indices are read from a tensor"
     source = region.source
     if any(r is source for r in here.residences[: walk.residences]):
         return None
     arrival = build.arrivals.get(source.buffer.name)
     if arrival is None or not arrival.early or place.memory != "register" or all(w is not walk for w in arrival.rounds.walks):
-        return f"what it reads is in {source.buffer.memory} memory only from that round on"
+        return f"its source is in {source.buffer.memory} memory only during that iteration"
     if walk is arrival.rounds.walks[-1] and place.ahead > rounds.most:
-        return f"it runs {place.ahead} rounds ahead, and there are {rounds.most} in one"
+        return f"it is {place.ahead} iterations ahead, and the inner loop has only {rounds.most}"
     return None
 
 
