@@ -166,7 +166,7 @@ def test_tensors_of_torch_on_the_host(product: tl.Kernel) -> None:
         ((small(5, 7), small(7, 6), small(5, 6)), {}, "takes 2 inputs (A, B), got 3"),
         ((small(5, 7),), {"A": small(5, 7), "B": small(7, 6)}, "A was given twice"),
         ((small(5, 7),), {"D": small(7, 6)}, "has no input D"),
-        ((small(5, 7), small(7, 6)), {"out": (small(5, 6), small(5, 6))}, "out= gives 2 arrays for 1 outputs"),
+        ((small(5, 7), small(7, 6)), {"out": (small(5, 6), small(5, 6))}, "out= has 2 arrays for 1 output"),
         ((small(5, 7), small(7, 6)), {"out": {"D": small(5, 6)}}, "out= names D"),
     ],
 )

@@ -126,7 +126,7 @@ def measure(
     """
     if target.device is None:
         raise DeviceError(
-            "no-device", f"{target} is a profile without a device", help="use the target of a device on this machine"
+            "no-device", f"the target {target} has no device to run on", help="use the target of a device on this machine"
         )
     options, tell = options or Options.from_environment(), progress or (lambda stage, done, of: None)
     pruning = Pruning.without(options.without_rules)

@@ -82,11 +82,11 @@ def check_combiner(combiner: Combiner, values: tuple[Expr, ...]) -> None:
     members = {*combiner.left, *combiner.right}
     foreign = [e for r in combiner.result for e in r.walk() if isinstance(e, Read | Axis | Var) and e not in members]
     if foreign:
-        message = f"the combiner `{combiner.name}` uses `{foreign[0]}`, which is not a member of its two states"
+        message = f"the combiner `{combiner.name}` uses `{foreign[0]}`, but its result may only depend on its two arguments"
         raise ComputationError(
             "combiner-reads",
             message,
-            help="combine only the two states: move everything that depends on the point into the values",
+            help="move everything that depends on an axis or on a tensor into the values that are reduced",
         )
 
     generator = np.random.default_rng(0)
@@ -114,14 +114,15 @@ def _check_laws(
     a, b, c = three
     ab, bc = combine(a, b), combine(b, c)
     laws = [
-        ("the identity changes a state", "combine(identity, a)", combine(neutral, a), "a", a, (a,)),
-        ("the identity changes a state", "combine(a, identity)", combine(a, neutral), "a", a, (a,)),
+        ("combining a value with the identity changes it", "combine(identity, a)", combine(neutral, a), "a", a, (a,)),
+        ("combining a value with the identity changes it", "combine(a, identity)", combine(a, neutral), "a", a, (a,)),
         ("the combiner is not commutative", "combine(a, b)", ab, "combine(b, a)", combine(b, a), (a, b)),
         (
             "the combiner is not associative",
             "combine(combine(a, b), c)", combine(ab, c), "combine(a, combine(b, c))", combine(a, bc), (a, b, c),
         ),
-        ("the identity is not its own", "combine(identity, identity)", combine(neutral, neutral), "identity", neutral, ()),
+        ("combining the identity with itself changes it", "combine(identity, identity)", combine(neutral, neutral), "identity",
+         neutral, ()),
     ]  # fmt: skip
     for fault, left_text, left, right_text, right, states in laws:
         finite = np.logical_and.reduce(

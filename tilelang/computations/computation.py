@@ -296,7 +296,7 @@ class Computation(Unchanging):
         check_name(name)
         for t in outputs:
             if not isinstance(t, Tensor) or t.definition is None:
-                message = f"{brief(t)} is not a defined tensor, so it cannot be an output of {name}"
+                message = f"{brief(t)} is not a defined tensor, so it cannot be an output of `{name}`"
                 raise ComputationError("output", message, help="pass tensors that tl.define returned")
         if not outputs or len(set(outputs)) != len(outputs):
             raise ComputationError("output", f"{name} needs at least one output, and each of them once", help="outputs=(C, D)")

@@ -102,11 +102,11 @@ def _check_apart(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:
                 visit(c, inside)
 
     visit(expression, {a.name: a for a in axes})
-    _check_hidden(f"the axis `{{}}` of {name} itself, which the rest of its value does not use", axes, (expression,))
+    _check_hidden(f"`{{}}`, which is also an axis of {name}: the value would not depend on that axis", axes, (expression,))
     for e in expression.walk():
         if isinstance(e, Reduce):
             parts = (*e.values, *(() if e.condition is None else (e.condition,)))
-            _check_hidden("`{}`, like the reduction around it, which does not use it anywhere else", e.axes, parts)
+            _check_hidden("`{}`, like the reduction around it, whose terms would not depend on that axis", e.axes, parts)
 
 
 def _check_hidden(where: str, axes: tuple[Axis, ...], parts: tuple[Expr, ...]) -> None:

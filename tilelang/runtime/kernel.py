@@ -282,7 +282,7 @@ class Kernel(Unchanging):
     def _connection(self) -> Connection:
         if self.target.device is None:
             help = "compile without profile=, or use tl.simulate"
-            raise DeviceError("no-device", f"{self.target} is a profile without a device", help=help)
+            raise DeviceError("no-device", f"the target {self.target} has no device to run on", help=help)
         return self._driver.connect(self.target.device)
 
     @property

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilelang.computations.arguments import as_array, check_array, check_range, contiguous, new_array, share_memory, wrong
 from tilelang.computations.computation import Tensor
-from tilelang.errors import ComputationError
+from tilelang.errors import ComputationError, counted
 from tilelang.lowering.drivers import interface as drivers
 
 if TYPE_CHECKING:
@@ -216,12 +216,14 @@ def given_outputs(outputs: Sequence[Typed], out: Any) -> list[Any]:
         unknown = [str(name) for name in out if name not in names]
         if unknown:
             message = f"out= names {', '.join(unknown)}, which is not an output"
-            raise ComputationError("arguments", message, help="use the outputs " + ", ".join(names))
+            raise ComputationError(
+                "arguments", message, help=f"the {'output is' if len(names) == 1 else 'outputs are'} {', '.join(names)}"
+            )
         return [out.get(name) for name in names]
     if not isinstance(out, (tuple, list)) or len(out) != count:
         raise ComputationError(
             "arguments",
-            f"out= gives {len(out) if isinstance(out, (tuple, list)) else 1} arrays for {count} outputs",
+            f"out= has {counted(len(out) if isinstance(out, (tuple, list)) else 1, 'array')} for {counted(count, 'output')}",
             help="pass one array for each output, in this order: " + ", ".join(names),
         )
     return list(out)

@@ -155,7 +155,12 @@ def _check_fuse(spec: Spec, step: Fuse) -> None:
     if name in spec.names:
         raise refuse_step(step, "axis-exists", f"there is an axis `{name}` already", "use another name for the fused axis")
     if len({spec.axis(a).reduction for a in axes}) > 1:
-        raise refuse_step(step, "fuse-mixed", f"`{step}` fuses a reduction axis with an output axis", "fuse axes of one kind")
+        raise refuse_step(
+            step,
+            "fuse-mixed",
+            f"`{step}` fuses a reduction axis with an output axis",
+            "fuse only output axes, or only reduction axes",
+        )
     _check_uncut(spec, step, axes)
 
 
@@ -192,7 +197,7 @@ def _check_above_blocks(spec: Spec, step: Step) -> None:
         if axis.reduction and axis.base is not index(0):
             later(
                 step,
-                f"a loop over the reduction axis {axis.name} around the blocks, with an accumulator that is kept between them,",
+                f"a loop over the reduction axis `{axis.name}` around the blocks, whose accumulator would outlive each block,",
             )
 
 

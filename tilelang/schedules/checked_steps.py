@@ -144,8 +144,8 @@ class _Chain:
         }
         final = next((t for t in made if t not in own), None)
         if final is not None and reads_any(read, own):
-            raise refuse_step(step, "shared-left-out", f"`{step}`: {final.name} reads a value that is final only after the loop",
-                          f"name {final.name} in `of`, too")  # fmt: skip
+            raise refuse_step(step, "shared-left-out", f"`{step}`: `{final.name}` reads a value that is final only after the loop",
+                          f"add `{final.name}` to `of`")  # fmt: skip
 
     def _check_place_among(self, step: Step) -> None:
         """Checks the order of steps: the innermost body comes last, `inline` and `units` come first."""

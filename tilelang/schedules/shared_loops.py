@@ -66,11 +66,11 @@ def _loop_of(computation: Computation, step: Split) -> SharedLoop:
             raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no definition `{name}`", meant(name, tensors))
         reduction = tensors[name].definition.reduction  # type: ignore[union-attr]
         if reduction is None:
-            raise refuse_step(step, "shared-pointwise", f"`{step}`: {name} is not a reduction",
-                           f"remove {name}: what is pointwise is computed where it is read")  # fmt: skip
+            raise refuse_step(step, "shared-pointwise", f"`{step}`: `{name}` is not a reduction",
+                           f"remove `{name}`: a pointwise definition is computed where it is read")  # fmt: skip
         if [a.name for a in reduction.axes] != [axis]:
             own = ", ".join(a.name for a in reduction.axes)
-            raise refuse_step(step, "shared-axes", f"`{step}`: {name} is a reduction over {own}, not over {axis}",
+            raise refuse_step(step, "shared-axes", f"`{step}`: `{name}` is a reduction over {own}, not over {axis}",
                            f"name only reductions over {axis}")  # fmt: skip
     group = [d for d in computation.definitions if any(t.name in step.of for t in d.tensors)]
     if len({a for d in group if d.reduction is not None for a in d.reduction.axes}) > 1:
@@ -113,13 +113,13 @@ def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Redu
         if producer is None:
             through = _depends_on(read.tensor, own)
             if through is not None:
-                raise refuse_step(step, "shared-through", f"`{step}`: {name} reads {read.tensor.name}, which needs the final value of"
-                               f" {through.name}", f"remove {through.name} or {name} from the loop")  # fmt: skip
+                raise refuse_step(step, "shared-through", f"`{step}`: `{name}` reads `{read.tensor.name}`, which needs the final value"
+                               f" of `{through.name}`", f"remove `{through.name}` or `{name}` from the loop")  # fmt: skip
             continue
         plain = all(isinstance(i, Axis) and i.name != axis for i in read.indices) and len(set(read.indices)) == len(read.indices)
         if not plain:
-            raise refuse_step(step, "shared-elements", f"`{step}`: {name} reads `{read}`, an element whose value is not running along"
-                           " with its own", f"remove {read.tensor.name} or {name} from the loop")  # fmt: skip
+            raise refuse_step(step, "shared-elements", f"`{step}`: `{name}` reads `{read}`, which is not the element that the loop"
+                           f" computes together with its own", f"remove `{read.tensor.name}` or `{name}` from the loop")  # fmt: skip
         running[read] = _running(read, producer, terms[producer])
     given = dict(step.repairs).get(name)
     try:
@@ -127,14 +127,21 @@ def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Redu
             return given_repair(reduce, tuple(running.values()), name, given)
         return derive(reduce, tuple(running.values()))
     except NotDerived as found:
-        said = {"refuted": "cannot be repaired", "refused": "has no known repair", "not-proven": "has no repair that is proven"}
+        said = {
+            "refuted": "cannot be repaired",
+            "refused": "has no known repair",
+            "not-proven": "could not be proven to have a repair",
+        }
         if given is not None:
-            said = {"refuted": "is not repaired like this", "refused": "cannot be repaired like this",
-                    "not-proven": "is not proven to be repaired like this"}  # fmt: skip
-        reads = ", ".join(sorted({r.tensor.name for r in running})) or "another value"
-        help = f"remove {name} from the loop, and compute it when {reads} is final"
-        help = help if given is None else f"leave the repair of {name} out: one is derived if any is known"
-        raise refuse_step(step, f"repair-{found.outcome}", f"`{step}`: {name} {said[found.outcome]} when {reads} changes:"
+            said = {
+                "refuted": "is not repaired by the given expression",
+                "refused": "cannot have the given repair",
+                "not-proven": "could not be proven to be repaired by the given expression",
+            }
+        reads = " or ".join(f"`{name}`" for name in sorted({r.tensor.name for r in running})) or "another value"
+        help = f"remove `{name}` from the loop, and compute it when {reads} is final"
+        help = help if given is None else f"omit the repair of `{name}`: one is derived if there is one"
+        raise refuse_step(step, f"repair-{found.outcome}", f"`{step}`: `{name}` {said[found.outcome]} when {reads} changes:"
                        f" {found.reason}", help,
                        found.counterexample) from None  # fmt: skip
 

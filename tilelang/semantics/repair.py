@@ -161,7 +161,7 @@ def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -
     except NotDerived as unknown:
         raise NotDerived("not-proven", unknown.reason, unknown.counterexample) from None
     if derived.how != how or not equal_forms(derived.change, change):
-        raise NotDerived("not-proven", f"`{change}` could not be proven to be `{derived.change}`, which repairs it")
+        raise NotDerived("not-proven", f"`{change}` could not be proven to be equal to `{derived.change}`, which is a repair")
     return derived
 
 
@@ -169,8 +169,8 @@ def _check_kinds(reduce: Reduce, running: Sequence[Running]) -> None:
     """Refuses reductions, and reads in them, that no rule covers."""
     name, term = reduce.combiner.name, reduce.values[0]
     if name not in ("sum", "prod", "max", "min", "argmax", "argmin"):
-        raise NotDerived("refused", f"`{name}` is a combiner of its own, and the repairs that are known are those of sums, products and"
-                         " extremes")  # fmt: skip
+        raise NotDerived("refused", f"`{name}` is a user-defined combiner, and repairs are known only for sums, products"
+                         " and extremes")  # fmt: skip
     if any(e is r.read for r in running for v in reduce.values[1:] for e in v.walk()):
         raise NotDerived("refused", f"the index of an {name} reads a value that is not final")
     for r in running:
@@ -178,7 +178,8 @@ def _check_kinds(reduce: Reduce, running: Sequence[Running]) -> None:
             raise NotDerived("refused", f"`{r.read}` is {r.read.dtype}, and repairs are derived for floats only")
         if r.combiner not in ("max", "min", "sum"):
             raise NotDerived(
-                "refused", f"`{r.read}` is a {r.combiner}, and repairs are derived where maxima, minima or sums change"
+                "refused",
+                f"`{r.read}` is a {r.combiner}, and repairs are known only for terms that read a maximum, a minimum or a sum",
             )
 
 
@@ -213,20 +214,20 @@ class _Derivation:
                 raise self._inseparable()
             if self.name in ("max", "min") and not self.separation.is_at_least_0(parts[1]):
                 raise NotDerived(
-                    "not-proven", f"`{parts[1]}` may change its sign, and then the {self.name} would be another term's"
+                    "not-proven", f"`{parts[1]}` may change its sign, and the {self.name} would then be that of another term"
                 )
             how, change = "power" if self.name == "prod" else "times", quotient(parts[1], self._moves)
             zeros = self._factor(parts[1])
         assert change is not None, "the part that reads running values depends on them"
         used = tuple(r for r in self.running if any(e is r.read for e in parts[1].walk()))
         if self.name == "prod" and zeros:
-            raise NotDerived("not-proven", f"`{zeros[0]}` may be 0, and a product of zeros does not tell how often")
+            raise NotDerived("not-proven", f"`{zeros[0]}` may be 0, and a product of 0 does not show how many factors were 0")
         resets = [reset for r in used for reset in self._resets(r, parts[0], how, r.read in zeros)]
         if how == "times" and not (self.separation.is_at_least_0(parts[1]) and self._direction(parts[1]) in (0, -1)):
             raise NotDerived(
                 "not-proven",
-                f"`{change}` could not be proven to be at most 1: what was accumulated may have rounded to 0, or be infinite, before a"
-                " greater factor restores it",
+                f"`{change}` could not be proven to be at most 1: the accumulator may have rounded to 0, or be infinite, before a"
+                " greater factor is applied",
             )
         seen = {r.read for r in used if r.combiner in EXTREMES}  # a reset covers their value before the first term
         sure = how == "power" or len(seen) == len(used) and (how == "plus" or self.name == "sum")
@@ -296,7 +297,9 @@ class _Derivation:
             case Call("exp" | "exp2", (argument,)):
                 return self._argument(argument)
         if not self.separation.is_positive(e):
-            raise NotDerived("not-proven", f"`{e}` may be 0 for a while, and what is multiplied by 0 cannot be repaired")
+            raise NotDerived(
+                "not-proven", f"`{e}` may be 0 at first, and an accumulator of terms multiplied by 0 cannot be repaired"
+            )
         return self._argument(e)
 
     def _argument(self, e: Expr) -> list[Read]:
@@ -325,8 +328,8 @@ class _Derivation:
         t = self.term.dtype
         identity = self.reduce.combiner.identity[0]
         if r.condition is not None and r.condition is not self.reduce.condition:
-            raise NotDerived("not-proven", f"`{r.read.tensor.name}` is taken over the points where `{r.condition}`, the term that reads"
-                             " it over others: nothing follows for these while there are none of the first")  # fmt: skip
+            raise NotDerived("not-proven", f"`{r.read.tensor.name}` reduces only points where `{r.condition}`, but the term that reads"
+                             " it is summed at other points, too: its value says nothing about the terms there")  # fmt: skip
         if r.combiner in EXTREMES:
             end, sign = EXTREMES[r.combiner], -1 if r.combiner == "max" else 1
             facts = Facts(low=frozenset((r.term,))) if sign < 0 else Facts(high=frozenset((r.term,)))
@@ -340,13 +343,13 @@ class _Derivation:
                 if not proven:
                     what = identity.value if how == "plus" or self.name != "sum" else 0
                     raise NotDerived("refuted" if not self._related(r, part) else "not-proven",
-                                     f"while `{r.read.tensor.name}` is {end}, no factor or summand repairs what was accumulated, and it"
-                                     f" is not proven that `{part}` leaves it at {what} there",
+                                     f"while `{r.read.tensor.name}` is {end}, no factor or summand repairs the accumulator, and it is"
+                                     f" not proven that `{part}` then keeps it at {what}",
                                      f"`{r.term}` is {end} at all points of the first chunk, and not later")  # fmt: skip
             yield Reset(r.read, at, const(identity.value, t))
         if zero and not (r.combiner == "min" and self.separation.is_at_least_0(r.term)):  # it does not change any more after 0
             if not self.separation.is_at_least_0(r.term):
-                raise NotDerived("refuted", f"`{r.read.tensor.name}` may be 0 for a while, and then `{self.term}` is infinite or 0",
+                raise NotDerived("refuted", f"`{r.read.tensor.name}` may be 0 at first, and then `{self.term}` is infinite or 0",
                                  self._zero_example(r))  # fmt: skip
             facts = Facts(zero=frozenset((r.term,)))
             if r.combiner == "sum":

@@ -79,8 +79,8 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
         which = " and ".join(around)
         return Refusal(
             "not-lowered-yet",
-            f"threads process the tiles of {name} along {which} in iterations that do not begin at whole rows of tiles: in registers"
-            " this is valid, but not supported yet for this target",
+            f"each thread has several tiles of {name} along {which}, and its iterations do not begin at whole rows of tiles: in"
+            " registers this is valid, but not supported yet for this target",
             span=getattr(step, "span", None),
             help="use more threads (units block = ...), or larger tiles in the braces of the load, so that each thread has at most one",
             proven=False,

@@ -23,8 +23,8 @@ from tilelang.schedules.steps import Do
 def too_late(step: Do, semantics: Instruction, where: str) -> Refusal:
     """The refusal of an instruction that completes asynchronously if no step waits for it. where: what it writes, and to which
     memory."""
-    return refuse(step, "not-lowered-yet", f"`{step}`{where} completes by {semantics.completes}, which is valid, but not supported yet"
-                  " for this target", "remove the `do` to use plain loops")  # fmt: skip
+    return refuse(step, "not-lowered-yet", f"`{step}`{where} completes asynchronously ({semantics.completes}), which is"
+                  " valid, but not supported yet for this target", "remove the `do` to use plain loops")  # fmt: skip
 
 
 def stored_instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:

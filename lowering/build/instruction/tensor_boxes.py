@@ -111,8 +111,9 @@ def _by_one_lane(frame: Frame, step: Do, operands: tuple[tuple[ir.Buffer, tuple[
     regions = tuple(region for _, _, region in operands)
     signal = frame.move.signal if frame.move is not None and semantics.completes == BARRIER_BY_BYTES else None
     if semantics.completes == BARRIER_BY_BYTES and signal is None:
-        raise refuse(step, "not-lowered-yet", f"`{step}` completes by {semantics.completes}, which is valid, but not supported yet"
-                     " unless another role waits for it", "load it on a role of its own")  # fmt: skip
+        raise refuse(step, "not-lowered-yet", f"`{step}` completes asynchronously ({semantics.completes}), which is valid, but not"
+                     " supported yet unless one role issues it and another role waits for it", "load on a separate role, as in `on"
+                     " producer`")  # fmt: skip
     made: ir.Stmt = ir.Instruction(semantics, named, 1, step.span, regions, signal, semantics.multicast)
     if semantics.completes == IN_ORDER_GROUP:
         made = ir.seq(made, ir.Commit(step.span, semantics.family), ir.Wait(0, step.span, semantics.family))

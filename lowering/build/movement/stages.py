@@ -24,8 +24,9 @@ def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Fram
     ranges: list[Range] = hull(uses, step)
     if is_stored(step) and ranges != hull([u for u in uses if u.stored], step):
         name = step.tensor_name
-        raise refuse(step, "stored-again", f"`{step}`: more is read of {name} below than the part that is stored here, so that other"
-                     " blocks would store the same elements", f"compute {name} in global at the head of the schedule")  # fmt: skip
+        raise refuse(step, "stored-again", f"`{step}`: the steps below read elements of {name} outside the part that is stored here,"
+                     " so several blocks would store the same elements",
+                     f"compute {name} in global at the head of the schedule")  # fmt: skip
     tested = {(b.offset, b.limit, b.lower, x.extent) for x in frame.spec.axes for b in x.bounds if b.known}
     axes = []
     for a, (low, extent), wanted in zip(task.axes, ranges, conditions(uses, ranges), strict=True):
@@ -87,8 +88,8 @@ def check_stored(build: Build, frame: Frame, step: Place, task: Task) -> None:
                          " piece would store the same elements", f"write it above the steps that divide {a.name}; or compute {name} in"
                          " global at the head of the schedule", f"{name} is stored for each piece of {a.name}")  # fmt: skip
         if a.name in own and own[a.name] != _whole(frame, a.name):
-            message = f"`{step}`: {a.name} is an axis of {name}, but the name of fused axes at this step"
-            raise refuse(step, "stored-in-part", message, "give the fused axes another name")
+            message = f"`{step}`: `{a.name}` is an axis of {name}, but at this step it is the name of a fused axis"
+            raise refuse(step, "stored-in-part", message, "give the fused axis another name")
     conditioned = any(update_conditions(s) for s in frame.task.states)
     several = frame.spec.level != "block" or build.roles is not None or build.cluster > 1
     empty = any(a.extent == 0 for a in (*frame.task.axes, *frame.task.reduction_axes))

@@ -125,8 +125,9 @@ def _check_work(plan: Plan, steps: tuple[Step, ...]) -> None:
     loading = {s.on for s in steps if isinstance(s, Place)}
     idle = [role.name for role in plan.others if role.name not in loading]
     if last is not None and idle:
-        raise refuse(plan.step, "role-without-work", f"`{plan.step}`: the {plan.main.name} computes, no load is on the {idle[0]}, and"
-                     f" none can follow below `{last}`", f"add a load in shared on {idle[0]}, or remove the role")  # fmt: skip
+        raise refuse(plan.step, "role-without-work", f"`{plan.step}`: the {idle[0]} has no work: the {plan.main.name} computes, and"
+                     f" there is no load on the {idle[0]} above `{last}`",
+                     f"add a load in shared on {idle[0]} above `{last}`, or remove the role")  # fmt: skip
 
 
 def _check_registers(plan: Plan, roles: dict[str, Role], profile: Profile) -> None:

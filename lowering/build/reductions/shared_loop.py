@@ -136,13 +136,13 @@ def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -
             continue
         if at is None:
             written = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in names), step)
-            raise refuse(written, "shared-stage-place", f"`{step}` makes {names[0]}, whose place must stand directly below it, before"
-                         " any step that divides the chunk", f"write `compute {names[0]} in register` below `{step}`")  # fmt: skip
+            raise refuse(written, "shared-stage-place", f"`{step}` needs a `compute {names[0]}` directly below it, before any step that"
+                         " divides the chunk", f"write `compute {names[0]} in register` below `{step}`")  # fmt: skip
         if at.ahead:
-            later(at, f"`ahead` for a value of `{step}`, which each round changes,")
+            later(at, f"`ahead` for a value of `{step}`, which every iteration changes,")
         for again in every_step(frame.steps[i + 1 :]):
             if isinstance(again, Place) and again.verb == "compute" and again.tensor_name in names and again is not at:
-                later(again, f"a second place of {again.tensor_name}, which each round of `{step}` changes once,")
+                later(again, f"a second place of `{again.tensor_name}`, which every iteration of `{step}` changes once,")
         found.update(dict.fromkeys(names, at))
     for other in body:
         if (
@@ -151,7 +151,7 @@ def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -
             and other.ahead
             and not found.keys().isdisjoint(_read(build, other))
         ):
-            later(other, f"`ahead` for a stage that reads a value of `{step}`, which each round changes,")
+            later(other, f"`ahead` for a stage that reads a value of `{step}`, which every iteration changes,")
     return found
 
 
@@ -168,7 +168,7 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
     inner = next((k for k, s in enumerate(below) if isinstance(s, Place) and s.verb == "accumulate"), None)
     if frame.state is None or frame.outer is not None or frame.state.memory == "shared" and inner is None:
         where = "inside the loop of the accumulator" if frame.state is None or frame.outer is not None else (
-            "for an accumulator in shared that each element is added to"
+            "with an accumulator in shared to which elements are added one by one"
         )  # fmt: skip
         raise refuse(step, "not-lowered-yet", f"`{step}` {where} is valid, but not supported yet",
                      "write `accumulate in register` above it, or `accumulate in shared` above it and `accumulate in register`"
@@ -183,9 +183,9 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
             continue
         name = member.definition.tensors[0].name
         if member.repair.how == "power":
-            later(step, f"the repair of the product {name}, which counts its terms,")
+            later(step, f"the repair of the product `{name}`, which depends on the number of its terms,")
         if len(member.definition.tensors) > 1:
-            later(step, f"the repair of {name}, one of several members of a reduction,")
+            later(step, f"the repair of `{name}`, a member of a reduction of tuples,")
 
 
 def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
