@@ -29,13 +29,13 @@ def shipped(measured: Profile, name: str, description: str, architecture: str, m
 
     def source(path: str, how: str) -> str:
         if how.startswith(QUERIED):
-            return f"queried: what the system says of {machine}"
+            return f"queried: reported by the system on {machine}"
         if how.startswith("measured"):
             return f"{how}; {machine}"
         own = how.removeprefix(SHIPPED)
         if before == name or not path.startswith(("rates.", "curves.")) or own.startswith("assumed"):
             return own
-        return f"assumed: as of another processor, {before}.toml: {own}"
+        return f"assumed: as for another CPU, {before}.toml: {own}"
 
     sources = {path: source(path, how) for path, how in measured.sources}
     sources |= {"processors": f"queried: the numbers of {machine}", "architecture": "derived: LLVM's name of it"}

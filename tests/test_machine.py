@@ -165,7 +165,7 @@ def test_rates_of_all_units_follow_their_number() -> None:
         "float32_gflops": 32, "sustained_gflops": 32, "global_gb_per_s": 32, "distant_gb_per_s": 32,
         "near_global_bytes": 32}  # fmt: skip
     assert (many.source("rates.float32_gflops") or "").startswith(
-        "derived: 32 times what Intel Xeon (Sapphire Rapids) has: measured"
+        "derived: 32 times that of Intel Xeon (Sapphire Rapids): measured"
     )
     assert not many.assumed("rates.float32_gflops") and many.assumed("rates.global_gb_per_s")
     assert many.assumed("rates.near_global_bytes")

@@ -17,7 +17,7 @@ def test_each_number_says_which_machine_it_is_of() -> None:
     made = shipped(measured, "mine", "a made-up processor", "znver9", "Vendor 1 2", MACHINE, "sapphire_rapids")
     assert (made.name, made.architecture, made.processors, made.unmeasured) == ("mine", "znver9", ("Vendor 1 2",), ())
     assert made.source("rates.cycle_ns") == f"measured: a chain; {MACHINE}"
-    assert made.source("memories.l2.ways") == made.source("compute_units") == f"queried: what the system says of {MACHINE}"
+    assert made.source("memories.l2.ways") == made.source("compute_units") == f"queried: reported by the system on {MACHINE}"
     assert made.assumed("rates.piece_cycles") and "sapphire_rapids.toml: derived: fitted" in (
         made.source("rates.piece_cycles") or ""
     )

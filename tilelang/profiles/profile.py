@@ -302,7 +302,7 @@ class Profile:
         sources = dict(self.sources)
         for path, unit in together.items():
             how = "derived" if certain and "gflop" in unit else "assumed"
-            sources[path] = f"{how}: {factor:g} times what {like.description} has: {sources.get(path, 'nobody says why')}"
+            sources[path] = f"{how}: {factor:g} times that of {like.description}: {sources.get(path, 'no source given')}"
         rates = tuple((name, y * factor if f"rates.{name}" in together else y) for name, y in self.rates)
         curves = tuple(
             dataclasses.replace(c, points=tuple((x, y * factor) for x, y in c.points))

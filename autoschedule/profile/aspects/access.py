@@ -64,11 +64,11 @@ def contiguity(bench: Bench, found: Findings) -> None:
         }  # fmt: skip
         run = bench.of_text(APART % made, blocks, threads, [4 * width * threads * blocks, runs * GAP_BYTES * blocks])
         points.append((float(size), size * runs * blocks * 1e-9 / found.time("runs", size, run).seconds))
-    how = f"runs of so many bytes, {GAP_BYTES} bytes apart, by all blocks; bytes that were asked for"
+    how = f"runs of that many bytes, {GAP_BYTES} bytes apart, by all blocks; only requested bytes count"
     found.curve("read_bandwidth_of_runs", "run_bytes", "gb_per_s", points, how)
     moved = transaction(points)
     if moved is not None:
-        how = "what is moved for the least that is asked for, by what short runs lose"
+        how = "bytes moved for the smallest request, from the bandwidth that short runs lose"
         found.rate("least_moved_bytes", moved, how)
         if bench.lockstep:
             count(bench, found, "memories.global.transaction_bytes", moved, how)
@@ -109,7 +109,7 @@ def near(bench: Bench, found: Findings) -> None:
     run = bench.of_text(NEAR % {"threads": threads, "quads": quads}, 1, threads, [4 * threads, 16 * quads])
     seconds = found.time("one block", quads * 16, run, 16.0 * quads).seconds
     found.rate(
-        "l2_of_a_core_gb_per_s", 1e-9 / seconds, "reads of one block of as many threads as it may have, from the cache of all"
+        "l2_of_a_core_gb_per_s", 1e-9 / seconds, "reads by one block with the maximum number of threads, from the shared cache"
     )
     if cycle is not None:
-        found.rate("l2_bytes_per_cycle", cycle * 1e-9 / seconds, "the same, in a cycle of the clock")
+        found.rate("l2_bytes_per_cycle", cycle * 1e-9 / seconds, "the same, per clock cycle")

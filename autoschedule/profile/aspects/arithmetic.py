@@ -69,14 +69,20 @@ def clock(bench: Bench, found: Findings) -> None:
         for name, blocks in (("chain on one core", 1), ("chain", bench.cores))
     )
     if bench.lockstep:
-        found.rate("dependent_add_ns", seconds * 1e9, "a chain of integer additions in one thread")
+        found.rate("dependent_add_ns", seconds * 1e9, "chain of dependent integer additions in one thread")
         if bench.clock_ghz and (bench.profile.assumed("rates.clock_ghz") or "clock_ghz" not in found.known):
             found.rate("clock_ghz", bench.clock_ghz, "CL_DEVICE_MAX_CLOCK_FREQUENCY", by="queried")
         return
     if seconds > CROWDED * alone:
-        found.rate("cycle_ns", alone * 1e9, "a chain of integer additions on one core, for others used the cores")
+        found.rate(
+            "cycle_ns", alone * 1e9, "chain of dependent integer additions on one core, because other programs used the cores"
+        )
         return
-    found.rate("cycle_ns", seconds * 1e9, "a chain of integer additions, one a cycle, on all cores, vectors beside it")
+    found.rate(
+        "cycle_ns",
+        seconds * 1e9,
+        "chain of dependent integer additions, one per cycle, on all cores, with vector operations beside it",
+    )
 
 
 def multiply_adds(bench: Bench, found: Findings) -> None:
@@ -90,7 +96,7 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
     run = bench.of_text(PEAK % (made | {"threads": 1, "chains": 1}), 1, 1, [lanes * 4])
     seconds = found.time("chain of multiply-adds", 1, run, UNROLLED).seconds
     if (cycle := cycle_ns(bench, found)) is not None:
-        found.rate("latency_cycles", seconds * 1e9 / cycle, "a multiply-add that waits for the one before")
+        found.rate("latency_cycles", seconds * 1e9 / cycle, "chain of dependent multiply-adds")
     by_sums: dict[float, float] = {}
     for vectors in VECTORS:
         points = []
@@ -103,12 +109,12 @@ def multiply_adds(bench: Bench, found: Findings) -> None:
             sums = float(rows * vectors * QUAD)
             by_sums[sums] = max(by_sums.get(sums, 0.0), 1e-9 / best.seconds)
             highest = max(highest, 1e-9 / best.best)
-        how = f"products by tiles of so many rows x {vectors} vectors, operands in the nearest cache"
+        how = f"products with register tiles of that many rows x {vectors} vectors, operands in the nearest cache"
         found.curve(f"multiply_add_of_{vectors}_vectors", "rows", "gflop_per_s", points, how)
     if bench.lockstep:
-        how = "the best of the products whose threads keep so many sums"
+        how = "the best product with that many accumulators per thread"
         found.curve("register_tile", "sums_per_thread", "gflop_per_s", list(by_sums.items()), how)
-    found.rate("float32_gflops", highest, "multiply-adds, the most of any repeat of any multiply-add probe")
+    found.rate("float32_gflops", highest, "the fastest repeat of all multiply-add probes")
 
 
 def sustained(bench: Bench, found: Findings) -> None:
@@ -125,11 +131,9 @@ def sustained(bench: Bench, found: Findings) -> None:
         times.append((passed, seconds / rounds))
     found.note("sustained", times, rounds)
     points = [(x, operations / seconds * 1e-9) for x, seconds in times]
-    found.curve(
-        "multiply_add_over_time", "seconds", "gflop_per_s", points, "chains of multiply-adds on all cores, one after another"
-    )
+    found.curve("multiply_add_over_time", "seconds", "gflop_per_s", points, "chains of multiply-adds on all cores, repeated")
     late = statistics.median(y for _, y in points[len(points) // 2 :])
-    found.rate("sustained_gflops", late, "chains of multiply-adds after some seconds")
+    found.rate("sustained_gflops", late, "chains of multiply-adds after several seconds")
 
 
 def _rounds(rows: int, columns: int) -> int:
@@ -173,7 +177,7 @@ def functions(bench: Bench, found: Findings) -> None:
     plain = _summed(bench, found, "sum", lambda x: x, float32)
     for name, (made, type) in FUNCTIONS.items():
         longer = _summed(bench, found, name, made, type) - plain
-        found.rate(f"{name}_cycles", max(longer, 0.0) * 1e9 / cycle, "a vector of all lanes, beside the sum that it is in")
+        found.rate(f"{name}_cycles", max(longer, 0.0) * 1e9 / cycle, "per vector, in addition to the sum that contains it")
 
 
 def _summed(bench: Bench, found: Findings, name: str, made: Callable[[Expr], Expr], type: DType) -> float:

@@ -66,7 +66,7 @@ def footprints(bench: Bench, found: Findings) -> None:
     for size in sizes(bench, 4):
         run, read = reading(bench, size, bench.cores)
         points.append((float(size), read / found.time("read", size, run).seconds * 1e-9))
-    found.curve("read_bandwidth", "footprint_bytes", "gb_per_s", points, "sums, all cores, each with a footprint of its own")
+    found.curve("read_bandwidth", "footprint_bytes", "gb_per_s", points, "sums on all cores, each over its own footprint")
     for what, doing in DOING.items():
         moved = []
         for size in sizes(bench, 1)[1:]:
@@ -75,17 +75,23 @@ def footprints(bench: Bench, found: Findings) -> None:
             run = bench.of_text(text, bench.cores, bench.threads, [quads * 16 * bench.cores] * 2)
             seconds = found.time(what, size, run, quads * 16.0 * bench.cores * (2 if what == "copy" else 1)).seconds
             moved.append((float(size), 1e-9 / seconds))
-        found.curve(f"{what}_bandwidth", "footprint_bytes", "gb_per_s", moved, "16 bytes at once, all cores, bytes of both sides")
+        found.curve(
+            f"{what}_bandwidth",
+            "footprint_bytes",
+            "gb_per_s",
+            moved,
+            "16 bytes per access, all cores; bytes read and written are added",
+        )
     levels(bench, found, points)
     if (shared := found.known.get("global_gb_per_s")) and not bench.lockstep:
         run, written = streaming(bench)
         seconds = found.time("stream", int(written), run).seconds
         lines = seconds * shared * 1e9 / written
-        found.rate("streamed_lines", lines, "lines that are read at global_gb_per_s while one is written past the caches")
+        found.rate("streamed_lines", lines, "lines read at global_gb_per_s in the time of one streaming store of a line")
         run, written = streaming(bench, by_columns=True)
         each = 4.0 * bench.lanes * bench.cores / written  # one vector of a core
         begun = (found.time("stream by columns", int(written), run).seconds - seconds) * each * 1e9
-        found.rate("streamed_row_ns", max(0.0, begun), "to begin a row that is written past the caches")
+        found.rate("streamed_row_ns", max(0.0, begun), "time to start a row of streaming stores")
 
 
 def streaming(bench: Bench, by_columns: bool = False) -> tuple[Run, float]:
@@ -114,17 +120,26 @@ def levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]])
     caches.sort(key=lambda m: m.capacity_bytes or 0)
     own = steps[: len(caches)]
     for cache, step, after in zip(caches, own, steps[1:], strict=False):
-        found.fact(cache.name, "capacity_bytes", rounded(capacity(step, after, points)), "where reads fall to the next plateau")
+        found.fact(
+            cache.name,
+            "capacity_bytes",
+            rounded(capacity(step, after, points)),
+            "footprint at which reads drop to the next plateau",
+        )
     cycles = found.known["cycle_ns"] / bench.cores
     for cache, step in zip(caches, own, strict=False):
-        found.rate(f"{cache.name}_bytes_per_cycle", step.level * cycles, "reads of one core that hit there, all cores at once")
+        found.rate(
+            f"{cache.name}_bytes_per_cycle", step.level * cycles, "reads per core that hit in this cache, all cores at once"
+        )
     shared = steps[len(caches) :]
     if shared:
-        found.rate("global_gb_per_s", shared[0].level, "reads of all cores beyond the caches that a block has to itself")
-        found.rate("distant_gb_per_s", shared[-1].level, "the same over the largest footprints")
+        found.rate("global_gb_per_s", shared[0].level, "reads by all cores from beyond each core's own caches")
+        found.rate("distant_gb_per_s", shared[-1].level, "the same for the largest footprints")
     if len(shared) > 1:
         near = capacity(shared[0], shared[1], points) * bench.cores
-        found.rate("near_global_bytes", near, "how much of global memory is read at global_gb_per_s; beyond it, less")
+        found.rate(
+            "near_global_bytes", near, "footprint up to which global memory is read at global_gb_per_s; larger ones are slower"
+        )
 
 
 def shared_levels(bench: Bench, found: Findings, points: Sequence[tuple[float, float]], steps: Sequence[Plateau]) -> None:
@@ -132,12 +147,16 @@ def shared_levels(bench: Bench, found: Findings, points: Sequence[tuple[float, f
     if steps:
         found.rate("global_gb_per_s", steps[-1].level, "reads of all blocks over the largest footprints")
     if len(steps) > 1:
-        found.rate("l2_gb_per_s", steps[-2].level, "reads of all blocks that hit there")
+        found.rate("l2_gb_per_s", steps[-2].level, "reads by all blocks that hit in this cache")
         held = capacity(steps[-2], steps[-1], points) * bench.cores
-        found.rate("l2_bytes", rounded(held), "where reads of all blocks together fall to those of memory")
+        found.rate("l2_bytes", rounded(held), "footprint of all blocks at which reads drop to the speed of memory")
     if len(steps) > 2:
-        found.rate("l1_gb_per_s", steps[0].level, "reads of all blocks that hit there")
-        found.rate("l1_bytes", rounded(capacity(steps[0], steps[1], points)), "where reads of a block fall to the next plateau")
+        found.rate("l1_gb_per_s", steps[0].level, "reads by all blocks that hit in this cache")
+        found.rate(
+            "l1_bytes",
+            rounded(capacity(steps[0], steps[1], points)),
+            "footprint at which reads of a block drop to the next plateau",
+        )
 
 
 def rounded(size: float) -> int:
@@ -152,7 +171,7 @@ def widths(bench: Bench, found: Findings) -> None:
     for lanes in (n for n in (1, 2, 4, 8, 16) if n <= (QUAD if bench.lockstep else bench.lanes)):
         run, read = reading(bench, STREAM_BYTES // (8 if bench.lockstep else 1), bench.cores, lanes=lanes)
         points.append((4.0 * lanes, read / found.time("width", 4 * lanes, run).seconds * 1e-9))
-    found.curve("read_bandwidth_of_width", "access_bytes", "gb_per_s", points, "sums over some megabytes a core")
+    found.curve("read_bandwidth_of_width", "access_bytes", "gb_per_s", points, "sums over several megabytes per core")
 
 
 def blocks(bench: Bench, found: Findings) -> None:
@@ -163,4 +182,4 @@ def blocks(bench: Bench, found: Findings) -> None:
     for count in counts:
         run, read = reading(bench, STREAM_BYTES if not bench.lockstep else STREAM_BYTES // 8, count)
         points.append((float(count), read / found.time("blocks", count, run).seconds * 1e-9))
-    found.curve("read_bandwidth_of_blocks", "blocks", "gb_per_s", points, "sums, each block over a footprint of its own")
+    found.curve("read_bandwidth_of_blocks", "blocks", "gb_per_s", points, "sums, each block over its own footprint")

@@ -50,16 +50,18 @@ def atomics(bench: Bench, found: Findings) -> None:
         text = ATOMICS % {"threads": threads, "times": TIMES, "place": place, **IN_GLOBAL}
         run = bench.of_text(text, blocks, threads, [4 * max(every, 16 * 32)])
         points.append((float(places), found.time("atomics", places, run, TIMES * every).seconds * 1e9))
-    found.curve("atomics", "places", "ns", points, "an addition, all threads of all blocks adding to so many places in turn")
-    found.rate("atomic_ns", points[-1][1], "an addition by one of all threads, each to a place of its own")
-    found.rate("contended_atomic_ns", points[0][1], "an addition by one of all threads, all to one place")
+    found.curve(
+        "atomics", "places", "ns", points, "an atomic addition, if the threads of all blocks add to that many places in turn"
+    )
+    found.rate("atomic_ns", points[-1][1], "an atomic addition, if every thread adds to its own place")
+    found.rate("contended_atomic_ns", points[0][1], "an atomic addition, if all threads add to one place")
     for name, places in (("local_atomic_ns", threads), ("contended_local_atomic_ns", 1)):
         made = {"threads": threads, "places": places}
         parts = {key: text % made for key, text in IN_LOCAL.items()}
         text = ATOMICS % (made | parts | {"times": TIMES, "place": f"THREAD % {places}"})
         run = bench.of_text(text, blocks, threads, [4 * blocks], 4 * places)
         seconds = found.time("local atomics", places, run, TIMES * threads * blocks / bench.cores).seconds
-        found.rate(name, seconds * 1e9, f"an addition by a thread of one core, {places} places of a block in local memory")
+        found.rate(name, seconds * 1e9, f"an atomic addition on one core, to {places} places per block in local memory")
 
 
 def shuffles(bench: Bench, found: Findings) -> None:
@@ -76,11 +78,11 @@ def shuffles(bench: Bench, found: Findings) -> None:
         words = "".join(made.definitions_in(dialect))
         alone = _shuffled(bench, found, words, distance, warp, 1)
         many = _shuffled(bench, found, words, distance, threads, CHAINS)
-        found.rate(f"{name}_shuffle_latency_ns", alone * 1e9, f"a value from {distance} lanes away that waits for the one before")
+        found.rate(f"{name}_shuffle_latency_ns", alone * 1e9, f"a shuffle across {distance} lanes that depends on the one before")
         found.rate(
             f"{name}_shuffle_ns",
             many * 1e9,
-            f"a value for each lane from {distance} lanes away, on a core that does nothing else",
+            f"a shuffle across {distance} lanes, on an otherwise idle core",
         )
         if cycle is not None:
             found.rate(f"{name}_shuffle_cycles", many * 1e9 / cycle, "the same, in cycles of the clock")

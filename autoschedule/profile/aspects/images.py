@@ -59,7 +59,7 @@ def images(bench: Bench, found: Findings) -> None:
     for turned, along in ((False, "rows"), (True, "columns")):
         how = f"runs of pixels of four floats along {along}, {RUNS[-1]} pixels apart"
         found.curve(f"image_bandwidth_along_{along}", "run_bytes", "gb_per_s", lines[turned], how)
-    how = "how much runs of pixels along rows gain by being long, for what runs along columns gain: above 1 lines lie along rows"
+    how = "gain of long runs of pixels along rows relative to runs along columns; above 1, cache lines are along rows"
     found.rate("image_rows_ratio", leaning(lines[False], lines[True]), how)
     given = outside(bench)
     found.rate(

@@ -69,14 +69,14 @@ def footprints(bench: Bench, found: Findings) -> None:
         size = int(least * 2 ** (k / 2))
         run = chase(bench, np.arange(0, size // 4, step))
         points.append((float(size), found.time("chase", size, run, STEPS).seconds * 1e9))
-    found.curve("latency", "footprint_bytes", "ns", points, "a walk through lines in random order, by one thread")
+    found.curve("latency", "footprint_bytes", "ns", points, "pointer chase through lines in random order, by one thread")
     steps = plateaus(points, falling=False, tolerance=0.08)
     cycle = cycle_ns(bench, found)
     caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
     for cache, level in zip(caches, steps, strict=False):
         if cycle is not None:
-            found.rate(f"{cache.name}_latency_cycles", level.level / cycle, "the walk's plateau")
-    found.rate("latency_ns", points[-1][1], f"the walk over {points[-1][0] / 2**20:.0f} MB")
+            found.rate(f"{cache.name}_latency_cycles", level.level / cycle, "plateau of the pointer chase")
+    found.rate("latency_ns", points[-1][1], f"pointer chase over {points[-1][0] / 2**20:.0f} MB")
 
 
 def conflicts(bench: Bench, found: Findings) -> None:
@@ -86,18 +86,20 @@ def conflicts(bench: Bench, found: Findings) -> None:
     page, step = PAGE_BYTES // 4, line_elements(bench)
     counts = [*range(2, 33), 40, 48]
     points = [(float(n), found.time("ways", n, chase(bench, np.arange(n) * page), STEPS).seconds * 1e9) for n in counts]
-    found.curve("latency_of_aligned_lines", "lines", "ns", points, "a walk through lines a page apart")
+    found.curve("latency_of_aligned_lines", "lines", "ns", points, "pointer chase through lines that are a page apart")
     steps = plateaus(points, falling=False, tolerance=0.08)
     caches = sorted((m for m in bench.profile.memories if m.cache and m.owner == "block"), key=lambda m: m.capacity_bytes or 0)
     if caches and len(steps) > 1 and (caches[0].capacity_bytes or 0) >= steps[0].last * PAGE_BYTES:
-        found.fact(caches[0].name, "ways", int(steps[0].last), "the most lines a page apart whose walk stays as fast")
+        found.fact(
+            caches[0].name, "ways", int(steps[0].last), "the maximum number of lines a page apart that do not evict each other"
+        )
     counts = [int(16 * 2 ** (k / 3)) for k in range(31)]
     points = []
     for n in counts:
         apart = found.time("pages", n, chase(bench, np.arange(n) * page + np.arange(n) % (page // step) * step), STEPS)
         close = found.time("lines", n, chase(bench, np.arange(n) * step), STEPS)
         points.append((float(n), max(apart.best - close.best, 0.0) * 1e9))
-    how = f"walks through a line of each page of {PAGE_BYTES} bytes, less walks through as many lines side by side"
+    how = f"pointer chase through one line of each page of {PAGE_BYTES} bytes, minus that through as many adjacent lines"
     found.curve("latency_of_pages", "pages", "ns", points, how)
     pages_found(found, points)
 
@@ -107,5 +109,5 @@ def pages_found(found: Findings, points: Sequence[tuple[float, float]]) -> None:
     search = statistics.median(ns for _, ns in points[-len(points) // 3 :])
     before = [n for n, ns in points if ns < search / 2]
     if search > 2 * points[0][1] + NOTICED_NS and before:
-        found.rate("found_pages", max(before), f"pages of {PAGE_BYTES} bytes whose walk takes no search of their tables")
-        found.rate("page_search_ns", search, "what a line of one page more takes longer")
+        found.rate("found_pages", max(before), f"pages of {PAGE_BYTES} bytes that the TLB holds")
+        found.rate("page_search_ns", search, "the additional time of a TLB miss")

@@ -28,16 +28,16 @@ def launches(bench: Bench, found: Findings) -> None:
         run = bench.of_schedule(across(bench, in_blocks(schedule(define("Y", 2 * X[b, i], b, i)), b=1), "i"))
         runs.append(run)
         points.append((float(blocks), found.time("launch", blocks, run).seconds))
-    found.curve("launch", "blocks", "us", [(x, y * 1e6) for x, y in points], "time of kernels of one vector a lane")
+    found.curve("launch", "blocks", "us", [(x, y * 1e6) for x, y in points], "time of kernels with one vector per lane")
     many = [(blocks / bench.cores, seconds) for blocks, seconds in points[3:]]
     slope, _ = line(many)
-    found.rate("next_launch_us", points[0][1] * 1e6, "a kernel of one block behind another one, on the device")
+    found.rate("next_launch_us", points[0][1] * 1e6, "a kernel of one block that is queued behind another one")
     waited = found.time("launch and wait", bench.cores, bench.waited(runs[1])).seconds
-    found.rate("launch_us", waited * 1e6, "a kernel of a block for each core, until the caller knows that it is done")
-    found.rate("block_us", slope * 1e6, "slope of the time over the blocks of a core")
+    found.rate("launch_us", waited * 1e6, "a kernel with one block per core, until the caller sees its completion")
+    found.rate("block_us", slope * 1e6, "slope of the time against the blocks per core")
     if not bench.meets:
         return
     threads = min(256, bench.profile.max_block_threads)
     run = bench.of_text(BARRIER % (threads, BARRIERS), bench.cores, threads, [4 * threads])
     sample = found.time("barrier", threads, run, BARRIERS)
-    found.rate("barrier_ns", sample.seconds * 1e9, f"a barrier of {threads} threads, nothing between them")
+    found.rate("barrier_ns", sample.seconds * 1e9, f"consecutive barriers of {threads} threads")

@@ -52,14 +52,16 @@ def local(bench: Bench, found: Findings) -> None:
         own.append((float(size), _read(bench, found, "local", size)))
         cached.append((float(size), _read(bench, found, "buffer", size)))
     found.curve("shared_bandwidth", "footprint_bytes", "gb_per_s", own, "reads of local memory by all blocks")
-    found.curve("cached_bandwidth", "footprint_bytes", "gb_per_s", cached, "the same reads of a buffer that each block has")
+    found.curve("cached_bandwidth", "footprint_bytes", "gb_per_s", cached, "the same reads of each block's own buffer")
     found.rate(
-        "shared_reads_ratio", gain(own, cached), "reads of local memory for one of a buffer as large: 1 where it is no faster"
+        "shared_reads_ratio",
+        gain(own, cached),
+        "bandwidth of local memory relative to a buffer of the same size; 1 if it is no faster",
     )
     widths = [(4.0 * n, _read(bench, found, "width", room // 2, n)) for n in ACCESSES]
-    found.curve("shared_bandwidth_of_width", "access_bytes", "gb_per_s", widths, "reads of local memory side by side")
+    found.curve("shared_bandwidth_of_width", "access_bytes", "gb_per_s", widths, "contiguous reads of local memory")
     if bench.lockstep:
-        found.rate("shared_gb_per_s", max(y for _, y in (*own, *widths)), "the most that reads of local memory gave")
+        found.rate("shared_gb_per_s", max(y for _, y in (*own, *widths)), "the highest bandwidth of reads of local memory")
     _banks(bench, found, room)
 
 
@@ -105,8 +107,8 @@ def _banks(bench: Bench, found: Findings, room: int) -> None:
         run = bench.of_text(reads(threads, room, 1, stride, True), blocks, threads, [4 * threads * blocks, 4], room)
         each = found.time("stride", stride, run, READS * threads * blocks / bench.cores).seconds
         points.append((float(stride), each * 1e9))
-    how = f"a word of local memory for each of {threads} threads of a block, so many words apart"
+    how = f"a read of local memory by each of {threads} threads of a block, that many words apart"
     found.curve("shared_strides", "stride_words", "ns", points, how)
     if bench.lockstep and (counted := banks(points)) is not None:
-        how = "the stride in words from which on a longer one costs nothing more"
+        how = "the stride in words beyond which longer strides cost no more"
         count(bench, found, "memories.shared.banks", counted, how)

@@ -31,7 +31,7 @@ def model(bench: Bench, found: Findings) -> None:
                 samples.append((made[place].schedule, found.time(computation.outputs[0].name, place, run).seconds))
     fitted = calibrate(profile, samples)
     for name in SCALES:
-        found.rate(name, fitted.rate(name) or 1.0, f"calibrated by {len(samples)} schedules, each awaited")
+        found.rate(name, fitted.rate(name) or 1.0, f"calibrated with {len(samples)} schedules, each timed until it has finished")
 
 
 def computations(grown: int) -> list[Computation]:

@@ -33,16 +33,16 @@ def moves(bench: Bench, found: Findings) -> None:
     plain = _cycles(bench, found, "rows", _finish(rows, "j", "i", lanes))
     by_vectors = rows.load("X", shared, layout=panels, steps=move().vectorize(j=lanes))
     moved = _cycles(bench, found, "rows by vectors", _finish(by_vectors, "j", "i", lanes))
-    found.rate("vector_move_cycles", (moved - plain) * lanes, "a vector moved to a panel in shared memory")
+    found.rate("vector_move_cycles", (moved - plain) * lanes, "copying a vector to a panel in shared memory")
     columns = _start(define("S", sum(X[b, i, j], over=j), b, r, i))
     turned = layout(lambda b, i, j: (i // lanes, j, i % lanes))
     moved = _cycles(bench, found, "columns by squares", _finish(columns.load("X", shared, layout=turned), "i", "j", lanes))
     gathered = _cycles(bench, found, "columns in place", _finish(columns, "i", "j", lanes))
-    found.rate("gathered_element_cycles", gathered, "an element of a vector whose elements lie a row apart, read in place")
-    found.rate("turned_vector_cycles", (moved - plain) * lanes, "a vector moved to a panel, rows and columns changing places")
+    found.rate("gathered_element_cycles", gathered, "an element of a vector whose elements are in different rows, read in place")
+    found.rate("turned_vector_cycles", (moved - plain) * lanes, "copying a vector to a panel, transposed")
     by_elements, vectors = _windows(bench, found, 1), _windows(bench, found, lanes)
-    found.rate("padded_move_cycles", by_elements, "an element of a window of an image with its border, moved to a panel")
-    found.rate("padded_vector_move_cycles", vectors * lanes, "a vector of such elements, by a move that is vectorized")
+    found.rate("padded_move_cycles", by_elements, "copying an element of a padded image window to a panel")
+    found.rate("padded_vector_move_cycles", vectors * lanes, "copying a vector of such elements, if the copy is vectorized")
 
 
 def _windows(bench: Bench, found: Findings, vector: int) -> float:

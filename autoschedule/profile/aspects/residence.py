@@ -70,15 +70,17 @@ def residents(bench: Bench, found: Findings) -> None:
         )
         return
     few = _blocks(bench, found, bench.profile.warp_size)
-    count(bench, found, "rates.core_blocks", few, "the most blocks of one warp, of a core, that wait no longer than one")
+    count(
+        bench, found, "rates.core_blocks", few, "the maximum number of blocks of one warp per core that wait no longer than one"
+    )
     threads = min(BLOCK_THREADS, bench.profile.max_block_threads)
     many = _blocks(bench, found, threads)
     if many < min(few, MOST_BLOCKS):
-        how = f"the most blocks of {threads} threads of a core that wait no longer than one"
+        how = f"the maximum number of blocks of {threads} threads per core that wait no longer than one"
         count(bench, found, "rates.core_threads", many * threads, how)
     room = bench.profile.memory("shared").capacity_bytes
     if room is not None:
-        how = "the most that blocks have together which wait no longer than one"
+        how = "the maximum shared memory of the blocks of a core that wait no longer than one"
         count(bench, found, "rates.core_shared_bytes", _shared(bench, found, room, few), how)
 
 
@@ -138,10 +140,10 @@ def registers(bench: Bench, found: Findings) -> None:
             ring % {"threads": threads, "values": values}, bench.cores, threads, [4 * lanes * threads * bench.cores]
         )
         points.append((float(values), found.time("values", values, run, values).seconds * 1e9))
-    found.curve("values_of_a_thread", "values", "ns", points, "an update of each value of a ring, kept by one thread")
+    found.curve("values_of_a_thread", "values", "ns", points, "per update, if a thread updates that many values in turn")
     kept = end_of_floor(points)
     if kept is not None:
-        how = f"the most values of {lanes} lanes that a thread keeps, each updated as fast as few are"
+        how = f"the maximum number of values of {lanes} lanes that a thread keeps without slower updates"
         found.rate("unspilled_registers", kept * lanes, how)
     if bench.lockstep:
         _pool(bench, found, kept or math.inf)
@@ -152,10 +154,12 @@ def _pool(bench: Bench, found: Findings, kept: float) -> None:
     threads, points = min(BLOCK_THREADS, bench.profile.max_block_threads), []
     for values in (n for n in HELD if n <= kept):
         points.append((float(values), float(threads * _blocks(bench, found, threads, values))))
-    found.curve("core_threads_of_values", "values", "threads", points, "threads of a core at once that keep so many values each")
+    found.curve(
+        "core_threads_of_values", "values", "threads", points, "resident threads of a core if each keeps that many values"
+    )
     several = [x * y for x, y in points if y > threads]  # a single block does not show that it fits
     if pooled(points) and several:
-        how = "the most values that threads of a core keep at once, of several blocks"
+        how = "the maximum number of values that the threads of a core keep, with several blocks"
         count(bench, found, "rates.core_registers", int(max(several)), how)
 
 

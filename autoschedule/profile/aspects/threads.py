@@ -47,14 +47,14 @@ def together(bench: Bench, found: Findings) -> None:
         run = bench.of_text(SIDES % {"threads": threads, "side": side, "steps": STEPS}, blocks, threads, [4 * threads * blocks])
         points.append((float(side), found.time("sides", side, run, STEPS * blocks / bench.cores).seconds * 1e9))
         side *= 2
-    how = f"a step of {threads} threads of which so many neighbours take the same side of a branch"
+    how = f"a step of {threads} threads, of which groups of that many neighbours take the same side of a branch"
     found.curve("branches", "neighbours", "ns", points, how)
     split = step(points)
     lanes = int(split.first) if split is not None and split.after < split.before else 1
-    found.rate("lockstep_lanes", lanes, "the fewest neighbours from which on a branch costs one side")
+    found.rate("lockstep_lanes", lanes, "the smallest group of neighbours for which a branch costs only one side")
     if lanes > 1 and bench.profile.assumed("levels.warp.threads"):
         for level, field in (("warp", "threads"), ("thread", "max_count")):
-            found.fact(level, field, lanes, "the fewest neighbours from which on a branch costs one side")
+            found.fact(level, field, lanes, "the smallest group of neighbours for which a branch costs only one side")
     _stairs(bench, found)
 
 
@@ -70,7 +70,7 @@ def _stairs(bench: Bench, found: Findings) -> None:
         points.append((float(threads), found.time("threads", threads, run, each).seconds * 1e9))
     found.curve("threads_of_a_block", "threads", "ns", points, "a step of chains of multiply-adds by each thread of a block")
     if (paid := granularity(points)) is not None:
-        found.rate("granularity_threads", paid, "the fewest threads beyond which one more takes as long as many")
+        found.rate("granularity_threads", paid, "the granularity of threads: one more than a multiple costs as much as many more")
 
 
 def busy(bench: Bench, found: Findings) -> None:
@@ -88,7 +88,11 @@ def busy(bench: Bench, found: Findings) -> None:
             operations = 2.0 * UNROLLED * bench.text_lanes * threads * bench.cores
             points.append((float(threads), operations * 1e-9 / found.time("chains", threads, run).seconds))
         found.curve(
-            "multiply_add_of_threads", "threads", "gflop_per_s", points, "a chain of multiply-adds a thread, a block a core"
+            "multiply_add_of_threads",
+            "threads",
+            "gflop_per_s",
+            points,
+            "one chain of multiply-adds per thread, one block per core",
         )
     if bench.has_vectors:
         _widths(bench, found)
@@ -103,7 +107,9 @@ def _widths(bench: Bench, found: Findings) -> None:
         run = bench.of_text(text, bench.cores * 4, threads, [4 * lanes * threads * bench.cores * 4])
         operations = 2.0 * 8 * UNROLLED * lanes * threads * bench.cores * 4
         points.append((float(lanes), operations * 1e-9 / found.time("vectors", lanes, run).seconds))
-    found.curve("multiply_add_of_width", "lanes", "gflop_per_s", points, "chains of multiply-adds of vectors of so many lanes")
+    found.curve(
+        "multiply_add_of_width", "lanes", "gflop_per_s", points, "chains of multiply-adds of vectors with that many lanes"
+    )
 
 
 def _made(threads: int, chains: int) -> dict[str, int]:

@@ -29,10 +29,10 @@ def types(bench: Bench, found: Findings) -> None:
     for name, (words, size, extension, features) in TYPES.items():
         if (word := words.get(bench.device.driver)) is not None and _has(bench, extension, features):
             rate = _rate(bench, found, name, word, size, extension)
-            found.rate(f"{name}_gflops", rate, f"chains of multiply-adds of {name}, the most of any repeat")
+            found.rate(f"{name}_gflops", rate, f"chains of multiply-adds of {name}, the fastest repeat")
     if bench.lockstep:
         plain, special = (_seconds(bench, found, name, text) for name, text in (("plain", PEAK), ("special", SPECIALS)))
-        how = "an inverse square root for one multiply-add"
+        how = "time of an inverse square root relative to a multiply-add"
         count(bench, found, "rates.special_instructions", max(1.0, special / plain), how)
     if not found.rows:
         raise NotApplicable("the dialect has no other type of floats here")

@@ -47,13 +47,13 @@ def matrix(bench: Bench, found: Findings) -> None:
             continue
         rate = operations * 1e-9 / found.time(made.name, 1, run).best
         source = "registers" if _operands_in(made) == "register" else "shared memory"
-        found.rate(f"{made.name}_gflops", rate, f"the instruction over and over, operands in {source}")
+        found.rate(f"{made.name}_gflops", rate, f"the instruction repeatedly, with operands in {source}")
         name = rates_of(_factor(made), made.licences)[-1]
         best[name] = max(best.get(name, (0.0, "")), (rate, made.name))
     for name, (rate, which) in best.items():
         told = None if bench.profile.assumed(f"rates.{name}") else bench.profile.rate(name)
         if told is None or rate > told:  # documents state the peak
-            found.rate(name, rate, f"the most of any repeat of {which}")
+            found.rate(name, rate, f"the fastest repeat of {which}")
 
 
 def instructions(bench: Bench) -> list[Instruction]:
@@ -150,8 +150,8 @@ def copies(bench: Bench, found: Findings) -> None:
         run, moved = staged(bench, ahead, made)
         points.append((how, moved * 1e-9 / found.time(how, ahead, run).seconds))
     rates = dict(points)
-    found.rate("staged_gb_per_s", rates["threads"], "sums over rows through shared memory, brought by threads at their turn")
-    found.rate("async_copy_gb_per_s", rates["asynchronous"], f"the same by asynchronous copies {AHEAD} rounds ahead")
+    found.rate("staged_gb_per_s", rates["threads"], "sums over rows through shared memory, loaded by threads when needed")
+    found.rate("async_copy_gb_per_s", rates["asynchronous"], f"the same by asynchronous copies {AHEAD} iterations ahead")
 
 
 def asynchronous(bench: Bench) -> Iterator[Instruction]:
