@@ -97,7 +97,7 @@ def test_what_is_too_much_is_told_and_not_found_right(file: str, monkeypatch: py
     assert not verdict.instances and len(verdict.skipped) == 2 and "too-much-to-simulate" in verdict.skipped[0]
     result = tilelang("check", file, "--simulate")
     assert result.exit_code == 0 and result.stdout.endswith("no errors; not simulated, or not at every size: good, plain\n")
-    assert "nothing found" not in result.stdout
+    assert "no faults found" not in result.stdout
 
 
 def test_large_tiles_are_simulated_with_shorter_loops() -> None:
@@ -161,7 +161,7 @@ def test_check_simulates_every_schedule_that_holds(file: str) -> None:
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
     assert [line.split(":")[0] for line in lines[:-1]] == ["good", "good", "plain", "plain"]
-    assert all(line.endswith("nothing found") for line in lines)
+    assert all(line.endswith("no faults found") for line in lines)
     found = of_json(tilelang("check", file, "--simulate", "-s", "plain", "--json"))
     (name,) = found["simulated"]
     assert name == "plain" and [i["faults"] for i in found["simulated"][name]["instances"]] == [[], []]
@@ -217,7 +217,7 @@ def test_a_power_of_a_half_is_that_of_c() -> None:
 def test_a_result_beyond_the_bound_is_a_finding_of_the_simulator(monkeypatch: pytest.MonkeyPatch) -> None:
     i = tl.axes(i=4)
     kernel = tl.compile(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i), OPENCL)
-    assert str(tl.simulate(kernel)) == "nothing found"
+    assert str(tl.simulate(kernel)) == "no faults found"
     without_the_last_element(monkeypatch)
     report = tl.simulate(kernel, X=np.array([1, 2, 3, 4], np.float32))
     assert report.counts == {"wrong-value": 1}

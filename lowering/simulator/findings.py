@@ -170,4 +170,4 @@ def summary(counts: dict[str, int], kept: Iterable[Finding]) -> str:
     """The findings as text, one per line, and the number of each kind."""
     lines = [str(finding) for finding in kept]
     lines += [f"{number} x {kind}" for kind, number in sorted(counts.items())]
-    return "\n".join(lines) if lines else "nothing found"
+    return "\n".join(lines) if lines else "no faults found"

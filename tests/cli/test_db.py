@@ -33,7 +33,7 @@ def test_list(database: Database) -> None:
         ("doubled", {"i": 40, "j": 24}, 2, 1e-3),
         ("doubled", {"i": 80, "j": 24}, 1, 1e-3),
     ]
-    assert "nothing is remembered" in tilelang("db", "list", "-d", str(database.path.with_name("none"))).stdout
+    assert "has no schedules" in tilelang("db", "list", "-d", str(database.path.with_name("none"))).stdout
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_show_prints_a_file_of_the_language(database: Database) -> None:
     several = tilelang("db", "show", "doubled")
     assert several.exit_code == 2 and key(80).hash[:8] in several.stderr
     none = tilelang("db", "show", "nothing", "--json")
-    assert none.exit_code == 2 and "nothing is remembered of" in of_json(none)["errors"][0]["message"]
+    assert none.exit_code == 2 and "the database has no key or computation" in of_json(none)["errors"][0]["message"]
 
 
 def test_export_and_import_carry_everything(database: Database, tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_prune(database: Database) -> None:
     assert of_json(tilelang("db", "prune", "--older-than", "100000", "--json"))["forgotten"] == 0
     assert of_json(tilelang("db", "prune", "--older-than", "0", "--json"))["forgotten"] == 2
     database.record([entry()])
-    assert "forgotten: 1 schedule" in tilelang("db", "prune", "--all").stdout and database.entries() == []
+    assert "removed 1 schedule" in tilelang("db", "prune", "--all").stdout and database.entries() == []
 
 
 def test_prune_what_is_stale(database: Database) -> None:
@@ -147,7 +147,7 @@ def test_what_was_constructed_is_shown_as_such_and_forgotten_by_itself(database:
     assert "i=160" in line
     found = of_json(tilelang("db", "list", "--json"))
     assert {k["sizes"]["i"]: k["constructed"] for k in found["keys"]} == {40: False, 80: False, 160: True}
-    assert "# 1 ms, by the model: constructed, never timed, 1.5 times" in tilelang("db", "show", key(160).hash).stdout
+    assert "# 1 ms, predicted by the model, never timed, 1.5 times" in tilelang("db", "show", key(160).hash).stdout
     assert of_json(tilelang("db", "prune", "--constructed", "--json"))["forgotten"] == 1
     assert len(database.entries()) == 3
 

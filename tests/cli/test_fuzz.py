@@ -65,7 +65,7 @@ def test_a_planted_fault_is_found_made_small_and_printed_as_a_file(file: str, tm
     again = tilelang(
         *"fuzz FILE --target opencl --profile simulated --data integers --seed 0 --seconds 1".replace("FILE", str(found)).split()
     )
-    assert again.exit_code == 1 and "# to see it again: tilelang fuzz FILE --target opencl --profile simulated --data" in text
+    assert again.exit_code == 1 and "# to reproduce it: tilelang fuzz FILE --target opencl --profile simulated --data" in text
     told = of_json(tilelang("fuzz", str(found), "--target", "opencl", "-p", "simulated", "--seconds", "1", "--json"))
     assert told["fault"]["kind"] == "wrong" and tl.parse(told["fault"]["text"]).schedule().hash == plan.hash
 
@@ -74,7 +74,7 @@ def test_a_planted_fault_is_found_made_small_and_printed_as_a_file(file: str, tm
 def test_what_is_right_is_counted_and_refusals_by_code(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzzing, "Trials", Here)
     result = tilelang("fuzz", file, "--seconds", "3", "--seed", "3", "-S", "N=9", "--target", "opencl", "-p", "simulated")
-    assert result.exit_code == 0 and "nothing found" in result.stdout and not result.stderr
+    assert result.exit_code == 0 and "no faults found" in result.stdout and not result.stderr
     found = of_json(tilelang("fuzz", file, "--seconds", "3", "--json", "--target", "opencl", "-p", "simulated"))
     assert found["fault"] is None and found["right"] > 5
     assert found["cases"] == found["right"] + sum(found["refused"].values()) + sum(found["set_aside"].values())
@@ -83,7 +83,7 @@ def test_what_is_right_is_counted_and_refusals_by_code(file: str, monkeypatch: p
 @pytest.mark.slow
 def test_cases_run_in_a_process_of_their_own(file: str) -> None:
     result = tilelang("fuzz", file, "--seconds", "1", "-s", "staged")
-    assert result.exit_code == 0 and "nothing found" in result.stdout
+    assert result.exit_code == 0 and "no faults found" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_kernels_of_every_kind_have_a_page(name: str) -> None:
     kernel = simulated(importlib.import_module(f"examples.{name}").schedules(small=True)["simt"])
     found = Checked(page(kernel))
     assert len(found.ids) == len(set(found.ids)) and all(link[1:] in found.ids for link in found.links)
-    assert "The simulator ran the whole launch and found nothing wrong." in found.text
+    assert "The simulator ran the whole launch and found no faults." in found.text
     for k in kernel.program.kernels:
         assert f"kernel {k.name}" in found.text
 
@@ -152,7 +152,7 @@ def stands_out(schedule: tl.Schedule) -> str:
 
 def test_neighbours_that_read_a_column_stand_out() -> None:
     y = tl.schedule(double()).tile(i=64, j=1).to(tl.block)
-    assert "64 transactions where 8 would hold the bytes asked for" in stands_out(y.tile(i=1).to(tl.thread))
+    assert "64 transactions, although 8 would be enough for the requested bytes" in stands_out(y.tile(i=1).to(tl.thread))
     along = tl.schedule(double()).tile(i=1, j=64).to(tl.block).tile(j=1).to(tl.thread)
     assert "transactions" not in stands_out(along)
 
@@ -167,7 +167,7 @@ def test_a_bank_that_is_asked_twice_stands_out() -> None:
 
 def test_idle_threads_stand_out() -> None:
     half = tl.schedule(double()).units(block=tl.warps(2)).tile(i=1).to(tl.block).tile(j=2).to(tl.thread)
-    assert "32 of 64 threads never take part" in stands_out(half)
+    assert "32 of 64 threads are idle" in stands_out(half)
 
 
 def test_a_shared_buffer_tells_which_element_lies_where() -> None:
@@ -275,7 +275,7 @@ def test_blocks_of_a_launch_too_large_to_be_simulated_are_shown(monkeypatch: pyt
     found = Checked(page(large))
     (picture,) = [d for d in found.data.values() if d["name"] == "C" and "block" in d]
     assert picture["scale"] == [4, 2] and picture["shape"] == [75, 100] and picture["cut"] == 0
-    assert "The launch is too large to be simulated whole: faults were not looked for." in found.text
+    assert "The whole launch is too large to simulate, so it was not checked for faults." in found.text
 
 
 def test_blocks_that_depend_on_what_is_computed_are_not_guessed() -> None:
@@ -295,7 +295,7 @@ def test_a_launch_without_blocks_shows_no_block() -> None:
     i = tl.axes(i=0)
     made = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to("block").tile(i=2).to("thread")
     text = page(tl.compile(made, tl.target("opencl", profile="simulated")))
-    assert "There is no block" in text and "too large to be simulated" not in text and "threads never take part" not in text
+    assert "There are no blocks" in text and "too large to simulate" not in text and "threads are idle" not in text
 
 
 def test_without_a_source_the_page_says_why(only_shipped_instructions: None) -> None:

@@ -43,7 +43,7 @@ def test_who_breaks_off_is_told_that_it_goes_on(tmp_path: Path, monkeypatch: pyt
     interrupted = dataclasses.replace(ASPECTS["launch"], ask=raising(KeyboardInterrupt))
     monkeypatch.setitem(ASPECTS, "launch", interrupted)
     result = tilelang("profile", "--output", str(path))
-    assert result.exit_code == 1 and f"stands in {path}; the same command goes on from there" in result.stderr
+    assert result.exit_code == 1 and f"the results so far are in {path}; run the same command" in result.stderr
     assert load_profile(path).rate("cycle_ns")
 
 
@@ -90,7 +90,7 @@ def test_what_was_measured_on_other_devices_is_told(tmp_path: Path, monkeypatch:
     old = tmp_path / "profiles" / "opencl-pthread-01234567.toml"
     old.parent.mkdir()
     old.write_text("schema = 1\n")
-    assert f"{old}: measured on a device that is not here" in tilelang("devices").stdout
+    assert f"{old}: not used, because its device is not in this machine" in tilelang("devices").stdout
     assert of_json(tilelang("devices", "--json"))["unused_profiles"] == [str(old)]
 
 

@@ -16,7 +16,7 @@ PROFILES = ("avx2", "sapphire_rapids", "ampere", "cdna3")
 
 
 def check_simulated(text: str, profile: str) -> None:
-    """Compiles and simulates a text, which must be right, with nothing found."""
+    """Compiles and simulates a text, which must be right, with no faults found."""
     schedule = tl.parse(text).schedule()
     arrays = reference.random_arrays(schedule.computation, 1)
     report = tl.simulate(tl.compile(schedule, tl.target(profile=profile)), **arrays)

@@ -38,7 +38,7 @@ def copies(*, wait: bool = True, read_first: bool = False, overwrite: bool = Fal
 def test_copy_lands_by_its_wait(order: str | int) -> None:
     values = np.arange(32, dtype=np.float32)
     report = run(copies(), {"x": values}, order=order)
-    assert str(report) == "nothing found"
+    assert str(report) == "no faults found"
     np.testing.assert_array_equal(report.outputs["out"], values)
 
 

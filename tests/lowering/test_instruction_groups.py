@@ -102,7 +102,7 @@ def test_shipped_matrix_instruction() -> None:
     generator = np.random.default_rng(2)
     a, b = (generator.integers(-3, 4, shape).astype(np.float32) for shape in ((2, 16, 8), (2, 8, 8)))
     report = run(warp_product(), {"A": a, "B": b})
-    assert str(report) == "nothing found"
+    assert str(report) == "no faults found"
     np.testing.assert_array_equal(report.outputs["C"], a @ b)
 
 

@@ -38,7 +38,7 @@ def prefetched(text: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ..
 
     monkeypatch.setitem(Threads.statements, ir.Prefetch, note)
     kernel = tl.compile(tl.parse(text).schedule(), tl.target("cpu"))
-    assert str(tl.simulate(kernel)) == "nothing found"
+    assert str(tl.simulate(kernel)) == "no faults found"
     assert kernel.check()
     return found
 

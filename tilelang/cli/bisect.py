@@ -47,7 +47,10 @@ def command(asked: Asked, on: str | None, seed: int) -> None:
     with working("trying prefixes"):
         bad, fault = first_fault(len(steps), lambda n: _fault(computation, steps[:n], chosen, seed))
     if fault is None:
-        _report({"right": True, "steps": len(steps), "on": where}, f"all steps ({len(steps)}) are right on the {where}")
+        _report(
+            {"right": True, "steps": len(steps), "on": where},
+            f"the results are right after each of the {len(steps)} steps (on the {where})",
+        )
         sys.exit(RIGHT)
     step = steps[bad - 1] if bad else None
     span = getattr(step, "span", None)

@@ -74,11 +74,11 @@ def summary(asked: Asked, verdicts: dict[str, Verdict]) -> str:
     kinds = {"computation": sum(not e.of for e in checked), "schedule": sum(bool(e.of) for e in checked)}
     text = f"{asked.path}: {', '.join(counted(n, kind) for kind, n in kinds.items() if name is None or n)}"
     if name is None and len(entries) > len(checked):
-        text += f" ({len(entries) - len(checked)} more not checked, as their conditions do not hold)"
+        text += f" ({len(entries) - len(checked)} not checked, because their conditions do not hold)"
     partly = [name for name, v in verdicts.items() if v.skipped]
     if not partly:
-        return f"{text}, nothing found"
-    return f"{text}, no errors; not simulated, or not at every size: {', '.join(partly)}"
+        return f"{text}, no faults found"
+    return f"{text}, no errors found; not simulated at every size: {', '.join(partly)}"
 
 
 def profile_of(asked: Asked) -> Profile:

@@ -46,7 +46,7 @@ def of_a_database(inner: Command) -> Command:
 
         found = Database.of(Options.from_environment().replace(database=path))
         if found is None:
-            raise click.UsageError("nothing is remembered, as TILELANG_DATABASE or TILELANG_CACHE_DIR is empty: --database FILE")
+            raise click.UsageError("no database: TILELANG_DATABASE or TILELANG_CACHE_DIR is empty; name one with --database FILE")
         with warnings.catch_warnings():
             warnings.simplefilter("always")
             warnings.showwarning = lambda message, *_, **__: click.echo(f"warning: {message}", err=True)
@@ -65,7 +65,7 @@ def _asked(database: Database, keys: tuple[str, ...]) -> list[list[Entry]]:
     found = _by_key(database.entries())
     for key in keys:
         if not any(_is(group[0], key) for group in found):
-            raise click.UsageError(f"nothing is remembered of `{key}`; `tilelang db list` says of what")
+            raise click.UsageError(f"the database has no key or computation `{key}`; `tilelang db list` shows them")
     return [group for group in found if not keys or any(_is(group[0], key) for key in keys)]
 
 
@@ -101,7 +101,7 @@ def list_(database: Database) -> None:
          _number(f["median_s"] * 1e3), "model" if f["constructed"] else "trials", _number(f["bound_ratio"]), f["date"][:10])
         for f in found
     ]  # fmt: skip
-    show(table(header, rows, cut=("name", "sizes", "device")) if rows else f"nothing is remembered in {database.path}")
+    show(table(header, rows, cut=("name", "sizes", "device")) if rows else f"{database.path} has no schedules")
 
 
 def _device(known: str) -> str:
@@ -122,7 +122,7 @@ def show_(database: Database, key: str) -> None:
     found = _asked(database, (key,))
     if len(found) > 1:
         several = ", ".join(group[0].key.hash[:DIGITS] for group in found)
-        raise click.UsageError(f"`{key}` is several: {several}")
+        raise click.UsageError(f"several keys match `{key}`: {several}")
     (group,) = found
     if is_json():
         emit({**_facts(group), "text": _text(group), "entries": [e.as_json() for e in group]})
@@ -139,7 +139,7 @@ def _text(group: list[Entry]) -> str:
     parts = ["\n".join(lines) + "\n", key.computation]
     for number, e in enumerate(group, 1):
         over = f", {e.bound_ratio:.4g} times the lower bound" if e.bound_ratio is not None else ""
-        spread = "by the model: constructed, never timed" if e.constructed else f"quartiles {e.iqr_s * 1e3:.2g} ms apart"
+        spread = "predicted by the model, never timed" if e.constructed else f"quartiles {e.iqr_s * 1e3:.2g} ms apart"
         heading = f"# {e.median_s * 1e3:.4g} ms, {spread}{over}; {e.date.splitlines()[0]}\n"
         parts.append(heading + e.schedule.replace("schedule for", f"schedule s{number} for", 1) + "\n")
     return "\n".join(parts)
@@ -222,7 +222,7 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
     from tilelang.autoschedule.tune.database import KEPT  # late: a command imports what it needs itself
 
     if keep is None and older_than is None and not stale and not constructed and not everything:
-        raise click.UsageError("say what to forget: --keep N, --older-than DAYS, --stale, --constructed, --all")
+        raise click.UsageError("select what to remove: --keep N, --older-than DAYS, --stale, --constructed or --all")
     before = ""
     if older_than is not None:
         then = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=min(older_than, 500_000))
@@ -230,7 +230,7 @@ def prune(database: Database, keep: int | None, older_than: int | None, stale: b
     least = 0 if everything else KEPT if keep is None else keep
     is_stale = _is_stale() if stale else lambda e: False
     count = database.prune(least, before, lambda e: is_stale(e) or (constructed and e.constructed))
-    _tell({"forgotten": count}, f"forgotten: {counted(count, 'schedule')}")
+    _tell({"forgotten": count}, f"removed {counted(count, 'schedule')}")
 
 
 def _is_stale() -> Any:

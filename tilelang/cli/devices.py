@@ -62,14 +62,15 @@ def command() -> None:
     lines = [table(header, rows) if rows else "no device", ""]
     lines += [f"{d.name}: {_profile(d)}" for d in found]
     lines += [
-        f"{path}: measured on a device that is not here (or by an earlier release, through PoCL), and not used" for path in unused
+        f"{path}: not used, because its device is not in this machine (or was measured by an earlier release, through PoCL)"
+        for path in unused
     ]
-    lines += [f"{d} is left out, for it cannot compile an empty kernel: {why}" for d, why in unusable if found]
+    lines += [f"{d} is left out, because it cannot compile an empty kernel: {why}" for d, why in unusable if found]
     lines += [f"{m['dialect']}: {m['why']}; installed: {_installed(m)}; needed: {m['get']}" for m in missing]
     lines.append("")
     lines += [f"{t.use}: {t.found or f'nothing installed; needed: {t.get}'}" for t in tools()]
     profiles = ", ".join(shipped_profiles())
-    lines.append(f"profiles that --profile NAME takes: {profiles}")
+    lines.append(f"profiles for --profile NAME: {profiles}")
     show("\n".join(lines))
     sys.exit(code)
 

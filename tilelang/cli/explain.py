@@ -53,7 +53,7 @@ def command(
     --search lists the candidates with their predicted times, and how many candidates each rule dropped.
     """
     if without and not searched:
-        raise click.UsageError("--without RULE is about what --search shows")
+        raise click.UsageError("--without RULE is only possible with --search")
     if searched:
         show_search(asked, dialect, without)
         return
@@ -80,7 +80,9 @@ def command(
     if barriers:
         parts += [*barrier_lines(found), *phase_lines(found), ""]
     if report is None:
-        parts.append("too many threads, rounds or elements: smaller sizes are simulated for transactions and bank conflicts")
+        parts.append(
+            "transactions and bank conflicts are left out, because the kernel is too large to simulate: try smaller sizes"
+        )
     else:
         parts += access_tables(found["transactions"], found["conflicts"])
     show("\n".join(parts).rstrip())

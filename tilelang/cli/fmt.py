@@ -38,7 +38,7 @@ def command(files: tuple[str, ...], only_check: bool, limit_bytes: int) -> None:
         emit({"changed": changed, "errors": errors, **printed})
     elif "-" not in files:
         for name in changed:
-            click.echo(f"{name}: {'would be' if only_check else 'was'} laid out anew")
+            click.echo(f"{name}: {'would be' if only_check else 'was'} reformatted")
     sys.exit(max(code, WRONG if only_check and changed else RIGHT))
 
 
@@ -52,7 +52,7 @@ def _formatted(name: str, only_check: bool, limit_bytes: int) -> tuple[str, str]
     elif made != text and not only_check:
         if not Path(name).is_file():
             raise ParseError(
-                "file", f"{name} is a pipe or a device", span=Span(name, 0), help="`-` reads standard input, and prints"
+                "file", f"{name} is a pipe or a device", span=Span(name, 0), help="pass `-` to format standard input"
             )
         write_whole(name, lambda file: file.write(made.encode()))
     return text, made

@@ -149,10 +149,9 @@ def case_text(found: Found, path: str, target: Target, dialect: str | None) -> s
     on += f" --profile {profile}" if profile else ""
     lines = [line for fault in found.outcome.said for line in fault.splitlines()][:MOST_LINES]
     head = [
-        f"found in {path} by tilelang fuzz, {target}: {found.outcome.kind}"
-        + ("" if found.shrunk else " (not as small as it may be)"),
+        f"found in {path} by tilelang fuzz, {target}: {found.outcome.kind}" + ("" if found.shrunk else " (not fully shrunk)"),
         *(f"  {line}" for line in lines),
-        f"to see it again: tilelang fuzz FILE{on} --data {case.data} --seed {case.seed} --seconds 1",
+        f"to reproduce it: tilelang fuzz FILE{on} --data {case.data} --seed {case.seed} --seconds 1",
     ]
     return "".join(f"# {line}".rstrip() + "\n" for line in head) + "\n" + str(format_text(case.text))
 
@@ -163,7 +162,9 @@ def summary(found: Found, path: str, target: Target) -> str:
     ended = " (interrupted)" if found.interrupted else ""
     text = f"{path}: {found.cases} cases in {found.seconds:.0f} s{ended} for {target}: {found.right} right"
     text += f", {found.refused.total()} refused" + (f", {left} set aside" if left else "")
-    text += ", a fault found" if found.case is not None else ", nothing found" if found.right else ", so nothing is known"
+    text += (
+        ", a fault found" if found.case is not None else ", no faults found" if found.right else ", so the result is inconclusive"
+    )
     rows = [
         (n, code, what)
         for what, codes in (("refused", found.refused), ("set aside", found.set_aside))

@@ -33,7 +33,7 @@ def _aspects() -> list[str]:
 def command(asked: tuple[str, ...], output: str | None, directory: str | None, listed: bool, dialect: str | None) -> None:
     """Measure this machine's device for the autoscheduler, in a few minutes. An interrupted run continues where it stopped.
 
-    Without --output, the profile is stored where tilelang finds it: from then on kernels for this device use it.
+    Without --output, the profile is stored where tilelang finds it, and kernels for this device use it from then on.
     """
     from tilelang.autoschedule.profile.aspects import ASPECTS  # late: a command imports what it needs itself
     from tilelang.autoschedule.profile.measure import known, measure, set_aside  # late: a command imports what it needs itself
@@ -57,12 +57,12 @@ def command(asked: tuple[str, ...], output: str | None, directory: str | None, l
     assert device is not None
     path = Path(output) if output is not None else measured_path(device)
     if output is None and (aside := set_aside(path)) is not None:
-        click.echo(f"{path} is not a profile: it is {aside.name} now, and another one is begun", err=True)
+        click.echo(f"{path} is not a valid profile: it was renamed to {aside.name}, and a new one is started", err=True)
     try:
         with _progress() as progress:
             outcome = measure(Bench(device, shipped_target(device).profile), path, asked, progress=progress)
     except KeyboardInterrupt:
-        click.echo(f"what was measured stands in {path}; the same command goes on from there", err=True)
+        click.echo(f"the results so far are in {path}; run the same command again to continue", err=True)
         raise
     drawn = [str(path) for path in plot(outcome.profile, Path(directory))] if directory is not None else []
     if is_json():

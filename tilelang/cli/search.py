@@ -43,7 +43,7 @@ def show_search(asked: Asked, dialect: str | None, without: tuple[str, ...]) -> 
     parts = [table(("rule", "dropped", "share", "what it drops"), rule_rows(pruning), heading), "", candidate_table(found), ""]
     parts += [*(f"note: {note}" for note in searched.notes), ""] if searched.notes else []
     if taken is not None:
-        parts += [f"candidate {taken + 1} is taken:", str(found[taken].schedule), found[taken].estimate.breakdown]
+        parts += [f"candidate {taken + 1} is chosen:", str(found[taken].schedule), found[taken].estimate.breakdown]
     show("\n".join(parts).rstrip())
 
 
@@ -88,7 +88,7 @@ def judged(schedules: tuple[Schedule, ...], aim: Target, pruning: Pruning) -> li
 
 def rule_rows(pruning: Pruning) -> list[tuple[str, int, str, str]]:
     """Each rule, the one that drops most first, with what it dropped; refusals by code."""
-    rows = [(rule, pruning.dropped[rule], f"{share:.1%}", RULES.get(rule, "refused by the language's own checks"))
+    rows = [(rule, pruning.dropped[rule], f"{share:.1%}", RULES.get(rule, "refused by the compiler with this error code"))
             for rule, share in pruning.shares.items()]  # fmt: skip
     rest = [rule for rule in RULES if rule not in pruning.dropped]
     return [*rows, *((rule, 0, "off" if rule in pruning.off else "", RULES[rule]) for rule in rest)]

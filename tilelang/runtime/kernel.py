@@ -478,7 +478,7 @@ def simulate(
     >>> i = tl.axes(i=4)
     >>> twice = tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)
     >>> print(simulate(compile(twice, target("opencl", profile="simulated"))))
-    nothing found
+    no faults found
     """
     from tilelang.lowering.simulator.simulate import check_work, device_numbers, run  # late: only checks need it
     from tilelang.runtime.simulated_check import with_wrong_values  # late: only checks need it

@@ -54,7 +54,7 @@ class Instance:
 
     def __str__(self) -> str:
         how = " with shorter loops" if self.shorter else ""
-        return f"simulated{how} at {_words(self.extents)}: " + ("; ".join(self.faults) or "nothing found")
+        return f"simulated{how} at {_words(self.extents)}: " + ("; ".join(self.faults) or "no faults found")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +91,8 @@ def check_simulated(schedule: Schedule, target: Target, seconds: float | None = 
     >>> i = tl.axes(i=1000)
     >>> y = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=8).to(tl.block)
     >>> print(check_simulated(y, tl.target("cpu", profile="avx2")))
-    simulated at i=16: nothing found
-    simulated at i=9: nothing found
+    simulated at i=16: no faults found
+    simulated at i=9: no faults found
     """
     end = None if seconds is None else time.monotonic() + seconds
     search = _Search(schedule, target, end, seed)

@@ -114,7 +114,7 @@ def section(
     """The tree and the source of one kernel, side by side, with a line for the steps that a selected row comes from."""
     first, last = _extent(places) if source is not None else (0, 0)
     tree = tag("ul", *(_item(number, row, places, shown) for row in rows(kernel)), class_="tree", data_kernel=number)
-    chosen = tag("p", "Choose a row or a line: the steps that it comes from stand here.", class_="from lead", aria_live="polite")
+    chosen = tag("p", "Select a row or a line to see here the steps that it comes from.", class_="from lead", aria_live="polite")
     if source is None:
         return tag("div", chosen, tag("div", tree, class_="single"), class_="kernel")
     lines = source.split("\n")

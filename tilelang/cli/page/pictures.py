@@ -36,9 +36,9 @@ def moves_section(c: Contents) -> Html:
         else None
     )
     lead = (
-        "What the threads of the first block touch in global and shared memory, run by the simulator. A cell has the colour of the "
-        "thread that touches it first; point at a cell, or walk with the arrow keys, and it says which. Enter or a click shows the "
-        "whole request of its warp."
+        "The accesses of the first block's threads to global and shared memory, recorded by the simulator. The colour of a cell is "
+        "that of the first thread that accesses it. Point at a cell, or move with the arrow keys, to see which thread that is. Press "
+        "Enter or click to see the whole request of its warp."
     )
     return tag("section", tag("h2", "Moves"), tag("p", lead, class_="lead"), cut, *parts, id="moves")
 
@@ -86,7 +86,7 @@ def move_facts(c: Contents, move: Move, kernel: ir.Kernel) -> list[tuple[str, An
     size, r = move.buffer.dtype.bytes, c.record
     element, _, _ = move.touched
     facts: list[tuple[str, Any]] = [
-        ("threads that take part", f"{move.active:,} of {kernel.threads:,}"),
+        ("active threads", f"{move.active:,} of {kernel.threads:,}"),
         ("requests by warps", move.count),
         ("threads in a request", f"{move.lanes / move.count:.3g} of {min(r.warp, kernel.threads)}"),
         ("elements", f"{len(set(element.tolist())):,}, touched {element.size:,} times ({size} bytes each)"),
@@ -94,7 +94,7 @@ def move_facts(c: Contents, move: Move, kernel: ir.Kernel) -> list[tuple[str, An
     if move.buffer.memory == "global":
         moved = move.cost * r.transaction_bytes
         facts.append((f"transactions of {r.transaction_bytes} bytes", f"{move.cost:,}, at best {move.least:,}"))
-        facts.append(("bytes moved that a request asks for", f"{move.asked:,} of {moved:,} ({move.asked / moved:.0%})"))
+        facts.append(("requested share of the bytes moved", f"{move.asked:,} of {moved:,} ({move.asked / moved:.0%})"))
     else:
         facts.append(("extra phases by bank conflicts", f"{move.cost:,} in {move.count:,} requests"))
     return facts
@@ -117,7 +117,9 @@ def units_section(c: Contents) -> Html:
         if not pictures:
             parts.append(tag("p", _no_spread(c, step), class_="lead"))
     if not parts:
-        parts.append(tag("p", "The schedule spreads nothing: one thread of one block does everything.", class_="lead"))
+        parts.append(
+            tag("p", "The schedule maps nothing to parallel units: one thread of one block does all the work.", class_="lead")
+        )
     return tag("section", tag("h2", "Units"), *parts, id="units")
 
 
@@ -125,9 +127,9 @@ def _no_spread(c: Contents, step: Tile) -> str:
     if step.level != "block":
         return "The first block stores no output."
     if all(0 in k.grid for k in c.kernel.program.kernels):
-        return "There is no block: nothing is to be computed."
+        return "There are no blocks, because there is nothing to compute."
     if all(math.prod(k.grid) == 1 for k in c.kernel.program.kernels):
-        return "There is one block: it has everything."
+        return "There is only one block, which computes everything."
     return "The launch is too large, or its accesses depend too much on its data, for its blocks to be shown."
 
 
@@ -193,7 +195,7 @@ def shared_section(c: Contents) -> Html:
     banks = f"A row is {c.record.banks} banks of {c.record.bank_bytes} bytes."
     profile = c.kernel.target.profile
     if not profile.memory("shared").banks:
-        banks += f" The profile {profile.name} names no banks: these are the simulator's."
+        banks += f" The profile {profile.name} does not describe banks; these are the simulator's default."
     lead = tag("p", banks if parts else "No kernel uses shared memory.", class_="lead")
     return tag("section", tag("h2", "Shared memory"), lead, *parts, id="shared")
 
@@ -209,15 +211,15 @@ def _shared(c: Contents, number: int, kernel: ir.Kernel, buffer: ir.Buffer) -> l
     held = next((h for h in c.record.held if h.kernel == number and h.buffer == buffer), None)
     if held is not None:
         script = c.script(figures.layout_figure(held, own[0][1].base, c.record))
-        about = tag("span", f"what lies where when it is {held.moment} read", class_="quiet origin")
+        about = tag("span", f"contents when it is {held.moment} read", class_="quiet origin")
         title = join(tag("b", f"{buffer.name} by banks"), about)
         facts = [(f"elements that hold one of {held.tensor}", f"{held.place.size:,} of {buffer.elements:,}")]
         identity = f"shared-{number}-{kernel.shared.index(buffer)}"
         picture = figure(identity, title, f"{buffer.name} by banks", ["content"], facts, script, {})
         return [*parts, tag("div", picture, class_="pictures")]
     if any(not m.writes for _, m in own):
-        return [*parts, tag("p", "No element of a tensor was found in it: it holds parts of results.", class_="lead")]
-    return [*parts, tag("p", "No read of it was seen.", class_="lead")]
+        return [*parts, tag("p", "It holds no elements of a tensor, only partial results.", class_="lead")]
+    return [*parts, tag("p", "It was not read.", class_="lead")]
 
 
 def _place(kernel: ir.Kernel, buffer: ir.Buffer) -> str:

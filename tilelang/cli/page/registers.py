@@ -33,15 +33,15 @@ def registers_section(c: Contents) -> Html:
             parts.append(
                 tag(
                     "p",
-                    "No element of a tensor was found in ",
+                    "These buffers hold no elements of a tensor, only partial or temporary results: ",
                     *names,
-                    ": parts of results, or values of no tensor.",
+                    ".",
                     class_="lead",
                 )
             )
     lead = (
-        "Which thread of the first block holds which element: of an input when its register is first filled, of a computed tensor at "
-        "the end. A click on a cell, or Enter, shows alone what its thread holds, or its warp where the colours are by warp."
+        "The elements that each thread of the first block holds: of an input when its registers are first filled, of a computed tensor "
+        "at the end. Click on a cell, or press Enter, to show only the elements of its thread (or of its warp, if colours are by warp)."
         if any(k.registers for k in c.kernel.program.kernels)
         else "No kernel has buffers in registers."
     )

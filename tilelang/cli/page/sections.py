@@ -41,9 +41,9 @@ def steps_section(c: Contents) -> Html:
     heads = ["step", "written at", "level", *(f"{a} (reduced)" if a in reduced else a for a in axes), "lives in"]
     means = tag("pre", tag("code", c.kernel.computation.text.rstrip("\n")))
     lead = (
-        "What is left of each axis after each step, for one unit of the level; steps in braces stand beneath the step that they are "
-        "of, with what is left of what it moves or makes. A step lights the loops that it became, and the lines of the work that it "
-        "divided."
+        "The remaining extent of each axis after each step, for one unit of the level. Steps in braces are below their step, with the "
+        "remaining extents of the region that it copies or computes. Selecting a step highlights its loops, and the lines of code that "
+        "it divides among units."
     )
     return tag(
         "section", tag("h2", "Steps"), means, tag("p", lead, class_="lead"), table(heads, rows, class_="steps"), id="steps"
@@ -89,23 +89,23 @@ def remarks(c: Contents) -> Html:
         kernel = c.kernel.program.kernels[move.kernel]
         r, said = c.record, []
         if move.buffer.memory == "global" and move.cost > move.least:
-            said.append(f"{move.cost:,} transactions where {move.least:,} would hold the bytes asked for")
+            said.append(f"{move.cost:,} transactions, although {move.least:,} would be enough for the requested bytes")
         if move.buffer.memory == "shared" and move.cost:
             said.append(f"{move.cost:,} extra phases by bank conflicts in {move.count:,} requests")
         element = move.touched[0]
         if move.buffer.memory == "global" and not move.writes and element.size >= 2 * (different := distinct(element).size):
             said.append(f"the block reads each element {element.size / different:.3g} times on average")
         if move.active < kernel.threads:
-            said.append(f"{kernel.threads - move.active:,} of {kernel.threads:,} threads never take part")
+            said.append(f"{kernel.threads - move.active:,} of {kernel.threads:,} threads are idle")
         elif move.lanes < move.count * min(r.warp, kernel.threads):
             said.append(f"a request has {move.lanes / move.count:.3g} of {min(r.warp, kernel.threads)} threads on average")
         if said:
             items.append(tag("li", tag("a", move_title(c, move), href=f"#move-{place}"), ": ", "; ".join(said), "."))
     report = c.record.report
     if report is None:
-        items.append(tag("li", "The launch is too large to be simulated whole: faults were not looked for."))
+        items.append(tag("li", "The whole launch is too large to simulate, so it was not checked for faults."))
     else:
-        found = "The simulator ran the whole launch and found nothing wrong." if not report.counts else str(report)
+        found = "The simulator ran the whole launch and found no faults." if not report.counts else str(report)
         items.append(tag("li", shortened(found, c.names), class_="fault" if report.counts else None))
     return tag("section", tag("h2", "What stands out"), tag("ul", *items, class_="remarks"), id="remarks")
 
@@ -117,9 +117,7 @@ def loops_section(c: Contents) -> Html:
     """The statement tree of each kernel beside its source."""
     try:
         source, places = emit_placed(c.kernel.program, DIALECTS[c.kernel.target.dialect])
-        lead = (
-            "A row of the tree lights the lines that it became; a line lights its row. Both light the steps that they come from."
-        )
+        lead = "Selecting a row of the tree highlights its source lines; selecting a line, its row. Both highlight their steps."
     except DeviceError as error:
         source, places = None, tuple(() for _ in c.kernel.program.kernels)
         lead = f"There is no source to show: {error.message}."
