@@ -137,8 +137,8 @@ class Binary(_Operation):
         return None if self.op in CONDITIONS else self.left
 
     def __bool__(self) -> bool:
-        # Inside the compiler, `in` and the equality of tuples and steps call this: they ask whether the two are one expression.
-        # In a definition, `if X[i] == 0` would get the same answer, which is not what the author means.
+        # Inside the compiler, `in` and the equality of tuples and steps call this, to find out whether two expressions are the same
+        # one. In a definition, `if X[i] == 0` would get that answer, too, but its author means to compare values.
         if self.op in ("==", "!=") and called_from_inside():
             return (self.left is self.right) is (self.op == "==")
         return Operators.__bool__(self)

@@ -18,7 +18,7 @@ from tilelang.core.node import Node, node
 from tilelang.core.simplify import interval, linear, simplify
 from tilelang.errors import Refusal, brief, caller_span, whole_number
 
-MOST_CHECKED = 1 << 18  # coordinates of a region, of which a layout must not put two in one place
+MOST_CHECKED = 1 << 18  # coordinates of a region that are enumerated to check that a layout is injective
 
 
 @functools.lru_cache(maxsize=1 << 10)
@@ -146,7 +146,7 @@ class Placement(Node):
 
 def _gives_back(terms: tuple[Expr, ...], variables: tuple[Var, ...]) -> bool:
     """Whether the terms provably determine every variable, by two rules: e // c and e % c determine e; b and a ^ b determine a. False
-    if these do not suffice."""
+    if these rules do not suffice."""
     known: set[Expr] = {*terms, *(v for v in variables if v.lower == v.upper)}
     while True:
         found: set[Expr] = set()

@@ -173,8 +173,8 @@ def node(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,), eq_default=False)
 def record(cls: type[T]) -> type[T]:
-    """A frozen dataclass compared by identity, whose constructor is as fast as that of a `@node`: for values that are made by the
-    thousand and are no trees. It has a `__dict__`, for `cached_property`, if a base class has."""
+    """A frozen dataclass that is compared by identity and has the fast constructor of a `@node`: for values that are made by the
+    thousand and are not trees. It has a `__dict__`, for `cached_property`, if a base class has one."""
     made, fields, setters = _slotted(cls)
     _add_methods(made, __init__=_named(_starting(len(fields)), made, fields, setters, {}))
     return made
@@ -282,7 +282,7 @@ class Unchanging:
         _refuse(self, name)
 
     def __setstate__(self, state: Any) -> None:
-        """For pickle and copy, which pass the attributes of `__dict__` and, in a pair with them, those of slots."""
+        """For pickle and copy, which pass the attributes in `__dict__`, or a pair: these, and the attributes in slots."""
         for values in state if isinstance(state, tuple) else (state,):
             fill(self, **(values or {}))
 

@@ -221,7 +221,7 @@ def _split(a: Linear, c: int) -> tuple[Linear, Linear]:
 
 
 def _divided(op: str, a: Linear, c: int) -> Linear:
-    """A quotient or remainder by a constant: 0 by 0, and by a negative number that of the opposite by a positive one."""
+    """A quotient or remainder by a constant. By 0 it is 0; if the divisor is negative, both operands are negated."""
     if c == 0:
         return (), 0
     if c > 0:
@@ -253,8 +253,8 @@ def _quotient(a: Linear, c: int) -> Linear:
 
 
 def _carry_free(rest: Linear, c: int) -> tuple[int, Linear, Linear]:
-    """(g, steps, inside) with rest = steps + inside, where g > 1 divides c and every step, and inside is in 0 .. g-1, so that it never
-    carries into a quotient by c. g is 1 if there is no such split."""
+    """(g, steps, inside) with rest = steps + inside, where g > 1 divides c and all factors of `steps`, and `inside` is in 0 .. g-1, so
+    that it never carries into a quotient by c. g is 1 if there is no such split."""
     shared = c
     for _, v in rest[0]:
         shared = gcd(shared, v)

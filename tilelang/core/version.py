@@ -11,7 +11,7 @@ SUFFIXES = (".py", ".toml", ".c", ".h")
 
 @functools.cache
 def source_digest(*packages: str, without: tuple[str, ...] = ()) -> str:
-    """A digest of every source file of some packages: another text may compute another result. without: folders left out.
+    """A digest of every source file of some packages, since a changed source may compute different results. without: excluded folders.
 
     >>> source_digest("tilelang.core") == source_digest("tilelang.core"), len(source_digest("tilelang.core"))
     (True, 12)
