@@ -85,7 +85,7 @@ class Evaluator:
                     self.values |= with_errors(self, loop)
                     waiting.remove(loop)
                 unread |= set() if wanted is None else set(last) - set(wanted)
-                for tensor in () if waiting else unread:  # a loop reads again what its first members did
+                for tensor in () if waiting else unread:  # a shared loop may read the tensors of its first members again
                     del self.values[tensor]
                 unread = unread if waiting else set()
         return self.values

@@ -131,7 +131,7 @@ class Combining:
         return Part(whole, points, kept, greatest, careful)
 
     def _unclear(self, states: Members, whole: Members) -> list[Any]:
-        """Per member: where a leaf has a NaN that another order of the leaves may lose, as in a selection by a comparison."""
+        """Per member: whether a leaf has a NaN that another order of the leaves might lose, as in a selection by a comparison."""
         nan = np.logical_or.reduce([np.isnan(np.asarray(s, np.float64)).any(axis=-1) for s in states])
         if not nan.any():
             return [nan] * len(whole)

@@ -335,7 +335,7 @@ class _Derivation:
             facts = Facts(low=frozenset((r.term,))) if sign < 0 else Facts(high=frozenset((r.term,)))
             at = const(end, r.read.dtype)
             bounded = sign < 0 and self.separation.is_at_least_0(r.term)
-            if not bounded:  # otherwise only an empty maximum is -infinity
+            if not bounded:  # if the terms are bounded, only an empty maximum is -infinity
                 if how == "plus":
                     proven = facts.closed().is_infinite(part, -1 if self.name == "max" else 1)
                 else:
@@ -347,7 +347,7 @@ class _Derivation:
                                      f" not proven that `{part}` then keeps it at {what}",
                                      f"`{r.term}` is {end} at all points of the first chunk, and not later")  # fmt: skip
             yield Reset(r.read, at, const(identity.value, t))
-        if zero and not (r.combiner == "min" and self.separation.is_at_least_0(r.term)):  # it does not change any more after 0
+        if zero and not (r.combiner == "min" and self.separation.is_at_least_0(r.term)):  # such a minimum stays 0 once it is 0
             if not self.separation.is_at_least_0(r.term):
                 raise NotDerived("refuted", f"`{r.read.tensor.name}` may be 0 at first, and then `{self.term}` is infinite or 0",
                                  self._zero_example(r))  # fmt: skip

@@ -12,8 +12,8 @@ from tilelang.semantics.separation import Separation, is_zero_literal
 
 @dataclasses.dataclass(frozen=True)
 class Facts:
-    """Expressions with a known value at every point so far: -infinity (`low`), infinity (`high`) or 0 (`zero`). Others count as
-    finite."""
+    """Expressions with a known value at every point so far: -infinity (`low`), infinity (`high`) or 0 (`zero`). All others are taken
+    as finite."""
 
     low: frozenset[Expr] = frozenset()
     high: frozenset[Expr] = frozenset()

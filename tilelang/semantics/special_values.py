@@ -43,7 +43,7 @@ def special_values(tensor: Tensor, finite: bool = False) -> list[Any]:
 
 
 def only_finite(computation: Computation) -> bool:
-    """Whether inputs must be finite: a user's combiner only has to be valid on finite accumulators."""
+    """Whether inputs must be finite, because a user-defined combiner only has to be valid on finite accumulators."""
     return any(d.reduction is not None and d.reduction.combiner.name not in SHIPPED for d in computation.definitions)
 
 
