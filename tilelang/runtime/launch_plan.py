@@ -1,4 +1,4 @@
-"""What a process needs of a lowered program in order to run it: the source, and how each kernel is launched.
+"""Launch plans: the parts of a lowered program that a process needs to run it, which are the source and the launch of each kernel.
 
 A launch plan is kept in the cache of binaries, so that a later process with the same schedule, profile and version of the package runs
 the kernel without lowering it again, and without importing the lowering. The kernel IR is made again only when it is asked for.
@@ -21,7 +21,7 @@ from tilelang.schedules.schedule import Schedule
 if TYPE_CHECKING:
     from tilelang.lowering import ir
 
-# The packages whose source decides what a schedule is lowered to.
+# The packages whose source determines the program that a schedule is lowered to.
 LOWERED_BY = (
     "tilelang.core", "tilelang.computations", "tilelang.semantics", "tilelang.instructions", "tilelang.profiles", "tilelang.schedules",
     "tilelang.lowering", "tilelang.runtime",

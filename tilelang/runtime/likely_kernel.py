@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class LikelyKernel:
-    """A kernel for the steps passed to `guess`. program, source: None before. profile: the target's, for its dialect."""
+    """A kernel for the steps passed to `guess`. program, source: None until then. profile: the target's, for its dialect."""
 
     def __init__(self, computation: Computation, target: Target, profile: Profile, options: Options) -> None:
         self.computation, self.target, self.profile, self.options = computation, target, profile, options

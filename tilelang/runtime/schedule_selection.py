@@ -41,7 +41,7 @@ UNMEASURED = {
 }
 REFUSED = "%s: all generated schedules were refused for `%s`, so a simple one is used; the last refusal: %s"
 MOST_TRIED = 16  # generated schedules that are lowered, at least, until one is accepted
-_SAYING = threading.Lock()  # messages that are logged once are logged by one thread
+_SAYING = threading.Lock()  # held while a message is logged that must appear only once
 
 
 def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
@@ -209,7 +209,7 @@ def acceptable(
 
 
 def _as_loops(steps: tuple[Step, ...]) -> tuple[Step, ...]:
-    """The steps without loops that are unrolled or peeled: a body of thousands of operations gains nothing by it."""
+    """The steps with unrolled and peeled loops as plain loops, because a body of thousands of operations gains nothing by unrolling."""
     found: list[Step] = []
     for s in steps:
         if isinstance(s, Split):

@@ -34,7 +34,7 @@ from tilelang.semantics.special_values import special_arrays
 
 MOST_STATEMENTS = 150_000  # statements per run if one thread runs at a time: about fifteen seconds
 TOO_MUCH = "too-much-to-simulate"
-THREADS_AS_DEAR = 4000  # number of additional threads in a batch that double the cost of a statement
+THREADS_AS_DEAR = 4000  # additional threads in a batch that double the cost of a statement
 
 
 class OutOfTime(Exception):
