@@ -100,7 +100,7 @@ class _Chain:
         self.spec, self._task, self._kinds, self._computation = spec, task, kinds, computation
         self._shared: Split | None = None
         self._cuts: tuple[Step, ...] = ()  # those that divide axes
-        self._leaf: Step | None = None  # no step may follow it
+        self._innermost: Step | None = None  # no step may follow it
         self._body: Step | None = None  # the first that is neither `inline` nor `units`
         self._units: tuple[Units, ...] = ()
         self.open = False  # whether it has holes for steps
@@ -121,7 +121,7 @@ class _Chain:
         elif not isinstance(step, Inline):
             self._body = self._body or step
         self._cuts += (step,) if isinstance(step, (Tile, Split)) else ()
-        self._leaf = step if isinstance(step, (Vectorize, Do)) else self._leaf
+        self._innermost = step if isinstance(step, (Vectorize, Do)) else self._innermost
         self.open |= isinstance(step, Open)
         return found
 
@@ -149,8 +149,8 @@ class _Chain:
 
     def _check_place_among(self, step: Step) -> None:
         """Checks the order of steps: the innermost body comes last, `inline` and `units` come first."""
-        if self._leaf is not None:
-            raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{self._leaf}`, which must be the last step",
+        if self._innermost is not None:
+            raise refuse_step(step, "step-after-leaf", f"`{step}` is after `{self._innermost}`, which must be the last step",
                               "write `vectorize` and `do` last")  # fmt: skip
         if isinstance(step, Inline) and self._body is not None:
             message = f"`{step}` would change the computation that the steps above it schedule"

@@ -125,7 +125,7 @@ def refinements(schedule: Schedule, profile: Profile | None = None, chains: Sequ
     steps = with_stages(computation, steps)
     spec = root_spec(task)
     found = [Refinement(None, spec)]
-    for step in complete(spec, steps, bool(task.states), None, _leaf_sizes(steps, spec.extents.after(steps))):
+    for step in complete(spec, steps, bool(task.states), None, _innermost_extents(steps, spec.extents.after(steps))):
         spec = spec.after(step)
         found.append(Refinement(step, spec, getattr(step, "implied", False), _inside(step, spec, chains)))
     return tuple(found)
@@ -197,13 +197,13 @@ def _apart(spec: Spec) -> Spec:
     return spec.replace(axes=tuple(axes))
 
 
-def _leaf_sizes(steps: tuple[Step, ...], last: Extents) -> dict[str, int]:
+def _innermost_extents(steps: tuple[Step, ...], last: Extents) -> dict[str, int]:
     """The extents that a `do` takes along the axes it binds; all that remain if it binds none. Empty for other steps."""
-    leaf = steps[-1] if steps else None
-    if not isinstance(leaf, Do):
+    innermost = steps[-1] if steps else None
+    if not isinstance(innermost, Do):
         return {}
     from tilelang.instructions.instruction import use  # late: few schedules name an instruction
 
-    shape = use(leaf.instruction).shape
-    bound = {axis: shape[own] for own, axis in leaf.binding if own in shape}
+    shape = use(innermost.instruction).shape
+    bound = {axis: shape[own] for own, axis in innermost.binding if own in shape}
     return {name: bound.get(name, 1 if bound else extent) for name, extent in last.sizes.items()}

@@ -59,15 +59,15 @@ def ahead_of_nothing(seen: Seen) -> Iterator[str]:
             if place.memory in CACHES:  # a prefetch, whose distance counts the loops below it
                 continue
             above = range(number - 1, 0, -1)
-            walks = [k for k in above if isinstance(steps[k].step, Split) and _rounds(steps, k)]
+            loops = [k for k in above if isinstance(steps[k].step, Split) and _iterations(steps, k)]
             direct = next((k for k in above if not _is_beside(steps[k].step)), None)
-            if direct in walks:
+            if direct in loops:
                 continue
             why = "this step is not directly inside a loop"
             if direct is not None and isinstance(steps[direct].step, Split):
                 why = f"the loop of `{steps[direct].head}` has a single iteration"
-            elif walks and direct is not None:
-                why = f"`{steps[direct].head}` is between this step and the loop of `{steps[walks[0]].head}`"
+            elif loops and direct is not None:
+                why = f"`{steps[direct].head}` is between this step and the loop of `{steps[loops[0]].head}`"
             yield f"`{r.head}`: `ahead` has no effect, because {why}"
 
 
@@ -90,17 +90,18 @@ def sums_apart(seen: Seen) -> Iterator[str]:
     if first == at or not any(isinstance(r.step, (Split, Tile)) for r in seen.found[:first]):
         return
     before, after = seen.found[first - 1].spec, seen.found[at].spec
-    rounds = {a.name: -(-a.extent // after.axis(a.name).extent) for a in before.axes if not a.reduction}
-    again = {a: read for a, n in rounds.items() if n > 1 and (read := _read_alike(seen, after, a))}
+    iterations = {a.name: -(-a.extent // after.axis(a.name).extent) for a in before.axes if not a.reduction}
+    again = {a: read for a, n in iterations.items() if n > 1 and (read := _read_alike(seen, after, a))}
     if not again:
         return
     reduced = [a.name for a in after.axes if a.reduction]
     each = " ".join(f"{a.name}:{a.extent}" for a in after.axes if not a.reduction)
     repeated = " and ".join(f"{', '.join(names)} in each iteration over {a}" for a, names in again.items())
-    most = "up to " if any(a.bounds for a in before.axes if a.name in rounds) else ""
+    most = "up to " if any(a.bounds for a in before.axes if a.name in iterations) else ""
     yield (
-        f"without `accumulate`, the whole loop over {' and '.join(reduced)} runs {most}{counted(math.prod(rounds.values()), 'time')} "
-        f"in each piece, once for every {each}; it reads the same elements again: {repeated}"
+        f"without `accumulate`, the whole loop over {' and '.join(reduced)} runs {most}"
+        f"{counted(math.prod(iterations.values()), 'time')} in each piece, once for every {each}; it reads the same"
+        f" elements again: {repeated}"
     )
 
 
@@ -146,9 +147,9 @@ def _elements_of_a_thread(found: Refined, at: int) -> int:
     for k in range(at + 1, len(found)):
         step = found[k].step
         if isinstance(step, Split):
-            held *= math.prod(n for a, n in _rounds(found, k).items() if a not in reduced)
+            held *= math.prod(n for a, n in _iterations(found, k).items() if a not in reduced)
         elif isinstance(step, Tile) and isinstance(step.count, int):
-            tiles = math.prod(n for a, n in _rounds(found, k).items() if a not in reduced)
+            tiles = math.prod(n for a, n in _iterations(found, k).items() if a not in reduced)
             held *= -(-tiles // max(1, step.count))
         elif isinstance(step, Vectorize) and step.axis in reduced and isinstance(step.lanes, int):
             held *= step.lanes
@@ -166,7 +167,7 @@ def _chains(found: Refined) -> Iterator[Refined]:
             yield from _chains(r.inside)
 
 
-def _rounds(found: Refined, at: int) -> dict[str, int]:
+def _iterations(found: Refined, at: int) -> dict[str, int]:
     """The number of pieces along each axis that a cut divides into several."""
     step = found[at].step
     pieces = count_pieces(piece_of(step), found[at - 1].spec.extents.sizes) if step is not None else {}

@@ -23,8 +23,8 @@ from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize, every_step
 from tilelang.schedules.walk import piece_of
 
-LEAST_ROUNDS = 2  # minimum iterations of every loop, in addition to its prefetch distance
-MANY_ROUNDS = 5  # loops with at least this many iterations are shortened
+LEAST_ITERATIONS = 2  # minimum iterations of every loop, in addition to its prefetch distance
+MANY_ITERATIONS = 5  # loops with at least this many iterations are shortened
 LARGE_PIECE, SMALL_PIECE = 16, 5  # innermost tiles above the first size shrink to the second, unless an instruction needs them
 UNCUT = 13  # the maximum extent of an axis that no step cuts
 MOST_ADJUSTED = 16  # maximum number of passes that raise the extents of definitions to those that their readers need
@@ -158,13 +158,13 @@ def small_extents(schedule: Schedule, profile: Profile | None = None, ragged: bo
         if axis in fixed or extent <= 1:
             continue
         if axis in sizes:
-            rounds = LEAST_ROUNDS + ahead if sizes[axis][0] in _walked(steps, axis) else 1
-            found[axis] = _extent(extent, sizes[axis], rounds, ragged)
+            iterations = LEAST_ITERATIONS + ahead if sizes[axis][0] in _walked(steps, axis) else 1
+            found[axis] = _extent(extent, sizes[axis], iterations, ragged)
         elif uncut and not any(axis in parts for parts in fused.values()):
             found[axis] = _extent(extent, [UNCUT], 1, ragged) if extent > 2 * UNCUT else extent
     for name, parts in fused.items():
         if name in sizes and not fixed & {name, *parts}:
-            found |= _fused(parts, extents, sizes[name], LEAST_ROUNDS + ahead)
+            found |= _fused(parts, extents, sizes[name], LEAST_ITERATIONS + ahead)
     return {axis: n for axis, n in found.items() if n != extents[axis]}
 
 
@@ -182,7 +182,7 @@ def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Sche
     }
     """
     steps = resolve_when(schedule.steps, axis_extents(schedule.computation), profile)
-    rounds = LEAST_ROUNDS + _ahead(steps)
+    iterations = LEAST_ITERATIONS + _ahead(steps)
     # For each axis, the next cut below: its old and its new size, and whether it is a loop.
     inner: dict[str, tuple[int, int, bool]] = {}
     shorter: list[Step] = []
@@ -193,7 +193,7 @@ def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Sche
         if not isinstance(step, (Tile, Split)):
             shorter.append(step)
             continue
-        sizes = tuple((a, _shorter(n, inner.get(a), rounds, largest) if isinstance(n, int) else n) for a, n in step.sizes)
+        sizes = tuple((a, _shorter(n, inner.get(a), iterations, largest) if isinstance(n, int) else n) for a, n in step.sizes)
         looped = isinstance(step, Split) and not step.unroll
         inner |= {
             a: (n, now, looped)
@@ -204,15 +204,15 @@ def with_short_loops(schedule: Schedule, profile: Profile | None = None) -> Sche
     return Schedule(schedule.computation, tuple(reversed(shorter)))
 
 
-def _shorter(size: int, inner: tuple[int, int, bool] | None, rounds: int, largest: float) -> int:
+def _shorter(size: int, inner: tuple[int, int, bool] | None, iterations: int, largest: float) -> int:
     """The size of a tile whose pieces became smaller, or whose loop has fewer iterations. largest: of innermost pieces that are
     kept."""
     if inner is None:
         return SMALL_PIECE if size > largest else size
     before, now, looped = inner
     count, rest = divmod(size, before)
-    if looped and count >= max(MANY_ROUNDS, rounds + 1):
-        count = rounds
+    if looped and count >= max(MANY_ITERATIONS, iterations + 1):
+        count = iterations
     return count * now + min(rest, now - 1 if now > 1 else 0)
 
 
@@ -239,15 +239,15 @@ def _walked(steps: tuple[Step, ...], axis: str) -> set[int]:
     return {n for s in steps if isinstance(s, Split) for a, n in piece_of(s).items() if a == axis}
 
 
-def _extent(extent: int, sizes: list[int], rounds: int, ragged: bool) -> int:
+def _extent(extent: int, sizes: list[int], iterations: int, ragged: bool) -> int:
     """A number of whole pieces of the largest size, plus a remainder: one piece of every smaller size and one element, or else the next
     remainder for which pieces of every size occur both whole and partial."""
     most, *smaller = sizes
     if not ragged:
-        return min(extent, most * max(rounds, 1 if extent % most else LEAST_ROUNDS) + extent % most)
+        return min(extent, most * max(iterations, 1 if extent % most else LEAST_ITERATIONS) + extent % most)
     rest = functools.reduce(lambda rest, n: rest + n if rest + n < most else rest, (*smaller, 1), 0)
     rests = (rest, *range(rest + 1, most), *range(1, rest))
-    return most * rounds + next((r for r in rests if _whole_and_partial(most * rounds + r, sizes)), rest)
+    return most * iterations + next((r for r in rests if _whole_and_partial(most * iterations + r, sizes)), rest)
 
 
 def _whole_and_partial(extent: int, sizes: list[int]) -> bool:
@@ -260,8 +260,8 @@ def _whole_and_partial(extent: int, sizes: list[int]) -> bool:
     return True
 
 
-def _fused(parts: tuple[str, ...], extents: Mapping[str, int], sizes: list[int], rounds: int) -> dict[str, int]:
+def _fused(parts: tuple[str, ...], extents: Mapping[str, int], sizes: list[int], iterations: int) -> dict[str, int]:
     """Extents of fused axes whose product has this many pieces: short inner axes, and an outermost one as long as needed."""
     inner = {a: min(extents[a], 7) for a in parts[1:]}
     product = functools.reduce(lambda n, e: n * max(1, e), inner.values(), 1)
-    return {parts[0]: min(extents[parts[0]], -(-_extent(1 << 40, sizes, rounds, ragged=True) // product)), **inner}
+    return {parts[0]: min(extents[parts[0]], -(-_extent(1 << 40, sizes, iterations, ragged=True) // product)), **inner}
