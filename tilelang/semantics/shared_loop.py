@@ -215,9 +215,9 @@ def _read(read: Read, axes: tuple[Axis, ...], of: Approx) -> Approx:
     places = [axes.index(i) for i in read.indices if isinstance(i, Axis)]
     assert len(places) == len(read.indices), "shared loops refuse other indices"
 
-    def spread(x: Any) -> Any:
+    def expanded(x: Any) -> Any:
         x = np.broadcast_to(np.asarray(x), of.value.shape)
         x = np.transpose(x, np.argsort(places, kind="stable")) if places else x
         return x.reshape([a.extent if d in places else 1 for d, a in enumerate(axes)])
 
-    return Approx(spread(of.value), spread(err(of)))
+    return Approx(expanded(of.value), expanded(err(of)))
