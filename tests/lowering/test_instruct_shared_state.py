@@ -225,7 +225,8 @@ def test_an_update_that_completes_later_is_refused(fields: dict[str, Any]) -> No
                            replace=True, **fields)  # fmt: skip
         plain = tl.schedule(matmul(8, 4, 8)).tile(m=4, n=4).to(tl.block).accumulate(memory).split(k=1)
         error = refused(lambda: by(plain, made))  # noqa: B023
-        assert error.code == "not-lowered-yet" and f"updates an accumulator in {memory.name} and completes asynchronously" in str(error)
+        said = f"updates an accumulator in {memory.name} and completes asynchronously"
+        assert error.code == "not-lowered-yet" and said in str(error)
 
 
 def halves(memory: Any) -> Instruction:
