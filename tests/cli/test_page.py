@@ -257,7 +257,7 @@ def test_a_large_launch_is_cut_and_says_so() -> None:
     text = Checked(page(simulated(tl.schedule(y).tile(i=4).to(tl.block).tile(i=4, j=1).to(tl.thread, count=64)))).text
     assert "Not shown" not in text  # said by the script, from the data
     found = Checked(page(simulated(tl.schedule(y).tile(i=64, j=64).to(tl.block)))).text
-    assert "The launch is too large to be simulated whole" in found
+    assert "The whole launch is too large to simulate" in found
 
 
 @pytest.mark.slow
