@@ -189,7 +189,7 @@ def _array_of(path: str) -> Any:
 
 def output_paths(names: list[str], asked: tuple[str, ...]) -> list[tuple[str, str]]:
     """The file for each output."""
-    found = []
+    found: list[tuple[str, str]] = []
     for text in asked:
         name, equals, path = text.partition("=")
         if not equals:
