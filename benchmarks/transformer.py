@@ -163,12 +163,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if given.rounds:
         compiled = Twin(sizes, weights)
         compiled.compile()
-        sides = {"ours": ours, "eager": twin, "torch.compile": compiled}
+        sides: dict[str, Ours | Twin] = {"ours": ours, "eager": twin, "torch.compile": compiled}
         streams = {who: stream(example, sizes, who != "ours") for who in sides}
         for who in sides:
             for _ in range(3):
                 sides[who].step(*streams[who]())
-        times = compare([Contestant(who, who, lambda who=who: sides[who].step(*streams[who]())) for who in sides], given.rounds)
+
+        def contestant(who: str) -> Contestant:
+            return Contestant(who, who, lambda: sides[who].step(*streams[who]()))
+
+        times = compare([contestant(who) for who in sides], given.rounds)
         for who in sides:
             cpu = float(np.median(times.processor_seconds[who])) * 1e3
             print(

@@ -94,7 +94,8 @@ def test_beside_pytorch(example: Any, step: tl.Kernel) -> None:
     loss, *new = step(**weights, **data, rate=RATE)
     torch.testing.assert_close(torch.tensor(loss), expected.detach())
     for (name, array), after in zip(weights.items(), new, strict=True):
-        np.testing.assert_allclose((array - after) / RATE, twin.weights[name].grad.numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
+        gradient: Any = twin.weights[name].grad
+        np.testing.assert_allclose((array - after) / RATE, gradient.numpy(), rtol=1e-3, atol=1e-5, err_msg=name)
 
 
 def test_the_data_count(example: Any) -> None:
