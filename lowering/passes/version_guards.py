@@ -39,7 +39,7 @@ def _versioned(stmt: Any) -> Any:
     lets = tuple(itertools.takewhile(lambda s: isinstance(s, ir.Let), body))
     inner = ir.seq(*body[len(lets) :])
     guarded = list(_guards(inner, set()))
-    every, reads = [g for _, own in guarded for g in own], sum(isinstance(node, Expr) for node, _ in guarded)
+    every, reads = [g for _, own, _ in guarded for g in own], sum(isinstance(e, Expr) and not nested for e, _, nested in guarded)
     test = _all(every)
     named = any(isinstance(s, ir.Let) for s in ir.statements(inner))  # its value may be part of a guard
     if reads < FEWEST or test is None or named or _operations(inner) > LONGEST or impossible(every):
@@ -76,19 +76,19 @@ def _own(node: Any) -> list[Expr]:
     return found if all(below_zero(c) is not None and not ir.loads(c) for c in found) else []
 
 
-def _guards(node: Any, seen: set[Any]) -> Iterator[tuple[Any, list[Expr]]]:
-    """All guarded statements and values inside one, each once, with their guards; not those inside what runs if a guard fails, and
-    inside vectors that are assembled lane by lane."""
+def _guards(node: Any, seen: set[Any], nested: bool = False) -> Iterator[tuple[Any, list[Expr], bool]]:
+    """All guarded statements and values inside one, each once: with their guards, and whether they are part of a guarded value. Not
+    those inside what runs if a guard fails, and inside vectors that are assembled lane by lane."""
     if node in seen or isinstance(node, ir.Pack):
         return
     seen.add(node)
     own = _own(node)
     if own:
-        yield node, own
+        yield node, own, nested
     inside = (node.then,) if own and isinstance(node, (ir.If, Select)) else node.children()
     for child in inside:
         if isinstance(child, (ir.Stmt, Expr)):
-            yield from _guards(child, seen)
+            yield from _guards(child, seen, nested or bool(own) and isinstance(node, Expr))
 
 
 def _without(node: Any, guards: frozenset[Expr], memo: dict[Any, Any]) -> Any:
@@ -97,8 +97,10 @@ def _without(node: Any, guards: frozenset[Expr], memo: dict[Any, Any]) -> Any:
         return node
     if node not in memo:
         own = _own(node)
-        if own and guards.issuperset(own):
-            made = _without(node.replace(count=None, fill=None) if isinstance(node, ir.Load) else node.then, guards, memo)
+        if own and guards.issuperset(own) and isinstance(node, (ir.If, Select)):
+            made = _without(node.then, guards, memo)
+        elif own and guards.issuperset(own):
+            made = _without(node.replace(count=None, fill=None), guards, memo)
         else:
             made = node.map_children(lambda child: _without(child, guards, memo))
         memo[node] = made

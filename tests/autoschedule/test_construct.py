@@ -30,6 +30,7 @@ from tilelang.autoschedule.cpu.tile import shared_bytes, steps
 from tilelang.autoschedule.models import estimate_loops
 from tilelang.computations.computation import as_computation
 from tilelang.errors import Refusal
+from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile
 from tilelang.schedules.task import plan
@@ -405,5 +406,5 @@ def test_a_matrix_that_is_used_once_is_read_row_by_row(name: str) -> None:
     A, B = tl.input("A", tl.float32, k), tl.input("B", tl.float32, k, j)
     (best, *_) = construct(as_computation(tl.define("C", tl.sum(A[k] * B[k, j], over=k), j)), profile)
     tile, rows = best.steps[:2]
-    assert isinstance(tile, Tile) and isinstance(rows, Split) and dict(tile.sizes)["j"] >= 1024
-    assert dict(rows.sizes)["k"] <= (profile.rate("followed_rows") or 4)
+    assert isinstance(tile, Tile) and isinstance(rows, Split)
+    assert numbers(tile)["j"] >= 1024 and numbers(rows)["k"] <= (profile.rate("followed_rows") or 4)

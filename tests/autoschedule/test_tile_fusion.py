@@ -14,6 +14,7 @@ from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
 from tilelang.autoschedule.cpu.device import cores_of
 from tilelang.autoschedule.cpu.tile_fusion import by_tiles
+from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.lowering.pipeline import lower
 from tilelang.schedules.steps import Place, Tile
 
@@ -59,7 +60,7 @@ def test_a_stencil_beyond_the_caches_is_one_kernel() -> None:
     best = construct(heat(4096, 4096, 4), PROFILE)[0].schedule.steps
     places = [s for s in best if isinstance(s, Place) and s.verb == "compute"]
     assert [p.memory for p in places] == ["shared"] * 3
-    tile = next(dict(s.sizes) for s in best if isinstance(s, Tile))
+    tile = next(numbers(s) for s in best if isinstance(s, Tile))
     assert math.prod(tile.values()) * 4 * 3 < PROFILE.memory("l2").capacity_bytes  # type: ignore[operator]
 
 

@@ -161,11 +161,7 @@ static inline __attribute__((always_inline)) void C_block(
                 }
                 const int k_next_1 = k + 1;
                 for (int k_round_1 = 0; k_round_1 < 2; ++k_round_1) {
-                    if (k_next_1 * 8 + k_round_1 * 4 + tid / 8 < 11 && block_x * 32 + tid % 8 * 4 <= 33) {
-                        *(float4*)(B_staged_by_thread + tid * 8 + k_round_1 * 4) = *(const float4_u*)(B + k_next_1 * 296 + k_round_1 * 148 + tid / 8 * 37 + block_x * 32 + tid % 8 * 4);
-                    } else {
-                        *(float4*)(B_staged_by_thread + tid * 8 + k_round_1 * 4) = k_next_1 * 8 + k_round_1 * 4 + tid / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + k_round_1 * 148 + tid / 8 * 37 + block_x * 32 + tid % 8 * 4, 37 - block_x * 32 - tid % 8 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                    }
+                    *(float4*)(B_staged_by_thread + tid * 8 + k_round_1 * 4) = k_next_1 * 8 + k_round_1 * 4 + tid / 8 < 11 ? load_first_global_float4(B + k_next_1 * 296 + k_round_1 * 148 + tid / 8 * 37 + block_x * 32 + tid % 8 * 4, 37 - block_x * 32 - tid % 8 * 4, (float4)(0.0f)) : (float4)(0.0f);
                 }
             }
         }

@@ -115,11 +115,7 @@ static inline __attribute__((always_inline)) void C_block(
     const int block_x = (int)block[0];
     for (int n = 0; n < 2; ++n) {
         for (int k = 0; k < 8; ++k) {
-            if (k < 7 && n * 16 <= 3) {
-                *(float16*)(W_shared + n * 128 + k * 16) = *(const float16_u*)(W + block_x * 133 + k * 19 + n * 16);
-            } else {
-                *(float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
-            }
+            *(float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     #pragma nounroll

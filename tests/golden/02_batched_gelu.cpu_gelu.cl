@@ -121,11 +121,7 @@ void Y(
     const int block_x = (int)get_group_id(0);
     for (int n = 0; n < 2; ++n) {
         for (int k = 0; k < 8; ++k) {
-            if (k < 7 && n * 16 <= 3) {
-                *(__local float16*)(W_shared + n * 128 + k * 16) = *(__global const float16_u*)(W + block_x * 133 + k * 19 + n * 16);
-            } else {
-                *(__local float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
-            }
+            *(__local float16*)(W_shared + n * 128 + k * 16) = k < 7 ? load_first_global_float16(W + block_x * 133 + k * 19 + n * 16, 19 - n * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     for (int m = 0; m < 4; ++m) {

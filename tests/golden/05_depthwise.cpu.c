@@ -85,11 +85,7 @@ static inline __attribute__((always_inline)) void Z_block(
     const int block_z = (int)block[2];
     for (int h = 0; h < 3; ++h) {
         for (int w = 0; w < 7; ++w) {
-            if (block_y + h < 6 && 1 <= block_y + h && w < 6 && 1 <= w && block_x * 16 <= 3) {
-                *(float16*)(X_shared + h * 112 + w * 16) = *(const float16_u*)(X + (block_z * 475 + block_y * 95 + h * 95 + w * 19 + block_x * 16 - 114));
-            } else {
-                *(float16*)(X_shared + h * 112 + w * 16) = block_y + h < 6 && 1 <= block_y + h && w < 6 && 1 <= w ? load_first_global_float16(X + (block_z * 475 + block_y * 95 + h * 95 + w * 19 + block_x * 16 - 114), 19 - block_x * 16, (float16)(0.0f)) : (float16)(0.0f);
-            }
+            *(float16*)(X_shared + h * 112 + w * 16) = block_y + h < 6 && 1 <= block_y + h && w < 6 && 1 <= w ? load_first_global_float16(X + (block_z * 475 + block_y * 95 + h * 95 + w * 19 + block_x * 16 - 114), 19 - block_x * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     float16 W_register_0_0 = load_first_global_float16(W + block_x * 16, 19 - block_x * 16, (float16)(0.0f));

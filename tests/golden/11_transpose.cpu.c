@@ -77,11 +77,7 @@ static inline __attribute__((always_inline)) void Y_block(
         }
     } else {
         for (int i = 0; i < 16; ++i) {
-            if (block_x * 16 + i < 17 && block_y * 16 <= 21) {
-                *(float16*)(X_shared + i * 16) = *(const float16_u*)(X + block_x * 592 + i * 37 + block_y * 16);
-            } else {
-                *(float16*)(X_shared + i * 16) = block_x * 16 + i < 17 ? load_first_global_float16(X + block_x * 592 + i * 37 + block_y * 16, 37 - block_y * 16, (float16)(0.0f)) : (float16)(0.0f);
-            }
+            *(float16*)(X_shared + i * 16) = block_x * 16 + i < 17 ? load_first_global_float16(X + block_x * 592 + i * 37 + block_y * 16, 37 - block_y * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     for (int j = 0; j < min(16, 37 - block_y * 16); ++j) {

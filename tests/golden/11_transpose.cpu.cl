@@ -61,11 +61,7 @@ void Y(
         }
     } else {
         for (int i = 0; i < 16; ++i) {
-            if (block_x * 16 + i < 17 && block_y * 16 <= 21) {
-                *(__local float16*)(X_shared + i * 16) = *(__global const float16_u*)(X + block_x * 592 + i * 37 + block_y * 16);
-            } else {
-                *(__local float16*)(X_shared + i * 16) = block_x * 16 + i < 17 ? load_first_global_float16(X + block_x * 592 + i * 37 + block_y * 16, 37 - block_y * 16, (float16)(0.0f)) : (float16)(0.0f);
-            }
+            *(__local float16*)(X_shared + i * 16) = block_x * 16 + i < 17 ? load_first_global_float16(X + block_x * 592 + i * 37 + block_y * 16, 37 - block_y * 16, (float16)(0.0f)) : (float16)(0.0f);
         }
     }
     for (int j = 0; j < min(16, 37 - block_y * 16); ++j) {

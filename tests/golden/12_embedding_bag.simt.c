@@ -55,11 +55,7 @@ static inline __attribute__((always_inline)) void Y_block(
         }
         for (int tid = 0; tid < 8; ++tid) {
             for (int b_round = 0; b_round < 2; ++b_round) {
-                if (block_y * 2 + b_round < 5 && t * 2 + tid / 4 < 3 && block_x * 16 + tid % 4 * 4 <= 15) {
-                    *(float4*)(table_shared + b_round * 32 + tid * 4) = *(const float4_u*)(table + *(ids_shared + b_round * 2 + tid / 4) * 19 + block_x * 16 + tid % 4 * 4);
-                } else {
-                    *(float4*)(table_shared + b_round * 32 + tid * 4) = block_y * 2 + b_round < 5 && t * 2 + tid / 4 < 3 ? load_first_global_float4(table + *(ids_shared + b_round * 2 + tid / 4) * 19 + block_x * 16 + tid % 4 * 4, 19 - block_x * 16 - tid % 4 * 4, (float4)(0.0f)) : (float4)(0.0f);
-                }
+                *(float4*)(table_shared + b_round * 32 + tid * 4) = block_y * 2 + b_round < 5 && t * 2 + tid / 4 < 3 ? load_first_global_float4(table + *(ids_shared + b_round * 2 + tid / 4) * 19 + block_x * 16 + tid % 4 * 4, 19 - block_x * 16 - tid % 4 * 4, (float4)(0.0f)) : (float4)(0.0f);
             }
         }
         for (int tid = 0; tid < 8; ++tid) {

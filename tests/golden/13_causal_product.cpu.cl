@@ -66,11 +66,7 @@ void O(
     for (int j = 0; j < block_x * 2 + 2; ++j) {
         for (int d = 0; d < 2; ++d) {
             for (int j_1 = 0; j_1 < 4; ++j_1) {
-                if (j * 4 + j_1 < 13 && d * 16 <= 3) {
-                    *(__local float16*)(V_shared + d * 64 + j_1 * 16) = *(__global const float16_u*)(V + j * 76 + j_1 * 19 + d * 16);
-                } else {
-                    *(__local float16*)(V_shared + d * 64 + j_1 * 16) = j * 4 + j_1 < 13 ? load_first_global_float16(V + j * 76 + j_1 * 19 + d * 16, 19 - d * 16, (float16)(0.0f)) : (float16)(0.0f);
-                }
+                *(__local float16*)(V_shared + d * 64 + j_1 * 16) = j * 4 + j_1 < 13 ? load_first_global_float16(V + j * 76 + j_1 * 19 + d * 16, 19 - d * 16, (float16)(0.0f)) : (float16)(0.0f);
             }
         }
         for (int i = 0; i < 2; ++i) {

@@ -106,11 +106,7 @@ static inline __attribute__((always_inline)) void C_block(
         for (int n = 0; n < 2; ++n) {
             for (int k_1 = 0; k_1 < 8; ++k_1) {
                 for (int n_1 = 0; n_1 < 2; ++n_1) {
-                    if (k * 8 + k_1 < 11 && n * 32 + n_1 * 16 <= 21) {
-                        *(float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = *(const float16_u*)(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16);
-                    } else {
-                        *(float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
-                    }
+                    *(float16*)(B_shared + n * 256 + k_1 * 32 + n_1 * 16) = k * 8 + k_1 < 11 ? load_first_global_float16(B + k * 296 + k_1 * 37 + n * 32 + n_1 * 16, 37 - n * 32 - n_1 * 16, (float16)(0.0f)) : (float16)(0.0f);
                 }
             }
         }

@@ -17,6 +17,7 @@ from tilelang.autoschedule.profile.measure import with_findings
 from tilelang.autoschedule.profile.sampling import Run
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.errors import DeviceError
+from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.profiles.files import load_profile, parse_profile
 from tilelang.profiles.profile import QUERIED
 from tilelang.schedules.schedule import Schedule
@@ -206,7 +207,7 @@ def test_rows_in_turn_are_fast_up_to_those_that_the_prefetcher_follows(followed:
 
     def of_schedule(plan: Schedule) -> Run:
         (read,) = plan.computation.inputs
-        rows = next((n for s in plan.steps if isinstance(s, Split) for a, n in s.sizes if a == "i"), 1)
+        rows = next((n for s in plan.steps if isinstance(s, Split) for a, n in numbers(s).items() if a == "i"), 1)
         return lambda rounds: rounds * read.shape[1] * (1e-6 if rows <= followed else 2e-6)
 
     monkeypatch.setattr(bench, "of_schedule", of_schedule)
