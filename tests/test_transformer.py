@@ -79,7 +79,7 @@ def test_the_loss_and_every_gradient(example: Any, step: tl.Kernel) -> None:
 
 
 def test_it_learns(example: Any, step: tl.Kernel) -> None:
-    losses = example.train(step, example.Sizes(**SIZES), 300, rate=0.5)
+    losses = example.train(step, example.Sizes(**SIZES), 300)
     assert np.mean(losses[-50:]) < np.mean(losses[:50]) - 0.2
 
 
