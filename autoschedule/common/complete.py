@@ -291,7 +291,7 @@ def _extents(loops: Loops, slot: Slot) -> dict[str, int]:
         return {}
     if place.layout is not None and set(place.layout.dims) - {d.name for d in access.tensor.dims}:
         return {d: tile.get(d, 1) for d in place.layout.dims}
-    return {d.name: n for d, n in zip(access.tensor.dims, access.box(tile), strict=True)}
+    return {d.name: n for d, n in zip(access.tensor.dims, access.region(tile), strict=True)}
 
 
 def _granule(slot: Slot, lanes: int, extent: int) -> int:

@@ -118,7 +118,7 @@ class Placed(Caching):
             return 0
         if self.by_points:
             return math.prod(self.tile[a] for a in self.access.axes) * self.access.element_bytes
-        return self.access.footprint_bytes(self.tile)
+        return math.prod(self.access.region(self.tile)) * self.access.element_bytes
 
     @cached_property
     def spans(self) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ class Placed(Caching):
         held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0
         if padding and self.access is not None and self.layout is not None:
             last = self.layout.terms[-1] if self.layout.terms else Var(self.access.tensor.dims[-1].name, INDEX)
-            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.box(self.tile), strict=True)) | dict(self.tile)
+            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.region(self.tile), strict=True)) | dict(self.tile)
             named = {Var(n, INDEX): Var(n, INDEX, 0, max(0, extent - 1)) for n, extent in box.items()}
             _, most = interval(simplify(substitute(last, named)))
             held += held // ((most or 0) + 1) * padding

@@ -61,6 +61,11 @@ def _atom_span(atom: Expr, tile: Tile) -> int | None:
             return None
 
 
+def _points(index: Expr, tile: Tile) -> int:
+    """The number of points of a tile along the axes of an index."""
+    return math.prod([tile.get(name, 1) for name in _names(index)])
+
+
 def _names(index: Expr) -> frozenset[str]:
     return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
 
@@ -215,17 +220,25 @@ class Access:
             return self._extents({**dict.fromkeys(self.axes, 1), **tile})
 
     def box(self, tile: Tile) -> tuple[int, ...]:
-        """The extents of the region that a tile touches, clipped to the tensor."""
+        """The number of elements that a tile touches along each dimension, at most all. Where an index is read from a tensor, these are
+        as many as it has points."""
         key = self._key(tile)
         found = self._boxes.get(key)
         if found is None:
             spans = [self._span(dim, tile) for dim in range(len(self.indices))]
+            if None in spans:
+                spans = [_points(i, tile) if n is None else n for n, i in zip(spans, self.indices, strict=True)]
             found = tuple([d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True)])
             self._boxes[key] = found
         return found
 
+    def region(self, tile: Tile) -> tuple[int, ...]:
+        """The extents of the region that is copied for a tile: as `box`, but all of a dimension whose index is read from a tensor."""
+        return tuple([min(n, d) for n, d in zip(self.spans(tile), self.tensor.shape, strict=True)])
+
     def spans(self, tile: Tile) -> tuple[int, ...]:
-        """The extents of that region without clipping."""
+        """The extents of the region that a tile touches, without clipping it to the tensor; the tensor's where an index depends on
+        data."""
         key = self._key(tile)
         found = self._beyond.get(key)
         if found is None:

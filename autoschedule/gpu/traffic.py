@@ -91,7 +91,7 @@ def _phase_bytes(access: Access, place: Placed | None, threads: Threads, vector:
 
 
 def _box_strides(access: Access, tile: Tile) -> tuple[int, ...]:
-    box = access.box(tile)
+    box = access.region(tile)
     return tuple(math.prod(box[d + 1 :]) for d in range(len(box)))
 
 

@@ -408,3 +408,15 @@ def test_a_matrix_that_is_used_once_is_read_row_by_row(name: str) -> None:
     tile, rows = best.steps[:2]
     assert isinstance(tile, Tile) and isinstance(rows, Split)
     assert numbers(tile)["j"] >= 1024 and numbers(rows)["k"] <= (profile.rate("followed_rows") or 4)
+
+
+@pytest.mark.parametrize("name", ["zen5", "ampere", "mali_g76"])
+def test_a_gather_costs_the_rows_that_it_reads(name: str) -> None:
+    """An embedding bag over a table of 20,000 rows is not priced as if each element read the whole table."""
+    times = []
+    for rows in (1000, 20000):
+        i, b, j, v = tl.axes(i=256, b=8, j=128, v=rows)
+        table, ids = tl.input("table", tl.float32, v, j), tl.input("ids", tl.int32, i, b, range=(0, rows))
+        bags = tl.define("bags", tl.sum(table[ids[i, b], j], over=b), i, j)
+        times.append(construct(as_computation(bags), tl.load_profile(name))[0].estimate.seconds)
+    assert times[1] < 3 * times[0]

@@ -77,13 +77,15 @@ def test_strides_runs_and_operations() -> None:
     assert fused.compulsory_bytes == 4 * sum(math.prod(a.tensor.shape) for a in nest.accesses)
 
 
-def test_what_memory_decides_is_the_whole_dimension() -> None:
+def test_what_memory_decides_is_an_element_for_each_point_of_the_whole_dimension() -> None:
     b, d = tl.axes(b=8, d=16)
     ids = tl.input("ids", tl.int32, b, range=(0, 100))
     table = tl.input("table", tl.float32, v=100, d=16)
     nest = nest_of(plan(tl.computation("Y", tl.define("Y", table[ids[b], d], b, d)), set())[-1])
     boxes = {a.name: a.box({"b": 2, "d": 4}) for a in nest.accesses}
-    assert boxes == {"table": (100, 4), "ids": (2,), "Y": (2, 4)}
+    assert boxes == {"table": (2, 4), "ids": (2,), "Y": (2, 4)}  # touched
+    assert {a.name: a.region({"b": 2, "d": 4}) for a in nest.accesses} == boxes | {"table": (100, 4)}  # copied, if it is staged
+    assert nest.accesses[0].box({"b": 8, "d": 16}) == (8, 16) and nest.accesses[0].footprint_bytes({"b": 200}) == 400
     assert {a.name: a.stride("b") for a in nest.accesses} == {"table": None, "ids": 1, "Y": 16}
 
 
