@@ -352,7 +352,7 @@ def test_a_second_place_of_what_a_round_changes_is_refused(first: str, inside: b
     made = made.tile(i=2).to(tl.thread) if inside else made
     with pytest.raises(tl.Refusal) as caught:
         made.compute("total", tl.register).check("simulated")
-    assert caught.value.code == "not-lowered-yet" and "second place of total" in caught.value.message
+    assert caught.value.code == "not-lowered-yet" and "second place of `total`" in caught.value.message
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ def test_a_variable_may_differ_between_threads_in_some_iterations() -> None:
     body = in_rounds(let, ir.Store(y, (ROUND, THREAD), ir.Load(x, (chosen,))))
     given = np.arange(4, dtype=np.float32)
     report = run(program(body, x, y, threads=THREADS), {"X": given})
-    assert str(report) == "nothing found"
+    assert str(report) == "no faults found"
     np.testing.assert_array_equal(report.outputs["Y"], [[0] * 4, [1] * 4, given, given])
 
 
@@ -37,7 +37,7 @@ def test_the_threads_of_a_condition_change_with_the_loop() -> None:
     )
     again = Var("again", dt.int64, 0, 1)
     report = run(program(ir.For(again, index(2), in_rounds(some)), y, threads=THREADS), {})
-    assert str(report) == "nothing found"
+    assert str(report) == "no faults found"
     np.testing.assert_array_equal(report.outputs["Y"], np.where(np.arange(THREADS) < np.arange(4)[:, None], 1, 2))
 
 
