@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from tilelang.core.expr import Var
+from tilelang.core.expr import Const, Var
 from tilelang.core.node import Node
 from tilelang.lowering import ir
 
@@ -60,6 +60,8 @@ def _entry(item: Node, numbers: Mapping[int, int]) -> Any:
             return item.replace(name="", role="" if item.memory == "global" else item.role)
         case Var(name=name) if name not in _GIVEN:
             return item.replace(name="")
+        case Const():
+            return item  # not its value: 0.0 equals -0.0
     fields = (getattr(item, f.name) for f in dataclasses.fields(item) if f.name != "span")  # type: ignore[arg-type]
     return type(item), *(_field(value, numbers) for value in fields)
 

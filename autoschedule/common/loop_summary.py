@@ -132,7 +132,9 @@ class Placed(Caching):
         held, padding = self.box_bytes, self.layout.padding if self.layout is not None else 0
         if padding and self.access is not None and self.layout is not None:
             last = self.layout.terms[-1] if self.layout.terms else Var(self.access.tensor.dims[-1].name, INDEX)
-            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.region(self.tile), strict=True)) | dict(self.tile)
+            box = dict(zip((d.name for d in self.access.tensor.dims), self.access.region(self.tile), strict=True)) | dict(
+                self.tile
+            )
             named = {Var(n, INDEX): Var(n, INDEX, 0, max(0, extent - 1)) for n, extent in box.items()}
             _, most = interval(simplify(substitute(last, named)))
             held += held // ((most or 0) + 1) * padding

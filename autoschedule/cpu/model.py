@@ -408,6 +408,8 @@ def result_cycles(loops: Loops, device: Cores) -> float:
         return 0.0
     depth, axis, lanes = loops.piece_depth, *_result_vector(loops, device)
     tile = loops.tiles[depth]
+    if loops.register_depth is None and lanes > 1 and axis in nest.spatial_extents:  # vector by vector, in the nearest cache
+        return loops.passes(depth) * _result_vectors(loops, device) * (CPU.updated_cycles + _cycles_of(nest.outer, device))
     handed = CPU.handed_on[any(tile[a.name] < a.extent for a in nest.reduced)]
     each = (handed - _partial(loops, device)) * device.per(1.0, "stores_per_cycle")
     each += _cycles_of(nest.outer, device)

@@ -36,7 +36,7 @@ def _overlapped(stmt: Any, names: set[str]) -> Any:
         ):
             for part in conjuncts(condition):
                 end = _end(part, var, lane, int(width))
-                if end is not None and end >= int(width) and _repeatable(then):
+                if end is not None and end >= int(width) and _repeatable(guard):
                     rest = conjunction([c for c in conjuncts(condition) if c is not part])
                     body = then if rest is None else guard.replace(condition=rest)
                     return _moved_back(stmt, vector.replace(body=body), end, names) or stmt

@@ -12,7 +12,7 @@ from typing import Any, overload
 from tilelang.computations.bounds_check import check_reads, padded
 from tilelang.computations.computation import LICENCES, Definition, Tensor, check_bytes, check_distinct, check_name, check_rank
 from tilelang.computations.elaborate import Hoister, free_axes, with_named_parts, working
-from tilelang.core.expr import INDEX, Axis, Combiner, Expr, Reduce, as_expr, by_names, cast, several_of
+from tilelang.core.expr import INDEX, Axis, Combiner, Expr, Reduce, Var, as_expr, by_names, cast, several_of
 from tilelang.core.node import fill
 from tilelang.core.simplify import interval
 from tilelang.errors import ComputationError, brief, caller_span, counted, not_too_deep
@@ -53,11 +53,22 @@ def define(name: Any, expression: Any, *axes: Axis, allow: Iterable[str] = ()) -
     part = functools.partial(define, allow=licences)
     written = tuple(with_named_parts(n, as_expr(e), axes, part) for n, e in zip(names, given, strict=True))
     for n, e in zip(names, written, strict=True):
+        _check_values(n, e)
         _check_apart(n, e, tuple(a for a in axes if isinstance(a, Axis)))
         _check_axes(n, e, axes)
     written, axes = tuple(map(by_names, written)), tuple(map(by_names, axes))
     tensors = _Builder(names, written, axes, licences, span).build()
     return tensors if several else tensors[0]
+
+
+def _check_values(name: str, expression: Expr) -> None:
+    """Refuses values that only the repair of a shared loop has."""
+    for e in expression.walk():
+        if isinstance(e, Var) and e.name.startswith(("before(", "now(")):
+            message = f"the value of {name} reads `{e.name}`, which exists only in the repair of a loop"
+            raise ComputationError(
+                "bad-repair", message, span=caller_span(), help="read an element of the tensor, as in total[i]"
+            )
 
 
 def _check_axes(name: str, expression: Expr, axes: tuple[Axis, ...]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Binary, Const, Expr, Reduce, Var, binary, const, unary
 from tilelang.core.identifiers import spelled
-from tilelang.errors import Refusal, Span, brief
+from tilelang.errors import Refusal, Span, brief, caller_span
 from tilelang.semantics.repair import NotDerived, Repair, Running, proven
 
 TIMES = ("before", "now")
@@ -26,12 +26,20 @@ def before(tensor: Tensor) -> Expr:
     >>> print(tl.schedule(total).tile(i=2).to(tl.block).split(j=4, of=("peak", "total"), repairs=given).steps[-1])
     split j=4 of peak total=before(total) * exp(before(peak) - now(peak))
     """
-    return Var(f"before({spelled(tensor.name)})", tensor.dtype)
+    return _value("before", tensor)
 
 
 def now(tensor: Tensor) -> Expr:
     """The value of a reduction after it changed, in a repair of one that reads it. See `tl.before`."""
-    return Var(f"now({spelled(tensor.name)})", tensor.dtype)
+    return _value("now", tensor)
+
+
+def _value(time: str, tensor: Tensor) -> Expr:
+    if not isinstance(tensor, Tensor) or tensor.definition is None:
+        what = f"the input `{tensor.name}`" if isinstance(tensor, Tensor) else brief(tensor)
+        raise Refusal("bad-repair", f"`tl.{time}`: {what} is not a reduction of the loop", span=caller_span(),
+                      help=f"pass the tensor of a reduction, as in tl.{time}(total)")  # fmt: skip
+    return Var(f"{time}({spelled(tensor.name)})", tensor.dtype)
 
 
 def checked_repairs(repairs: Mapping[str, Expr], of: Collection[str], span: Span | None) -> tuple[tuple[str, Expr], ...]:

@@ -144,6 +144,8 @@ class Builder(Unchanging):
         span = caller_span()
         _check_flags("split", span, unroll=unroll, peel=peel)
         _check_names("split of", of, span)
+        twice = next((name for n, name in enumerate(of) if name in of[:n]), "")
+        _need(not twice, span, "bad-axes", f"`split`: `of` names `{twice}` twice", "name each reduction once")
         given = checked_repairs(repairs or {}, of, span)
         return self._then(Split(_checked_sizes("split", sizes, span), unroll, peel, tuple(of), given, False, span))
 

@@ -25,7 +25,7 @@ def equal_forms(a: Expr, b: Expr) -> bool:
     >>> equal_forms(exp(x - y), exp(x) / exp(y)), equal_forms(exp(x - y), 1 / exp(y - x)), equal_forms(x / y, y / x)
     (True, True, False)
     """
-    return _product(a) == _product(b)
+    return _product(a) == _product(b) or _sum(a) == _sum(b)
 
 
 def _product(e: Expr) -> Form:
@@ -56,14 +56,16 @@ def _product(e: Expr) -> Form:
 
 def _times(a: Form, b: Form, power: int) -> Form:
     """a * b**power."""
-    if b[0] == 0 and power < 0:
+    try:
+        constant = a[0] * b[0] ** power
+    except (ZeroDivisionError, OverflowError):
         return (1.0, ((("undefined", a, b, power), 1),), ())
     factors, exponent = dict(a[1]), dict(a[2])
     for f, n in b[1]:
         factors[f] = factors.get(f, 0) + n * power
     for t, c in b[2]:
         exponent[t] = exponent.get(t, 0.0) + c * power
-    return (_rounded(a[0] * b[0] ** power), _kept(factors), _kept(exponent))
+    return (_rounded(constant), _kept(factors), _kept(exponent))
 
 
 def _sum(e: Expr) -> tuple[Any, ...]:

@@ -425,7 +425,7 @@ class _Derivation:
             size = float(np.prod(np.abs(new)) if self.name == "prod" else np.sum(np.abs(new))) + abs(got)
             finite = math.isfinite(wanted) and math.isfinite(size)
             if finite and abs(got - wanted) > (1e-5 if coarsest >= 32 else 0.1) * size:
-                return f"{trial.changes()}: what was {float(reduced(old)):.4g} becomes {got:.4g}, and is {wanted:.4g}"
+                return f"{trial.changes()}: the accumulator {float(reduced(old)):.4g} becomes {got:.4g}, but must be {wanted:.4g}"
         return None
 
 
@@ -442,6 +442,7 @@ class Trial:
 
         self.generator = np.random.default_rng(0)
         self.reads, self.points = [r.read for r in running], points
+        self.extremes = {r.read: r.combiner for r in running if r.combiner in EXTREMES}
         own = {r.read for r in running}
         self.leaves: dict[Expr, Var] = {}
         mapping: dict[Expr, Expr] = {r: r for r in own}  # a read stays whole, with its indices
@@ -471,6 +472,9 @@ class Trial:
             x = generator.uniform(0.1, 2, self.points) * generator.choice((-1, 1), self.points)
             given[v] = x if v.dtype.is_float else generator.integers(0, 4, self.points).astype(v.dtype.numpy)
         drawn: list[dict[Expr, Any]] = [{r: np.asarray(generator.uniform(0.5, 2)) for r in self.reads} for _ in range(2)]
+        for r, combiner in self.extremes.items():  # a maximum only grows
+            ends = sorted((x[r] for x in drawn), key=float, reverse=combiner == "min")
+            drawn[0][r], drawn[1][r] = ends
         self.values = {"before": drawn[0], "now": drawn[1]}
         found = [np.broadcast_to(evaluate(self.term, {**given, **x}), (self.points,)) for x in drawn]
         return [float(x) for x in found[0]], [float(x) for x in found[1]]
