@@ -24,7 +24,7 @@ from tilelang.autoschedule.tune.entries import Entry, now
 from tilelang.computations.computation import Computation
 from tilelang.errors import DeviceError, Refusal
 from tilelang.lowering import ir, pipeline
-from tilelang.lowering.build import program as build_program
+from tilelang.lowering.build import default_schedules
 from tilelang.lowering.passes import unroll
 from tilelang.lowering.pipeline import lower
 from tilelang.options import Options
@@ -306,7 +306,7 @@ def test_what_would_be_unrolled_too_far_is_taken_with_loops(
 ) -> None:
     """A kernel with long expressions is not refused for what its schedule unrolls; the plain schedule never unrolls that much."""
     monkeypatch.setattr(unroll, "MOST_OPERATIONS", operations)
-    monkeypatch.setattr(build_program, "MOST_OPERATIONS", operations)
+    monkeypatch.setattr(default_schedules, "MOST_OPERATIONS", operations)
     made = tl.compile(PRODUCT, tl.target("cpu", profile="zen3"), options=Options(database="")).schedule
     text = str(made)
     assert "accumulate in register\n" in text if tiled else "tile m=1 n=8 -> block" in text

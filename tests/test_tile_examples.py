@@ -32,7 +32,7 @@ SMALL: dict[str, dict[str, tuple[int, ...]]] = {
     "14_own_instruction": {"cpu": (16, 64, 8, 4, 32), "simt": (8, 16, 4, 2)},
     "15_matrix_units": {},
     "16_matrix_types": {},
-    "18_online_softmax": {"cpu": (), "threads": ()},
+    "18_online_softmax": {"cpu": (), "keys_over_blocks": (), "threads": ()},
 }  # fmt: skip
 REFUSED = {  # what PoCL lacks the instructions for
     "01_matmul": ("gemm_ampere", "gemm_hopper"),

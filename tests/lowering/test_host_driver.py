@@ -363,8 +363,9 @@ def test_a_call_takes_tensors_by_dlpack_as_inputs_and_outputs(made: host_kernels
     given, out = np.arange(6, dtype=np.float32), np.zeros(6, np.float32)
     placing = Placing(made, None, None, True)
     first = placing.input(x, np.dtype(np.float32), Shared(given))
-    last = placing.output(y, np.dtype(np.float32), Shared(out), None, [first], 1)
-    assert (first.buffer, last.buffer) == (given.ctypes.data, out.ctypes.data) and isinstance(last.result, np.ndarray)
+    shared = Shared(out)
+    last = placing.output(y, np.dtype(np.float32), shared, None, [first], 1)
+    assert (first.buffer, last.buffer) == (given.ctypes.data, out.ctypes.data) and last.result is shared
     with pytest.raises(ComputationError, match="shares memory with the input X"):
         placing.output(y, np.dtype(np.float32), Shared(given), None, [first], 1)
     for other, why in ((given.astype(">f4"), "has type >f4"), (given[:3], "has shape")):
