@@ -44,6 +44,7 @@ KEPT_OF_SEVERAL = 16  # steps of the last kernel that are returned, after a kern
 # are not exact: for rows of a mean, a variance and a gelu at 512 x 768, a separate kernel for the mean was estimated at 0.82 of the
 # time and took 1.07 of it (on an EPYC with two cores).
 CLEARLY = 0.8
+AS_FAST = 0.97  # one kernel is preferred to several whose estimate is better by less. Chosen
 
 Cut = frozenset[Tensor]
 
@@ -221,8 +222,9 @@ class Partition:
         found += [[k] for k in self.in_one]
         if not found:  # the last kernel would keep a value on chip, and has no rows
             return self._last_alone()
-        made = [Made(steps_of(kernels), self.estimate(kernels)) for kernels in found]
-        return sorted(made, key=lambda m: m.estimate.seconds)
+        made = [(self.estimate(kernels), kernels) for kernels in found]
+        made.sort(key=lambda m: m[0].seconds * (AS_FAST if len(m[1]) == 1 else 1.0))
+        return [Made(steps_of(kernels), estimate) for estimate, kernels in made]
 
     @cached_property
     def in_one(self) -> list[Scheduled]:

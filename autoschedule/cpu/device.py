@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Mapping
 
 from tilelang.autoschedule.common.prune import Pruning
@@ -101,6 +102,18 @@ class Cores:
         return divided(count, self.rates.get(name))
 
 
+def _smooth(curve: Curve | None) -> Curve | None:
+    """A measured curve with the median of five neighbours at each point, which leaves steps as they are: one that falls or rises alone
+    was disturbed."""
+    if curve is None:
+        return None
+    values = [y for _, y in curve.points]
+    sides = [min(2, n, len(values) - 1 - n) for n in range(len(values))]  # symmetric, also at the ends
+    near = (values[n - side : n + side + 1] for n, side in enumerate(sides))
+    points = zip((x for x, _ in curve.points), map(statistics.median, near), strict=True)
+    return dataclasses.replace(curve, points=tuple(points))
+
+
 def divided(count: float, rate: float | None) -> float:
     """The time of `count` items at a rate; 0 if it is unknown."""
     return count / rate if rate else 0.0
@@ -136,7 +149,7 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
         peak * cycle / (2 * lanes * cores) if peak and cycle else rates.get("multiply_adds_per_cycle"),
         first / (4 * lanes) if first else None,
         rates,
-        profile.curve("read_bandwidth"),
+        _smooth(profile.curve("read_bandwidth")),
         profile,
         pruning or Pruning(),
     )

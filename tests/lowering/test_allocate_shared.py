@@ -110,7 +110,7 @@ def test_over_capacity_shows_the_table() -> None:
 def test_what_exceeds_a_cache_is_a_note_where_memory_is_larger() -> None:
     kernel = ir.Kernel("k", (1, 1, 1), 1, (C, shared("a", 8192)), ir.Seq((put(shared("a", 8192)), get(shared("a", 8192)))))
     done = allocate_shared(kernel, 1 << 14, 1 << 20)
-    assert done.notes == ("shared memory: 32768 bytes a block, more than the 16384 of the cache that it should lie in",)
+    assert done.notes == ("shared memory: 32768 bytes per block, more than the 16384 bytes of the cache that should hold it",)
     assert allocate_shared(kernel, 1 << 16, 1 << 20).notes == ()
     with pytest.raises(Refusal, match="the device has 20000"):
         allocate_shared(kernel, 1 << 14, 20000)

@@ -266,6 +266,6 @@ def test_a_box_store_that_nobody_can_wait_for_is_refused() -> None:
     back = tl.move().via(tl.shared, layout=SWIZZLED).do("store_by_bytes")
     start = tl.schedule(linear(64, 64, 64)).units(block=tl.warps(1)).tile(m=64, n=64).to(tl.block)
     plan = start.accumulate(tl.register, steps=back).tile(m=2).to(tl.thread)
-    with pytest.raises(Refusal, match="unless another role waits for it") as refused:
+    with pytest.raises(Refusal, match="unless one role issues it and another role waits for it") as refused:
         lowered(plan, "hopper")
     assert refused.value.code == "not-lowered-yet"
