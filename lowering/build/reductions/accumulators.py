@@ -105,7 +105,8 @@ def _register_scopes(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt
     """The scope in two versions, if this lets most tiles read their operands without guards."""
     operands = {w for s in frame.task.states for v in s.reduce.values for w in reads(v)}
     points = math.prod(a.extent for a in frame.spec.axes if a.reduction)
-    read = [w for w in operands if points >= WORTH_A_VERSION or isinstance(residence_here(frame, w), Whole)]
+    in_place = [w for w in operands if isinstance(residence_here(frame, w), Whole)]
+    read = in_place or (operands if points >= WORTH_A_VERSION else ())  # guards of nearer reads cost less, and the body is long
     axes = {a.name for a in frame.spec.axes if a.bounds and any(leaves_memory(build, frame, w, a) for w in read)}
     guard, whole = whole_version(build, frame.spec, axes)
     if guard is None:
