@@ -201,3 +201,16 @@ def test_a_repair_of_a_term_that_no_rule_separates_is_not_proven() -> None:
     with pytest.raises(Refusal) as refused:
         tl.schedule(computation).tile(i=4).to(tl.block).split(j=4, of=("peak", "t"), repairs=given)
     assert refused.value.code == "repair-refuted" and refused.value.counterexample
+
+
+def test_values_of_a_repair_exist_only_there() -> None:
+    i, j = tl.axes(i=4, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    with pytest.raises(tl.ComputationError, match="exists only in the repair"):
+        tl.define("z", tl.before(peak) + X[i, j], i, j)
+    for wrong in (X, peak[i], "peak"):
+        with pytest.raises(tl.Refusal, match="is not a reduction of the loop"):
+            tl.before(wrong)  # type: ignore[arg-type]
+    with pytest.raises(tl.Refusal, match="names `peak` twice"):
+        tl.schedule(peak).tile(i=2).to(tl.block).split(j=4, of=("peak", "peak"))

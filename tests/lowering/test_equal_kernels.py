@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tilelang as tl
@@ -48,3 +49,13 @@ def test_other_layers_are_not(other: Function) -> None:
     kernel = chain(lambda x: tl.exp(x * 0.25), other)
     assert functions_of(kernel) == 3
     assert kernel.check()
+
+
+def test_zeros_of_different_signs_are_different() -> None:
+    i = tl.axes(i=16)
+    X = tl.input("X", tl.float32, i)
+    Y, Z = (tl.define(n, tl.where(X[i] > 1, 1.0, zero), i) for n, zero in (("Y", 0.0), ("Z", -0.0)))
+    plan = tl.schedule(tl.define("W", 1 / Y[i] - 1 / Z[i], i))
+    for name in "YZ":
+        plan = plan.compute(name, tl.global_, steps=tl.move().tile(i=8).to(tl.block))
+    assert (tl.compile(plan, "cpu")(np.full(16, -1, np.float32)) == np.inf).all()
