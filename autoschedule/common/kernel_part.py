@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from tilelang.autoschedule.common.loop_summary import Loops, kernel_loops
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.computations.inlining import kept_in_memory
-from tilelang.core.expr import Call, Expr, Read
+from tilelang.core.expr import Call, Read
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Step
@@ -31,10 +31,6 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 def in_rows(stored: Collection[Tensor]) -> bool:
     """Whether the stages of one kernel may store these outputs: row by row, so they need an axis in common."""
     return not stored or bool(set.intersection(*({d.name for d in t.dims} for t in stored)))
-
-
-def _reads_in(value: Expr) -> Iterator[Read]:
-    return (e for e in value.walk() if isinstance(e, Read))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,8 +116,8 @@ class Part:
     def overlapping(self) -> frozenset[Tensor]:
         """The pointwise tensors inside of which one element of a reader needs several, as a step of a stencil does: inlined, they
         are computed again for each."""
-        reads = [(r.tensor, r.indices) for d in self.definitions for v in d.values for r in _reads_in(v)]
-        several = Counter(tensor for tensor, _ in dict.fromkeys(reads))
+        reads = {(e.tensor, e.indices) for d in self.definitions for v in d.values for e in v.walk() if isinstance(e, Read)}
+        several = Counter(tensor for tensor, _ in reads)
         outputs = {*self.outputs, *self.computation.outputs}
         return frozenset(
             t for d in self.definitions if d.reduction is None for t in d.tensors if several[t] > 1 and t not in outputs

@@ -225,10 +225,8 @@ class Access:
         key = self._key(tile)
         found = self._boxes.get(key)
         if found is None:
-            spans = [self._span(dim, tile) for dim in range(len(self.indices))]
-            if None in spans:
-                spans = [_points(i, tile) if n is None else n for n, i in zip(spans, self.indices, strict=True)]
-            found = tuple([d if n is None else min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True)])
+            spans = [_points(i, tile) if (n := self._span(dim, tile)) is None else n for dim, i in enumerate(self.indices)]
+            found = tuple([min(n, d) for n, d in zip(spans, self.tensor.shape, strict=True)])
             self._boxes[key] = found
         return found
 

@@ -169,14 +169,19 @@ def leaves_memory(build: Build, frame: Frame, whole: Read | Pad, a: AxisState) -
         return False
     if isinstance(source, Whole):
         return True
-    points = {x.name: x.base + inside_piece(x.name, x.extent) for x in frame.spec.axes}
+    points, beyond = _beyond(build, frame, a)
     try:
         there = _access(build, frame, whole, (), points).there
     except NotOwner:
         return False
-    ends = [b.replace(offset=b.offset + inside_piece(a.name, a.extent)) for b in a.bounds if not b.known]
-    beyond = [[*facts(build, frame, points), Unary("not", b.holds(index(0)))] for b in ends]
     return not all(implied(c, known) for known in beyond for c in there)
+
+
+def _beyond(build: Build, frame: Frame, a: AxisState) -> tuple[dict[str, Expr], list[list[Expr]]]:
+    """The points of a tile, and for each bound of an axis what holds at those beyond it."""
+    points = {x.name: x.base + inside_piece(x.name, x.extent) for x in frame.spec.axes}
+    ends = [b.replace(offset=b.offset + inside_piece(a.name, a.extent)) for b in a.bounds if not b.known]
+    return points, [[*facts(build, frame, points), Unary("not", b.holds(index(0)))] for b in ends]
 
 
 def _dimensions(source: Residence, element: Sequence[Expr]) -> Iterator[tuple[Expr, Expr, tuple[Bound, ...]]]:
@@ -197,19 +202,11 @@ def effect_of(frame: Frame, s: int) -> Effect:
 def folds(build: Build, frame: Frame, axis: str) -> bool:
     """Whether points beyond the bounds of a reduction axis leave every accumulator unchanged, because of the fill values of
     the operands."""
-    pieces = {a.name: a.base + inside_piece(a.name, a.extent) for a in frame.spec.axes}
-    bounds = [
-        b.replace(offset=b.offset + inside_piece(a.name, a.extent))
-        for a in frame.spec.axes
-        if a.name == axis
-        for b in a.bounds
-        if not b.known
-    ]
+    pieces, beyond = _beyond(build, frame, frame.spec.axis(axis))
     for s, state in enumerate(frame.task.states):
         if state.reduce.condition is not None and not frame.known.issuperset(conjuncts(state.reduce.condition)):
             return False
         accesses = accesses_of(build, frame, state.reduce.values, pieces, here=True)
-        beyond = [[*facts(build, frame, pieces), Unary("not", b.holds(index(0)))] for b in bounds]
         if not all(leaves_as_it_was(points, accesses, effect_of(frame, s)) for points in beyond):
             return False
     return True

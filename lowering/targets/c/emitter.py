@@ -68,17 +68,18 @@ def emit_placed(program: ir.Program, dialect: Dialect, lines: bool = False) -> t
     library = Library(dialect)
     for definition in definitions(program, dialect):
         library.define(definition)
-    names, firsts = kernel_names(program, dialect), first_equal(program)
-    written = [kernel for kernel in program.kernels if firsts[kernel.name] is kernel]
-    emitters = [_KernelEmitter(kernel, names[kernel.name], dialect, library, lines) for kernel in written]
+    names, written = kernel_names(program, dialect), dict[str, ir.Kernel]()
+    for kernel in program.kernels:
+        written.setdefault(names[kernel.name], kernel)  # equal kernels share a name
+    emitters = [_KernelEmitter(kernel, name, dialect, library, lines) for name, kernel in written.items()]
     bodies = [emitter.text() for emitter in emitters]
     text = "\n".join(part for part in (library.text, *bodies) if part)
     text = with_headers(text, dialect)
     places, end = {}, len(text)
     for emitter, body in zip(reversed(emitters), reversed(bodies), strict=True):
-        places[emitter.kernel.name] = emitter.places_in_text(text.count("\n", 0, end - len(body)))
+        places[names[emitter.kernel.name]] = emitter.places_in_text(text.count("\n", 0, end - len(body)))
         end -= len(body) + 1
-    return text + dialect.closing, tuple(places[firsts[kernel.name].name] for kernel in program.kernels)
+    return text + dialect.closing, tuple(places[names[kernel.name]] for kernel in program.kernels)
 
 
 def kernel_names(program: ir.Program, dialect: Dialect) -> Mapping[str, str]:
