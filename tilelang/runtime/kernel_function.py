@@ -13,6 +13,7 @@ from tilelang.core.dtype import DType
 from tilelang.errors import ComputationError, brief, counted
 from tilelang.lowering.drivers import interface as drivers
 from tilelang.runtime.kernel import Kernel, check_trials, compile
+from tilelang.runtime.launch_arguments import Direct
 from tilelang.schedules.schedule import Schedule
 
 
@@ -34,6 +35,7 @@ class KernelFunction:
         self._function, self._trials = function, trials
         self._kernels: dict[Any, Kernel] = {}
         self._called: dict[Any, Kernel] = {}  # by a key of the arrays' properties: the lookup of every call but the first
+        self._latest: Direct | None = None  # the fast path of the kernel that ran last: it takes only arrays like those
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -49,17 +51,22 @@ class KernelFunction:
 
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel for these arrays; the first call for their shapes and types compiles it. Returns the outputs."""
+        if self._latest is not None and not named:
+            result = self._latest.run(arrays, out)
+            if result is not None:
+                return result
         alike = _alike(arrays) if not named else None
         try:
             found = self._called.get(alike)
         except TypeError:  # an unhashable value
             alike = found = None
-        if found is not None:
-            return found(*arrays, out=out)
-        found, given = self._found(arrays, named)
-        if alike is not None and len(arrays) == len(given):
-            self._called[alike] = found
-        return found(*given, out=out)
+        given: Sequence[Any] = arrays
+        if found is None:
+            found, given = self._found(arrays, named)
+        results = found(*given, out=out)
+        if alike is not None and len(arrays) == len(given):  # otherwise constants, too, decide which kernel it is
+            self._called[alike], self._latest = found, found._direct
+        return results
 
     def _found(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Kernel, list[Any]]:
         """The kernel for the arguments of a call, and the arrays among them."""

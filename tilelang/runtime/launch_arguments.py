@@ -175,28 +175,28 @@ class Direct:
 
     def run(self, arrays: Sequence[Any], out: Any) -> Any:
         """The filled output, or None, with nothing launched, if an array needs a closer look. out: the output's array or None."""
-        ((shape, dtype, alignment, size),) = self._outputs
-        if out is not None and (type(out) is not self._array or out.shape != shape or out.dtype != dtype):
-            return None
+        ((out_shape, out_dtype, alignment, size),) = self._outputs
         if len(arrays) != len(self._inputs):
             return None
         ndarray, address = self._array, self._address
         found = []
         try:
-            if out is None:
-                out = self._empty(shape, dtype)
-            begin = address(out)
-            end = begin + size
-            for array, (shape, dtype, each, taken) in zip(arrays, self._inputs, strict=True):
+            for array, (shape, dtype, _, _) in zip(arrays, self._inputs, strict=True):
                 if type(array) is not ndarray or array.shape != shape or array.dtype != dtype:
                     return None
-                at = address(array)
-                if at % each or (at < end and begin < at + taken):
-                    return None
-                found.append(at)
+                found.append(address(array))
+            if out is None:
+                out = self._empty(out_shape, out_dtype)
+            elif type(out) is not ndarray or out.shape != out_shape or out.dtype != out_dtype:
+                return None
+            begin = address(out)
         except (TypeError, ValueError, BufferError, MemoryError):
             # Read-only, strided, empty, of a type without a buffer protocol, or too large for the memory.
             return None
+        end = begin + size
+        for at, (_, _, each, taken) in zip(found, self._inputs, strict=True):
+            if at % each or (at < end and begin < at + taken):
+                return None
         if begin % alignment:
             return None
         found.append(begin)
