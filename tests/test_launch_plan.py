@@ -93,7 +93,7 @@ def other_profile(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def other_version(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.setattr(launch_plan, "source_digest", lambda *packages: "another")
+    monkeypatch.setattr(launch_plan, "source_stamp", lambda *packages: "another")
     return {}
 
 

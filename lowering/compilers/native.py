@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import json
 import os
 import platform
 import re
@@ -27,6 +28,7 @@ from tilelang.lowering.compilers import processes, wheels
 from tilelang.lowering.compilers.compiled import Compiled, compile_failed, kept
 from tilelang.lowering.compilers.processes import Early
 from tilelang.lowering.drivers.cache import BinaryCache, key
+from tilelang.lowering.drivers.processor import processor as processor_here
 from tilelang.options import Options
 
 NATIVE = "native"
@@ -135,7 +137,7 @@ def _system_clang(named: str) -> Toolchain:
 
 
 def _version(clang: tuple[str, ...]) -> str:
-    words = processes.run([*clang, "--version"]).stdout.decode(errors="replace")
+    words = _report((*clang, "--version"))[1]
     found = re.search(r"clang version ([\w.+~-]+)", words)
     if found is None:
         message = f"{' '.join(clang)} does not tell its version: {words.strip()[:200] or 'it printed nothing'}"
@@ -177,14 +179,34 @@ def compile_source(source: str, architecture: str, options: Sequence[str] = (), 
 @functools.cache
 def resolved(architecture: str) -> tuple[str, ...]:
     """The compiler's interpretation of an architecture: its version, the CPU and its features, never the word `native`."""
-    done = processes.run([*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull])
-    words = [word.strip('"') for word in done.stderr.decode(errors="replace").split()]
+    command = (*toolchain().clang, *system_of(architecture).flags, "-###", "-c", "-x", "c", os.devnull)
+    status, _, printed = _report(command)
+    words = [word.strip('"') for word in printed.split()]
     found = [
         after for word, after in zip(words, words[1:], strict=False) if word in ("-target-cpu", "-target-feature", "-triple")
     ]
-    if done.returncode or not found:
-        raise _unknown(architecture, done.stderr.decode(errors="replace"))
+    if status or not found:
+        raise _unknown(architecture, printed)
     return version(), *found
+
+
+def _report(command: tuple[str, ...]) -> tuple[int, str, str]:
+    """The exit status, output and error output of a command that only describes its program.
+
+    They are kept in the cache of binaries for this file and CPU, because starting clang takes longer than loading a kernel.
+    """
+    cache, name = BinaryCache(Options.from_environment().cache_dir), None
+    with contextlib.suppress(OSError):  # starting the program will report the error
+        file = os.stat(command[0])
+        name = key(["report", *command, str(file.st_size), str(file.st_mtime_ns), processor_here().details])
+    with contextlib.suppress(ValueError, TypeError):
+        status, output, errors = json.loads((name and cache.get(name)) or b"")
+        return status, output, errors
+    done = processes.run(command)
+    output, errors = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    if name is not None and not done.returncode:
+        cache.put(name, json.dumps([0, output, errors]).encode())
+    return done.returncode, output, errors
 
 
 def _unknown(architecture: str, words: str) -> DeviceError:

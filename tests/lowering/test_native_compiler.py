@@ -375,6 +375,20 @@ KNOWN = 'case "$*" in *--version*) echo "clang version 19.1.0"; exit;; *-###*) e
 
 
 @posix
+def test_a_compiler_describes_itself_once(use: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process with the same cache starts no compiler for what it said before; a changed compiler is asked again."""
+    monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path / "cache"))
+    asked = tmp_path / "asked"
+    for version, times in (("19.1.0", 2), ("20.1.0-rc1", 4)):
+        use(f'echo x >> "{asked}"; ' + KNOWN.replace("19.1.0", version))
+        for _ in range(3):
+            native.toolchain.cache_clear()
+            native.resolved.cache_clear()
+            assert native.resolved("native") == (f"clang {version}", "some")
+        assert len(asked.read_text().split()) == times
+
+
+@posix
 def test_a_compiler_that_crashes(use: Callable[[str], None]) -> None:
     use(KNOWN + "echo 'Stack dump:' >&2; kill -SEGV $$")
     with pytest.raises(DeviceError, match="Stack dump") as raised:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 import math
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -123,7 +124,10 @@ def as_array(name: str, value: Any, type: DType | None = None) -> Any:
     """
     import numpy as np  # late: NumPy takes long to import
 
-    if isinstance(value, np.ma.MaskedArray):
+    masked = getattr(
+        sys.modules.get("numpy.ma"), "MaskedArray", ()
+    )  # an array is masked only if this module, slow to import, is there
+    if isinstance(value, masked):
         raise wrong(name, "is masked, but kernels ignore masks", "pass value.filled(...)")
     if isinstance(value, np.ndarray):
         return value

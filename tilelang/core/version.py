@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.resources
+import importlib.util
+import os
+from collections.abc import Iterator
 
 SUFFIXES = (".py", ".toml", ".c", ".h")
 
@@ -17,11 +19,38 @@ def source_digest(*packages: str, without: tuple[str, ...] = ()) -> str:
     (True, 12)
     """
     digest = hashlib.sha256()
-    folders = [importlib.resources.files(name) for name in packages]
-    for folder in folders:
-        for file in sorted(folder.iterdir(), key=lambda f: f.name):
-            if file.name.endswith(SUFFIXES):
-                digest.update(file.name.encode() + file.read_bytes())
-            elif file.is_dir() and file.name not in ("__pycache__", *without):
-                folders.append(file)
+    for file in _source_files(packages, without):
+        with open(file.path, "rb") as opened:
+            digest.update(file.name.encode() + opened.read())
     return digest.hexdigest()[:12]
+
+
+@functools.cache
+def source_stamp(*packages: str) -> str:
+    """Like `source_digest`, but of the sizes and times of the files: faster, and different after each installation.
+
+    >>> source_stamp("tilelang.core") != source_stamp("tilelang.semantics"), len(source_stamp("tilelang.core"))
+    (True, 12)
+    """
+    digest = hashlib.sha256()
+    for file in _source_files(packages, ()):
+        facts = file.stat()
+        digest.update(f"{file.path} {facts.st_size} {facts.st_mtime_ns} {facts.st_ctime_ns};".encode())
+    return digest.hexdigest()[:12]
+
+
+def _source_files(packages: tuple[str, ...], without: tuple[str, ...]) -> Iterator[os.DirEntry[str]]:
+    """The source files of some packages and of the folders below them, in a fixed order."""
+    folders = [folder for name in packages for folder in _folders(name)]
+    for folder in folders:
+        for entry in sorted(os.scandir(folder), key=lambda e: e.name):
+            if entry.name.endswith(SUFFIXES):
+                yield entry
+            elif entry.is_dir() and entry.name not in ("__pycache__", *without):
+                folders.append(entry.path)
+
+
+def _folders(package: str) -> tuple[str, ...]:
+    """The folders of a package, which is not imported."""
+    found = importlib.util.find_spec(package)
+    return tuple(found.submodule_search_locations or ()) if found is not None else ()

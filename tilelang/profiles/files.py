@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tilelang.errors import DeviceError, TileLangError, brief, is_path
 from tilelang.profiles.profile import LEVEL_ORDER, Curve, LevelFacts, MemoryFacts, Profile
 from tilelang.profiles.toml_schema import near, record, records, unwrap
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
 MOST_CHARACTERS = 1 << 20  # of a profile's file
 SCHEMA = 1
+_FOLDER = Path(__file__).parent  # of the shipped profiles
 RENAMED = {"pocl": "sapphire_rapids"}  # former names of profiles
 
 
 def shipped_profiles() -> tuple[str, ...]:
     """The names of the shipped profiles."""
-    return tuple(sorted(entry.name.removesuffix(".toml") for entry in _profiles().iterdir() if entry.name.endswith(".toml")))
+    return tuple(sorted(name.removesuffix(".toml") for name in os.listdir(_FOLDER) if name.endswith(".toml")))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,9 +52,10 @@ def heads_for(dialect: str) -> tuple[Head, ...]:
 
     found = []
     for name in shipped_profiles():
-        above = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8").partition("\n[")[0]
-        facts = unwrap(tomllib.loads(above), "", {})
-        found.append(Head(**{f.name: facts[f.name] for f in dataclasses.fields(Head) if f.name in facts}))
+        above = _text(name).partition("\n[")[0]
+        if f'"{dialect}"' in above:  # otherwise parsing it would be a waste of time
+            facts = unwrap(tomllib.loads(above), "", {})
+            found.append(Head(**{f.name: facts[f.name] for f in dataclasses.fields(Head) if f.name in facts}))
     return tuple(head for head in found if dialect in head.dialects)
 
 
@@ -68,10 +68,9 @@ def profiles_for(dialect: str) -> tuple[Profile, ...]:
     return tuple(load_profile(head.name) for head in heads_for(dialect))
 
 
-def _profiles() -> Traversable:
-    from importlib import resources  # late: slow to import, seldom needed
-
-    return resources.files("tilelang").joinpath("profiles")
+def _text(name: str) -> str:
+    """The file of a shipped profile."""
+    return _FOLDER.joinpath(f"{name}.toml").read_text(encoding="utf-8")
 
 
 def load_profile(name_or_path: str | Path) -> Profile:
@@ -97,8 +96,7 @@ def _load(name: str) -> Profile:
         raise DeviceError(
             "profile-not-found", f"there is no profile `{name}`", help=near(name, shipped_profiles()) + " Or pass a path."
         )
-    text = _profiles().joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return parse_profile(text, f"profiles/{name}.toml")
+    return parse_profile(_text(name), f"profiles/{name}.toml")
 
 
 def read_profile(path: str | Path) -> Profile:

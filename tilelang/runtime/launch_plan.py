@@ -10,7 +10,7 @@ import dataclasses
 import json
 from typing import TYPE_CHECKING, Any
 
-from tilelang.core.version import source_digest
+from tilelang.core.version import source_stamp
 from tilelang.instructions.instruction import own
 from tilelang.lowering.drivers.cache import BinaryCache, key
 from tilelang.lowering.launches import Launch, launches_of
@@ -89,4 +89,4 @@ def _kept(target: Target, options: Options) -> bool:
 def _name(schedule: Schedule, target: Target) -> str:
     """The name of an entry: a hash of all that the lowering reads."""
     texts = (schedule.computation.text, schedule.text, *map(repr, own()))
-    return key(("launch plan", *texts, target.dialect, repr(target.profile), *target.needs, source_digest(*LOWERED_BY)))
+    return key(("launch plan", *texts, target.dialect, repr(target.profile), *target.needs, source_stamp(*LOWERED_BY)))
