@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from tilelang.autoschedule.common.conditions import axes_of, conditions
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 
 Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and the axes that they fuse
@@ -57,8 +58,11 @@ def name_of_fused(parts: Sequence[str], taken: Collection[str]) -> str:
 
 
 def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
-    """Whether two neighbouring axes can be fused. free_only: only if every access is contiguous across the end of the inner one."""
+    """Whether two neighbouring axes can be fused. free_only: only if every access is contiguous across the end of the inner one, and no
+    condition on them would have to divide the fused axis."""
     extent = nest.axis(inner).extent
+    if free_only and any(not names.isdisjoint((outer, inner)) for names in map(axes_of, conditions(nest))):
+        return False
     if any((outer in r.axes) != (inner in r.axes) for r in nest.reads):
         return False
     accesses = nest.accesses if free_only else nest.writes if not nest.axis(inner).reduction else ()

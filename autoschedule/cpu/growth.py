@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.axes import Fusions, in_parts, shared_out
+from tilelang.autoschedule.common.conditions import divided_share
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
@@ -46,7 +47,8 @@ def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
         least = 2 if not found else device.lanes
         found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}
     copied = any(needed(nest, r, a) for a in found for r in nest.reads if a in r.axes)
-    if nest.reduced and (copied or not direct or all(nest.extents[a] < 2 * device.lanes for a in found)):
+    divided = any(divided_share(nest, a, device.lanes) for a in found)
+    if nest.reduced and (copied or divided or not direct or all(nest.extents[a] < 2 * device.lanes for a in found)):
         found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _apart(nest, a.name)}
     widest = max(a.element_bytes for a in nest.accesses)
     lanes = max(1, device.lanes * 4 // max(4, widest))

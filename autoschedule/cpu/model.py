@@ -14,6 +14,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from tilelang.autoschedule.common.conditions import divided_share
 from tilelang.autoschedule.common.cost import Estimate, summed
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, steps_of
@@ -235,6 +236,7 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
         written = [] if nest.reduced else [a for a in nest.writes if body.axis in a.axes]
         cycles += sum([_gathered(loops, a, body, device) for a in (*(a for a, _ in along), *written)])
         cycles += sum([_masked(loops, a, body) for a, _ in along]) * device.rate("masked_vector_cycles")
+        cycles += divided_share(nest, body.axis, body.lanes) * points * body.lanes * CPU.lane_update_cycles
     ends = [device.rate("peeled_cycles" if peeled else "guard_cycles") for peeled in _ends(loops)]
     cycles += summed * max(ends, default=0.0)
     total = body.rounds * (cycles + device.rate("round_cycles"))

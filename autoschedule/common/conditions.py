@@ -1,0 +1,57 @@
+"""The conditions under which the points of a task update its results, as in `sum(X[i + r - 1] * w[r], over=r, where=...)`.
+
+A condition is tested once for a whole vector if it does not vary along the vector's axis. If it does, some vectors are divided: a part
+of their lanes is updated. The lowering updates the lanes of these vectors one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.core.expr import Axis, Binary, Expr, Var, substitute
+from tilelang.core.simplify import linear
+from tilelang.schedules.task import update_conditions
+
+
+def divided_share(nest: Nest, axis: str, lanes: int) -> float:
+    """The share of the vectors along an axis whose lanes are updated one by one.
+
+    >>> import tilelang as tl
+    >>> from tilelang.autoschedule.common.task_accesses import nest_of
+    >>> from tilelang.schedules.task import make_task
+    >>> i, r = tl.axes(i=64, r=3)
+    >>> X = tl.input("X", tl.float32, i)
+    >>> inside = (i + r >= 1) & (i + r < 65)
+    >>> nest = nest_of(make_task((tl.define("Y", tl.sum(X[i + r - 1], over=r, where=inside), i),), lambda t: False))
+    >>> divided_share(nest, "i", 8)  # the first and the last of eight
+    0.25
+    """
+    changing = [_changes(c, axis) for c in conditions(nest) if axis not in nest.decided]
+    if not all(changes is not None for changes in changing):
+        return 1.0
+    return min(1.0, sum(changes for changes in changing if changes) / max(1, nest.extents[axis] // lanes))
+
+
+@functools.lru_cache(maxsize=1 << 8)
+def conditions(nest: Nest) -> Sequence[Expr]:
+    """The conditions under which a point updates a result, over the axes of the nest."""
+    axes = {a.name: a for a in (*nest.task.axes, *nest.task.reduction_axes)}
+    values = {axes[name]: value for name, value in nest.spec.coordinates}
+    return tuple(dict.fromkeys(substitute(c, values) for s in nest.task.states for c in update_conditions(s)))
+
+
+def axes_of(e: Expr) -> frozenset[str]:
+    """The names of the axes on which an expression depends."""
+    return frozenset(a.name.removeprefix("@") for a in e.walk() if isinstance(a, Axis | Var))
+
+
+def _changes(condition: Expr, axis: str) -> int | None:
+    """How often a condition changes along an axis: at most once for a comparison of sums of axes; None if it may change anywhere."""
+    if axis not in axes_of(condition):
+        return 0
+    if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=", "==", "!="):
+        return None
+    atoms = [atom for side in (condition.left, condition.right) for atom, _ in linear(side)[0]]
+    return None if any(axis in axes_of(atom) for atom in atoms if not isinstance(atom, Axis | Var)) else 1
