@@ -54,7 +54,8 @@ class Part:
         store the others, which need an axis in common."""
         known, refined = kept_in_memory(computation), set[Tensor]()
         for number, first in enumerate(computation.outputs):
-            if first not in refined:
+            others = [t for t in computation.outputs if set(t.dims) != set(first.dims)]  # at least these are stored by stages
+            if first not in refined and in_rows(others):
                 before = {t.name for t in computation.outputs[:number]}
                 outputs = plan(computation, before, known, before)[-1].outputs
                 refined.update(outputs)

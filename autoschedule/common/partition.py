@@ -111,6 +111,7 @@ class Partition:
         self.main = self.tasks[-1].outputs  # made by the last kernel
         self.others = tuple(t for t in computation.outputs if t not in self.main)
         self._parts: dict[tuple[tuple[Tensor, ...], frozenset[Tensor], tuple[Tensor, ...]], Part] = {}
+        self._of_cut: dict[Cut, list[Part]] = {}
         self._bounds: dict[Part, float] = {}
         self._least_seconds: dict[tuple[Any, ...], float] = {}  # by what does not depend on names
         self._signatures: dict[Part, Signature] = {}
@@ -136,6 +137,11 @@ class Partition:
 
     def parts(self, cut: Cut) -> list[Part]:
         """The kernels of a cut, in order. Outputs that are not in the cut are stored by the last one."""
+        if cut not in self._of_cut:
+            self._of_cut[cut] = self._cut_into(cut)
+        return self._of_cut[cut]
+
+    def _cut_into(self, cut: Cut) -> list[Part]:
         kept = frozenset(t for first in cut for t in made_with(first))
         firsts = sorted({made_with(t) for t in cut}, key=lambda together: self._order(together[0]))
         stored = tuple(t for t in self.others if t not in kept)
