@@ -1,7 +1,8 @@
 """Generates schedules for CPUs: blocks run on cores with vectors.
 
 Tiles grow from the innermost level outward (growth.py). From the best of them, a search goes to better neighbours, one level and one
-axis at a time, by the model's estimate. No candidate is estimated twice, and the number of estimates is limited.
+axis at a time, by the model's estimate. Good blocks and chunks of one register tile are tried with the others, and a search begins only
+where that is nearly as fast as the best tile so far. No candidate is estimated twice, and the number of estimates is limited.
 """
 
 from __future__ import annotations
@@ -42,16 +43,18 @@ def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterato
     nests = [*((fusions, nest, None) for fusions, nest in every), *by_words]
     for fusions, nest, made in nests:
         search = _Search(nest, device, CPU.visits // len(nests), found, made)
-        grown = {t.key: t for t in seeds(search.nest, fusions, device)}
-        begun.append((search, _starts([(c, t) for t in grown.values() if (c := search.visit(t)) is not None])))
+        begun.append((search, _starts(_visited(search, seeds(search.nest, fusions, device)))))
     found |= {written: Counted((read_steps(root, written),), device) for written in scatters(root, device)}
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     climbs = [
         (search, counted, tile) for search, starts in begun for counted, tile in starts
         if counted.work_seconds <= CPU.hopeless * least  # climbing reduces waiting, but hardly ever work
     ]  # fmt: skip
-    for left, (search, counted, tile) in zip(range(len(climbs))[::-1], climbs, strict=True):
-        search.climb(tile)
+    best = math.inf
+    for left, (search, counted, seed) in zip(range(len(climbs))[::-1], climbs, strict=True):
+        start = search.start(seed, CPU.near * best)
+        if start is not None:
+            best = min(best, search.climb(start))
         if likely is not None and left and counted.estimate.seconds == least:
             likely(next(best_first((c, written) for written, c in found.items()))[1])
             likely = None
@@ -78,16 +81,34 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
             heapq.heapreplace(queue, (c.least_seconds, c.whole, n, c, what))
 
 
+def _visited(search: _Search, grown: Iterable[RTile]) -> list[tuple[Counted, RTile]]:
+    """The seeds that fit, with their estimates. Along each vectorized axis, the first register tile, which takes the fewest cycles, has
+    all of its seeds. Others get blocks and chunks from the best seeds so far instead, if that makes them fewer, because these depend
+    little on the register tile unless memory bounds the nest."""
+    seeds_of: dict[tuple[object, ...], dict[tuple[object, ...], RTile]] = {}
+    for tile in grown:
+        seeds_of.setdefault((tile.vector, *tile.piece.items()), {})[tile.key] = tile
+    found: dict[str, list[tuple[Counted, RTile]]] = {}  # by the vectorized axis
+    for group in seeds_of.values():
+        tiles = list(group.values())
+        known = found.setdefault(tiles[0].axis, [])
+        if known and len(tiles) > CPU.best_sizes and not search.memory_bound:
+            best = [t for _, t in itertools.islice(best_first(known), CPU.best_sizes)]
+            changed = (dataclasses.replace(t, piece=tiles[0].piece, vector=tiles[0].vector) for t in best)
+            tiles = [with_sizes(search.nest, made, t) for made, t in zip(changed, best, strict=True)]
+        known += [(c, t) for t in tiles if (c := search.visit(t)) is not None]
+    return list(itertools.chain(*found.values()))
+
+
 def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]:
     """The tiles from which the search starts: the best seeds, and the best ones with other register tiles or other staged operands."""
-    every = best_first(visited)
-    found = list(itertools.islice(every, CPU.beam - CPU.others))
-    kinds, left = {_kind(t) for _, t in found}, {_kind(t) for _, t in visited}
-    while len(found) < CPU.beam and kinds < left:
-        counted, tile = next(every)
-        if _kind(tile) not in kinds:
-            kinds.add(_kind(tile))
-            found.append((counted, tile))
+    found = list(itertools.islice(best_first(visited), CPU.beam - CPU.others))
+    while len(found) < CPU.beam:
+        kinds = {_kind(t) for _, t in found}
+        other = next(best_first((c, t) for c, t in visited if _kind(t) not in kinds), None)
+        if other is None:
+            break
+        found.append(other)
     return found
 
 
@@ -107,6 +128,8 @@ class _Search:
         self.memory_bound = is_memory_bound(self.nest, device)
         self.known: dict[tuple[object, ...], Counted | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
+        self.best: RTile | None = None  # of those that climbs came to
+        self.seconds = math.inf  # its estimate
 
     def visit(self, tile: RTile) -> Counted | None:
         """The estimate of a tile, not fully counted yet; None if it does not fit, or the limit of visits is reached."""
@@ -134,16 +157,36 @@ class _Search:
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
-    def climb(self, tile: RTile) -> None:
-        """Goes from a tile to its best neighbour until none is better, or an earlier climb continued from there."""
-        start = self.visit(tile)
-        while start is not None and tile.key not in self.climbed:
+    def start(self, seed: RTile, below: float) -> RTile | None:
+        """Where to climb from: a seed, or a faster tile with its register tile and the sizes that earlier climbs arrived at; None if
+        neither takes less than `below` seconds."""
+        tiles = [seed] if self.best is None else [seed, with_sizes(self.nest, seed, self.best)]
+        found = next(best_first([(c, t) for t in tiles if (c := self.visit(t)) is not None], below), None)
+        return None if found is None else found[1]
+
+    def climb(self, tile: RTile) -> float:
+        """Goes from a tile to its best neighbour until none is better, or an earlier climb continued from there. Returns the seconds of
+        the best tile of all climbs."""
+        here = self.visit(tile)
+        while here is not None and tile.key not in self.climbed:
             self.climbed.add(tile.key)
+            if here.estimate.seconds < self.seconds:
+                self.seconds, self.best = here.estimate.seconds, tile
             near = [(c, t) for t in neighbours(self.nest, tile, self.device) if (c := self.visit(t)) is not None]
-            best = next(best_first(near, below=start.estimate.seconds * CPU.better), None)
-            if best is None:
-                return
-            start, tile = best
+            here, tile = next(best_first(near, below=here.estimate.seconds * CPU.better), (None, tile))
+        return self.seconds
+
+
+def with_sizes(nest: Nest, tile: RTile, other: RTile) -> RTile:
+    """A tile with the blocks and chunks of another one, in whole register tiles of its own, and the other choices of
+    `neighbours`."""
+    parts = {a: (n, -(-n // other.block[a])) for a, n in nest.extents.items() if a in other.block}
+    block = {a: in_parts(n, count, tile.piece[a]) if a in tile.piece else other.block[a] for a, (n, count) in parts.items()}
+    if not nest.reduced or tile.axis in nest.reduced_extents:
+        chunk = {a: tile.chunk[a] if a == tile.axis else n for a, n in other.chunk.items()}
+        return dataclasses.replace(tile, block=block, chunk=chunk)
+    first, gathers = other.panels_first, other.gathers or scattered(nest, tile)
+    return dataclasses.replace(tile, block=block, chunk=other.chunk, panels_first=first, gathers=gathers, ahead=other.ahead)
 
 
 def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
