@@ -257,6 +257,31 @@ def test_counting_in_steps_changes_no_estimate(name: str) -> None:
         assert counted.estimate == estimate_loops((loops,), POCL)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "computation C(M = 512, N = 224, K = 192) { input A: float32[m: M, k: K] input B: float32[k: K, n: N]"
+        " output C[m, n] = sum[k] A[m, k] * B[k, n] }",
+        "computation Z(N = 8, C = 64, H = 28, F = 96) { input X: float32[n: N, c: C, h: H, w: H]"
+        " input W: float32[f: F, c: C, r: 3, s: 3] axis p: H axis q: H"
+        " output Z[n, f, p, q] = sum[c, r, s] pad(X[n, c, p + r - 1, q + s - 1], 0.0) * W[f, c, r, s] }",
+    ],
+    ids=["product", "convolution"],
+)
+def test_sizes_of_the_best_seeds_suit_other_register_tiles(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """About as good a schedule as from all seeds of all register tiles, and a climb from each start, from fewer estimates."""
+    (task,) = plan(tl.parse(text).computation(), set())
+    counts, seconds = list[int](), list[float]()
+    for constants in (CPU, dataclasses.replace(CPU, best_sizes=1 << 10, near=math.inf)):
+        monkeypatch.setattr("tilelang.autoschedule.cpu.construct.CPU", constants)
+        device = cores_of(tl.load_profile("zen3"))
+        before = device.pruning.kept
+        seconds.append(next(of_cores(nest_of(task), device)).estimate.seconds)
+        counts.append(device.pruning.kept - before)
+    assert counts[0] < 0.75 * counts[1]
+    assert seconds[0] < 1.05 * seconds[1]
+
+
 def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     computation, asked = tl.parse(COMPUTATIONS["convolution"]).computation(), list[Any]()
     whole = waiting
