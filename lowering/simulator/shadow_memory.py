@@ -156,6 +156,10 @@ class Shadow:
             self.outgoing = np.zeros(self.granules, np.int32)
         return self.incoming, self.outgoing
 
+    def awaits(self, place: slice) -> bool:
+        """Whether an asynchronous copy or instruction may still write or read any of some granules."""
+        return self.incoming is not None and self.outgoing is not None and bool((self.incoming[place] | self.outgoing[place]).any())
+
 
 class Storage:
     """The elements of one buffer as the threads that run together see them.
@@ -261,12 +265,12 @@ class Rows:
 
     def are_plain(self, storage: Storage) -> bool:
         """Whether there is still nothing else to check."""
-        return self._own or storage.is_plain
+        return storage.is_plain or self._own and not storage.shadow.awaits(self._place)
 
     def are_written(self, storage: Storage) -> bool:
         """Whether there is nothing else to check, and all of the elements were written."""
         shadow = storage.shadow
-        if self._own and self._seen == (storage.number, shadow.losses):
+        if self._own and self._seen == (storage.number, shadow.losses) and not shadow.awaits(self._place):
             return True
         if not self.are_plain(storage) or not (shadow.owner[self._place] == storage.number).all():
             return False

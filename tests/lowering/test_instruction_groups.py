@@ -13,7 +13,7 @@ from tests.lowering.small_kernels import ORDERS, THREAD, array, program, shared
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Axis, Cast, Expr, Var, const, index
 from tilelang.instructions.fragment import fragment, row_major
-from tilelang.instructions.instruction import instruction, moves, use
+from tilelang.instructions.instruction import IN_ORDER_GROUP, instruction, moves, use
 from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.passes.commit_groups import commit_groups
@@ -36,6 +36,7 @@ class PairSum:
     kind: str = "update"
     completes: str = "at once"
     proxy: str = ""
+    family: str = ""
 
     def fragment(self, name: str) -> Held:
         return Held(2, 3)
@@ -68,6 +69,39 @@ def test_instruction_runs_by_groups() -> None:
 def test_instruction_needs_its_whole_group() -> None:
     report = run(pair_sum(THREAD < 1), {"x": np.ones((4, 2, 3))})
     assert report.counts["divergent-instruction"] == 4 and report.findings[0].span == at(1)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        (None, {}),
+        ("no wait", {"read-before-wait": 24, "copy-never-awaited": 8}),
+        ("too late", {"read-before-wait": 24}),
+        ("one too few", {"read-before-wait": 24, "copy-never-awaited": 8}),
+        ("overwritten", {"source-overwritten": 8}),
+        ("written", {"write-before-wait": 8}),
+    ],
+)
+def test_registers_of_an_asynchronous_instruction(fault: str | None, found: dict[str, int], order: str | int) -> None:
+    """Before the wait, its result in registers must not be read or written, nor its operands in registers be written."""
+    x, out = array("x", 4, 2, 3), array("out", 4, 2, 3, role="output")
+    held, total = ir.Buffer("held", dt.float32, (3,), "register"), ir.Buffer("total", dt.float32, (3,), "register")
+    place, pairs = (ir.BLOCK[0], THREAD, index(0)), PairSum(completes=IN_ORDER_GROUP, family="pairs")
+    wait = ir.Wait(int(fault == "one too few"), None, "pairs")
+    one = const(1.0, dt.float32)
+    body = ir.seq(
+        ir.Store(held, (index(0),), ir.Load(x, place, 3)),
+        ir.Instruction(pairs, (("x", held, (index(0),)), ("y", total, (index(0),))), 2),
+        ir.Commit(None, "pairs"),
+        ir.Store(held, (index(1),), one) if fault == "overwritten" else None,
+        ir.Store(total, (index(1),), one) if fault == "written" else None,
+        wait if fault not in ("no wait", "too late") else None,
+        *(ir.Store(out, (*place[:2], index(k)), ir.Load(total, (index(k),))) for k in range(3)),
+        wait if fault == "too late" else None,
+    )
+    report = run(program(body, x, out, held, total, threads=2, grid=(4, 1, 1)), {"x": np.ones((4, 2, 3), np.float32)}, order=order)
+    assert report.counts == found
 
 
 def warp_product() -> ir.Program:

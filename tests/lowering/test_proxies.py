@@ -81,3 +81,20 @@ def test_no_fence_stands_where_nothing_was_stored() -> None:
         if isinstance(s, (ir.Fence, ir.Barrier)) and getattr(s, "memory", "") != "register"
     )
     assert count == {"Barrier": 4, "Fence": 2}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("moved", [False, True], ids=["without", "at the end"])
+def test_products_in_registers_are_awaited_before_they_are_read(moved: bool, order: str | int) -> None:
+    """In a block without roles, all threads read the same slots of their results."""
+    plan = tl.schedule(linear(64, 64, 64)).tile(m=64, n=64).to(tl.block).accumulate(tl.register).split(k=64)
+    for name in "AB":
+        plan = plan.load(name, tl.shared, layout=tl.layout().swizzle(128), steps=tl.move().vectorize(k=8))
+    plan = plan.tile(m=64).to(tl.warpgroup).do("wgmma_m64n64k16", m="m", n="n", k="k")
+    program = lowered(plan, "hopper")
+    assert not run(program, plan, order)
+    (broken,) = without(program, lambda s: isinstance(s, ir.Wait))
+    (kernel,) = broken.kernels
+    if moved:
+        broken = broken.replace(kernels=(kernel.replace(body=ir.seq(kernel.body, ir.Wait(0, None, "wgmma"))),))
+    assert run(broken, plan, order) == {"read-before-wait"} | (set() if moved else {"copy-never-awaited"})
