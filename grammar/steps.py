@@ -7,7 +7,7 @@ from typing import Any
 from tilelang.computations.computation import Computation
 from tilelang.core.expr import INDEX, Expr, Read, Var, index, to_text
 from tilelang.core.layout import Layout, _term
-from tilelang.errors import MOST_FINDINGS, TileLangError, collected
+from tilelang.errors import MOST_FINDINGS, TileLangError, collected, meant
 from tilelang.grammar.parser import Syntax
 from tilelang.grammar.values import Scope, Values, in_text, name_of
 from tilelang.schedules.check import main_task
@@ -30,7 +30,11 @@ class _Running(Values):
             return super()._call(tree)
         tensor = name_of(arguments[0].children[0]) if [a.data for a in arguments] == ["variable"] else None
         if tensor not in self.scope.tensors:
-            raise self.scope.fail(tree, "running-value", f"`{self.scope.said(tree)}` does not name a reduction", f"{name}(peak)")
+            reductions = [
+                n for n, t in self.scope.tensors.items() if t.definition is not None and t.definition.reduction is not None
+            ]
+            help = meant(tensor or "", reductions)
+            raise self.scope.fail(tree, "running-value", f"`{self.scope.said(tree)}` does not name a reduction", help)
         return (before if name == "before" else now)(self.scope.tensors[tensor])
 
 

@@ -158,7 +158,9 @@ class Shadow:
 
     def awaits(self, place: slice) -> bool:
         """Whether an asynchronous copy or instruction may still write or read any of some granules."""
-        return self.incoming is not None and self.outgoing is not None and bool((self.incoming[place] | self.outgoing[place]).any())
+        return (
+            self.incoming is not None and self.outgoing is not None and bool((self.incoming[place] | self.outgoing[place]).any())
+        )
 
 
 class Storage:

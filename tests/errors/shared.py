@@ -197,7 +197,7 @@ def given_repair_the_wrong_way() -> None:
 
 def given_repair_in_a_form_that_is_not_known() -> None:
     made, peak, total = _with_total()
-    given = tl.before(total) * tl.sqrt(tl.exp(2 * (tl.before(peak) - tl.now(peak))))
+    given = tl.before(total) * (tl.expm1(tl.before(peak) - tl.now(peak)) + 1)
     made.split(j=32, of=("peak", "total"), repairs={"total": given})
 
 
@@ -219,3 +219,34 @@ def given_repair_that_is_no_expression() -> None:
 def given_repair_of_no_reduction() -> None:
     text = f"{_with_total()[0].computation.text}\nschedule for Y {{ split j=32 of peak total=before(total) * exp(now(pek)) }}"
     tl.parse(text).schedule()
+
+
+def reduction_inside_a_definition() -> None:
+    i, j, _ = _axes()
+    x = tl.input("X", tl.float16, i, j)
+    peak = tl.define("peak", tl.max(x[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(tl.cast(x[i, j] - peak[i], tl.float32)), over=j), i)
+    tl.schedule(total).tile(i=8).to(tl.block).split(j=32, of=("peak", "total"))
+
+
+def given_repair_of_another_name() -> None:
+    made, peak, total = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"totl": tl.before(total) * tl.exp(tl.before(peak) - tl.now(peak))})
+
+
+def given_repair_that_reads_an_element() -> None:
+    made, peak, total = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"total": tl.before(total) * tl.exp(tl.before(peak) - peak[_axes()[0]])})
+
+
+def given_repair_without_the_accumulator() -> None:
+    made, peak, _ = _with_total()
+    made.split(j=32, of=("peak", "total"), repairs={"total": tl.exp(tl.before(peak) - tl.now(peak))})
+
+
+def value_of_an_input() -> None:
+    tl.before(_with_total()[0].computation.inputs[0])
+
+
+def value_of_an_element() -> None:
+    tl.now(_with_total()[1][_axes()[0]])

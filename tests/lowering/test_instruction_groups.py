@@ -100,7 +100,9 @@ def test_registers_of_an_asynchronous_instruction(fault: str | None, found: dict
         *(ir.Store(out, (*place[:2], index(k)), ir.Load(total, (index(k),))) for k in range(3)),
         wait if fault == "too late" else None,
     )
-    report = run(program(body, x, out, held, total, threads=2, grid=(4, 1, 1)), {"x": np.ones((4, 2, 3), np.float32)}, order=order)
+    report = run(
+        program(body, x, out, held, total, threads=2, grid=(4, 1, 1)), {"x": np.ones((4, 2, 3), np.float32)}, order=order
+    )
     assert report.counts == found
 
 

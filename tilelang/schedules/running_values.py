@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Binary, Const, Expr, Reduce, Var, binary, const, unary
+from tilelang.core.expr import Axis, Binary, Const, Expr, Pad, Read, Reduce, Unary, Var, binary, const, unary
 from tilelang.core.identifiers import spelled
-from tilelang.errors import Refusal, Span, brief, caller_span
+from tilelang.errors import Refusal, Span, brief, caller_span, meant
 from tilelang.semantics.repair import NotDerived, Repair, Running, proven
 
 TIMES = ("before", "now")
@@ -35,21 +35,65 @@ def now(tensor: Tensor) -> Expr:
 
 
 def _value(time: str, tensor: Tensor) -> Expr:
-    if not isinstance(tensor, Tensor) or tensor.definition is None:
-        what = f"the input `{tensor.name}`" if isinstance(tensor, Tensor) else brief(tensor)
-        raise Refusal("bad-repair", f"`tl.{time}`: {what} is not a reduction of the loop", span=caller_span(),
-                      help=f"pass the tensor of a reduction, as in tl.{time}(total)")  # fmt: skip
+    wrong = _no_reduction(time, tensor)
+    if wrong is not None:
+        raise Refusal("bad-repair", f"`tl.{time}`: {wrong[0]}", span=caller_span(), help=wrong[1])
     return Var(f"{time}({spelled(tensor.name)})", tensor.dtype)
+
+
+def _no_reduction(time: str, tensor: Any) -> tuple[str, str] | None:
+    """Why something is not the tensor of a reduction, and the help; None if it is one."""
+    if isinstance(tensor, Read):
+        return f"{brief(tensor)} is an element", f"pass the tensor itself: tl.{time}({tensor.tensor.name})"
+    if not isinstance(tensor, Tensor):
+        return f"{brief(tensor)} is not a tensor", f"pass the tensor of a reduction, as in tl.{time}(total)"
+    if tensor.definition is None:
+        return f"the input `{tensor.name}` does not change in a loop", "read tl.before and tl.now of reductions only"
+    if tensor.definition.reduction is None:
+        return f"`{tensor.name}` is {made_of(reductions_in(tensor))}", f"read tl.{time} of the reduction itself"
+    return None
+
+
+def reductions_in(tensor: Tensor) -> tuple[str, ...]:
+    """The names of the reductions that a pointwise definition reads element by element, such as `best_argmax` of `best`."""
+    definition = tensor.definition
+    assert definition is not None
+    return tuple(dict.fromkeys(r.tensor.name for v in definition.values for r in v.walk() if isinstance(r, Read)
+                 and r.tensor.definition is not None and r.tensor.definition.reduction is not None
+                 and set(r.indices) == set(definition.axes)))  # fmt: skip
+
+
+def made_of(reductions: Sequence[str]) -> str:
+    """What a pointwise definition that reads some reductions is, in words.
+
+    >>> made_of(("best_argmax",)), made_of(())
+    ('not a reduction itself, but computed from `best_argmax`', 'not a reduction')
+    """
+    listed = " and ".join(f"`{n}`" for n in reductions)
+    return f"not a reduction itself, but computed from {listed}" if listed else "not a reduction"
 
 
 def checked_repairs(repairs: Mapping[str, Expr], of: Collection[str], span: Span | None) -> tuple[tuple[str, Expr], ...]:
     """The repairs of a step in the order of its members. Raises Refusal if they are not expressions for its members."""
-    for name, value in repairs.items() if isinstance(repairs, Mapping) else [("repairs", repairs)]:
-        leaves = [e for e in value.walk() if isinstance(e, Expr) and not [*e.children()]] if isinstance(value, Expr) else [None]
-        good = all(isinstance(e, Const) or isinstance(e, Var) and e.name.startswith(TIMES) for e in leaves)
-        if name not in of or not good:
-            raise Refusal("bad-repair", f"`split`: {name}={brief(value)} is not the repair of one of its reductions", span=span,
-                          help='pass expressions over tl.before and tl.now: repairs={"total": tl.before(total) * ...}')  # fmt: skip
+    form = 'pass expressions over tl.before and tl.now: repairs={"total": tl.before(total) * ...}'
+    if not isinstance(repairs, Mapping):
+        raise Refusal("bad-repair", f"`split`: repairs={brief(repairs)} gives no expressions by name", span=span, help=form)
+    for name, value in repairs.items():
+        if name not in of:
+            message = f"`split`: there is a repair of {brief(name)}, which is not one of the reductions of the loop"
+            help = meant(str(name), of, "name the reductions that share the loop: of=(...)")
+            raise Refusal("bad-repair", message, span=span, help=help)
+        if not isinstance(value, Expr):
+            raise Refusal("bad-repair", f"`split`: {name}={brief(value)} is not an expression", span=span, help=form)
+        leaves = (e for e in value.walk() if isinstance(e, (Read, Pad, Axis, Var)))
+        other = next((e for e in leaves if not (isinstance(e, Var) and e.name.startswith(TIMES))), None)
+        if other is not None:
+            message = (
+                f"`split`: the repair of `{name}` reads `{other}`, which is not the value of a reduction before or after a change"
+            )
+            read = other.tensor.name if isinstance(other, Read) and other.tensor.definition is not None else None
+            help = form if read is None else f"read tl.before({read}) or tl.now({read})"
+            raise Refusal("bad-repair", message, span=span, help=help)
     return tuple((name, repairs[name]) for name in of if name in repairs)
 
 
@@ -63,9 +107,12 @@ def given_repair(reduce: Reduce, running: tuple[Running, ...], name: str, value:
     known = {f"{time}({spelled(r.read.tensor.name)})" for r in running for time in TIMES}
     other = next((e for e in (change[1].walk() if change else ()) if isinstance(e, Var) and e.name not in known), None)
     if change is None or other is not None:
-        why = f"it reads {other.name}, a value that its terms do not read" if other is not None else (
-            f"it is neither before({name}) times a factor nor before({name}) plus a summand"
-        )  # fmt: skip
+        if held is None:
+            why = f"it does not read before({name}), the accumulator that changes"
+        elif other is None:
+            why = f"it is neither before({name}) times a factor nor before({name}) plus a summand"
+        else:
+            why = f"it reads {other.name}, a value that its terms do not read"
         raise NotDerived("refused", why)
     how, by = change
     return proven(reduce, running, "power" if reduce.combiner.name == "prod" and how == "times" else how, by)
@@ -77,6 +124,8 @@ def _change(e: Expr, held: Var) -> tuple[str, Expr] | None:
     match e:
         case Var() if e is held:
             return "times", const(1, held.dtype)
+        case Unary("-", operand):
+            return _both(_change(operand, held), "times", const(-1, held.dtype))
         case Binary("*" | "/" | "+" | "-" as op, left, right) if _reads(left, held) and not _reads(right, held):
             found = _change(left, held)
             by = right if op in "*+" else binary("/", const(1, right.dtype), right) if op == "/" else unary("-", right)

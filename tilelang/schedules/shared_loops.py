@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.expr import Axis, Binary, Expr, Read, Reduce, substitute
+from tilelang.core.identifiers import spelled
 from tilelang.errors import meant
-from tilelang.schedules.running_values import given_repair
+from tilelang.schedules.running_values import given_repair, made_of, reductions_in
 from tilelang.schedules.spec import refuse_step
 from tilelang.schedules.steps import Place, Split, Step, Tile
 from tilelang.schedules.task import placed_names, task_of
@@ -66,8 +67,11 @@ def _loop_of(computation: Computation, step: Split) -> SharedLoop:
             raise refuse_step(step, "unknown-tensor", f"`{step}`: there is no definition `{name}`", meant(name, tensors))
         reduction = tensors[name].definition.reduction  # type: ignore[union-attr]
         if reduction is None:
-            raise refuse_step(step, "shared-pointwise", f"`{step}`: `{name}` is not a reduction",
-                           f"remove `{name}`: a pointwise definition is computed where it is read")  # fmt: skip
+            inner = reductions_in(tensors[name])
+            help = f"name {' and '.join(f'`{n}`' for n in inner)} instead" if inner else (
+                f"remove `{name}`: a pointwise definition is computed where it is read"
+            )  # fmt: skip
+            raise refuse_step(step, "shared-pointwise", f"`{step}`: `{name}` is {made_of(inner)}", help)
         if [a.name for a in reduction.axes] != [axis]:
             own = ", ".join(a.name for a in reduction.axes)
             raise refuse_step(step, "shared-axes", f"`{step}`: `{name}` is a reduction over {own}, not over {axis}",
@@ -140,10 +144,27 @@ def _repair(step: Split, definition: Definition, terms: Mapping[Definition, Redu
             }
         reads = " or ".join(f"`{name}`" for name in sorted({r.tensor.name for r in running})) or "another value"
         help = f"remove `{name}` from the loop, and compute it when {reads} is final"
-        help = help if given is None else f"omit the repair of `{name}`: one is derived if there is one"
+        if given is not None and not running:
+            help = f"omit the repair of `{name}`: it needs none"
+        elif given is not None and (derived := _derived(reduce, tuple(running.values()))) is not None:
+            form = f"{spelled(name)}={_becomes(f'before({spelled(name)})', derived)}"
+            help = f"omit the repair, or write it as in `{form}`"
         raise refuse_step(step, f"repair-{found.outcome}", f"`{step}`: `{name}` {said[found.outcome]} when {reads} changes:"
                        f" {found.reason}", help,
                        found.counterexample) from None  # fmt: skip
+
+
+def _derived(reduce: Reduce, running: tuple[Running, ...]) -> Repair | None:
+    try:
+        return derive(reduce, running)
+    except NotDerived:
+        return None
+
+
+def _becomes(held: str, repair: Repair) -> str:
+    """What an accumulator becomes, in the words of the text form."""
+    change = f"({repair.change})" if isinstance(repair.change, Binary) else str(repair.change)
+    return f"{held} {'+' if repair.how == 'plus' else '*'} {change}"
 
 
 def reads_any(tensors: Iterable[Tensor], own: set[Tensor]) -> bool:
@@ -177,10 +198,7 @@ def repair_notes(computation: Computation, steps: Iterable[Step]) -> list[str]:
             if repair is None:
                 continue
             reads = " or ".join(r.tensor.name for r in repair.reads)
-            change = f"({repair.change})" if isinstance(repair.change, Binary) else str(repair.change)
-            becomes = {"times": f"{name} * {change}", "plus": f"{name} + {change}"}.get(
-                repair.how, f"{name} * {change} for each term"
-            )
+            becomes = _becomes(name, repair) + (" for each term" if repair.how == "power" else "")
             ends = [f"{r.to} where {r.read.tensor.name} was {r.at}" for r in repair.resets]
             found.append(f"`{step}`: when {reads} changes, {name} becomes {', '.join((becomes, *ends))}")
         apart = next((t for t in steps if isinstance(t, Tile) and t.level == "block" and step.sizes[0][0] in dict(t.sizes)), None)

@@ -160,7 +160,8 @@ def proven(reduce: Reduce, running: Sequence[Running], how: str, change: Expr) -
         derived = made.repair()
     except NotDerived as unknown:
         raise NotDerived("not-proven", unknown.reason, unknown.counterexample) from None
-    if derived.how != how or not equal_forms(derived.change, change):
+    at_least_0 = [when(r.read) for r in read_by if made.separation.is_at_least_0(r.read) for when in (before, now)]
+    if derived.how != how or not equal_forms(derived.change, change, at_least_0):
         raise NotDerived("not-proven", f"`{change}` could not be proven to be equal to `{derived.change}`, which is a repair")
     return derived
 

@@ -135,9 +135,10 @@ def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -
         if at is None and states.issuperset(names):
             continue
         if at is None:
-            written = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in names), step)
-            raise refuse(written, "shared-stage-place", f"`{step}` needs a `compute {names[0]}` directly below it, before any step that"
-                         " divides the chunk", f"write `compute {names[0]} in register` below `{step}`")  # fmt: skip
+            written = next((s for s in frame.steps if isinstance(s, Place) and s.tensor_name in names), None)
+            help = f"write `compute {names[0]} in register`" if written is None else f"move `{written}`"
+            raise refuse(written or step, "shared-stage-place", f"`{step}` needs a `compute {names[0]}` directly below it, before any"
+                         " step that divides the chunk", f"{help} directly below `{step}`")  # fmt: skip
         if at.ahead:
             later(at, f"`ahead` for a value of `{step}`, which every iteration changes,")
         for again in every_step(frame.steps[i + 1 :]):
