@@ -98,8 +98,18 @@ class Part:
         """Those of `made_whole` and of `overlapping`, and the reductions that must be complete before these."""
         return self._closed({*self.made_whole, *self.overlapping}) if self.overlapping else self.made_whole
 
+    @cached_property
+    def is_possible(self) -> bool:
+        """Whether one kernel can compute the outputs together. Two reductions over different axes, for example, it cannot."""
+        try:
+            self.task(self.made_whole)
+        except Unplaced:
+            return False
+        return True
+
     def _closed(self, found: set[Tensor]) -> frozenset[Tensor]:
-        """Tensors that are complete before they are read, with the reductions that must be, too."""
+        """Tensors that are complete before they are read, with the reductions that must be, too. Raises Unplaced for an output that
+        the others cannot be computed with."""
         waiting: list[Tensor | None] = [*found, None]  # None: the outputs
         while waiting:  # a task that can be made stays possible when more tensors are whole
             tensor = waiting[-1]
@@ -109,6 +119,8 @@ class Part:
             except Unplaced as missing:
                 assert missing.tensor.definition is not None
                 new = set(missing.tensor.definition.tensors) - found
+                if not new:
+                    raise
                 found |= new
                 waiting = [*new, *waiting]
         return frozenset(found)

@@ -157,6 +157,8 @@ class Partition:
 
     def bound(self, part: Part) -> float:
         """A lower bound on the seconds of a kernel; infinite if it has no schedule for this device."""
+        if not part.is_possible:
+            return math.inf
         if part not in self._bounds:
             known = self._scheduled.get(part)
             self._bounds[part] = known.seconds if known is not None else self._least_of(part)
@@ -183,6 +185,8 @@ class Partition:
     def scheduled(self, part: Part) -> Scheduled | None:
         """The best steps of a kernel, by rows if it has several tasks; None if it has no schedule for this device. Kernels that differ
         only in names are scheduled once."""
+        if not part.is_possible:
+            return None
         if part not in self._scheduled:
             signature = self._signature(part)
             first, found = self._equal.setdefault(signature.key, (signature, None))
@@ -198,6 +202,8 @@ class Partition:
 
     def variants(self, part: Part) -> Iterator[Scheduled]:
         """Steps of a kernel, the best first."""
+        if not part.is_possible:
+            return iter(())
         found: list[Made] = []
         if part.made_whole or part.overlapping:
             every = ((steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part))

@@ -162,3 +162,16 @@ def test_small_definitions_share_kernels_for_each_launch_takes_time() -> None:
     for n in range(5):
         x = tl.define(f"normal{n}", tl.layer_norm(x[i, j], over=j), i, j)
     assert len(in_memory(first(as_computation(x), tl.load_profile("zen3")))) < 5
+
+
+@pytest.mark.parametrize("profile", [tl.load_profile("zen3"), AMPERE], ids=lambda p: p.name)
+def test_outputs_that_no_kernel_computes_together_are_computed_apart(profile: tl.Profile) -> None:
+    """Both outputs are over h and w, but one reduces backwards over all of what the other one's accumulator makes."""
+    h, w, c, q = tl.axes(h=9, w=6, c=9, q=9)
+    X = tl.input("X", tl.float64, h, w)
+    sums = tl.define("sums", tl.sum(X[c, w], over=c, where=c <= h), h, w)
+    between = tl.define("between", tl.exp(sums[h, w]) + sums[h, w], h, w)
+    twice = tl.define("twice", sums[h, w] * 2, h, w)
+    back = tl.define("back", tl.sum(between[q, w], over=q, where=h <= q), h, w)
+    schedule = first(tl.computation("both", (twice, back)), profile).schedule
+    assert not graphs_random.faults(schedule, profile), schedule
