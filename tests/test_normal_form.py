@@ -65,13 +65,14 @@ def test_a_variable_that_is_never_negative_has_a_root() -> None:
 
 def grown(below: Any) -> Any:
     """Expressions with one more operation."""
-    pairs = st.tuples(below, below)
-    return st.one_of(
-        *(pairs.map(lambda p, op=op: Binary(op, *p)) for op in "+-*/"),
-        below.map(lambda x: Unary("-", x)),
-        below.map(lambda x: Binary("pow", x, Const(2.0, tl.float64))),
-        *(below.map(lambda x, f=f: Call(f, (x,))) for f in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "tanh", "cos")),
-    )
+
+    def applied(name: str) -> Any:
+        return below.map(lambda x: Call(name, (x,)))
+
+    functions = map(applied, ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "abs", "tanh", "cos"))
+    operations = st.builds(Binary, st.sampled_from("+-*/"), below, below)
+    powers = st.builds(Binary, st.just("pow"), below, st.just(Const(2.0, tl.float64)))
+    return st.one_of(operations, powers, st.builds(Unary, st.just("-"), below), *functions)
 
 
 LEAVES = st.sampled_from([a, b, n]) | st.sampled_from([0.0, 0.5, 1.0, -2.0]).map(lambda x: Const(x, tl.float64))

@@ -249,4 +249,4 @@ def value_of_an_input() -> None:
 
 
 def value_of_an_element() -> None:
-    tl.now(_with_total()[1][_axes()[0]])
+    tl.now(_with_total()[1][_axes()[0]])  # type: ignore[arg-type]

@@ -90,8 +90,8 @@ class _Form:
             case Call(name, (argument,)) if name in ODD or name in EVEN:
                 terms = self.terms(argument)
                 turned = bool(terms) and terms[0][1] < 0
-                base = name, _scaled(terms, -1.0) if turned else terms
-                return (-1.0 if turned and name in ODD else 1.0, _factor(base, name in ODD), ())
+                factor = _factor((name, _scaled(terms, -1.0) if turned else terms), name in ODD)
+                return (-1.0 if turned and name in ODD else 1.0, factor, ())
             case Call(name, arguments):
                 return (1.0, _factor((name, *map(self.terms, arguments)), name not in POSITIVE), ())
         return (1.0, _factor(e, e not in self.at_least_0), ())
@@ -163,7 +163,7 @@ def _exponential(terms: Terms) -> Product:
 
 def _some(factors: Factors) -> tuple[Any, ...]:
     """The factors that are not 1, in a fixed order."""
-    return tuple(sorted(((f, n) for f, n in factors.items() if n != (False, 0)), key=repr))
+    return tuple(sorted(((f, n) for f, n in factors.items() if n[0] or n[1]), key=repr))
 
 
 # ---------------------------------------------------------------- sums
