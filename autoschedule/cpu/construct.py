@@ -158,9 +158,11 @@ class _Search:
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def start(self, seed: RTile, below: float) -> RTile | None:
-        """Where to climb from: a seed, or a faster tile with its register tile and the sizes that earlier climbs arrived at; None if
-        neither takes less than `below` seconds."""
-        tiles = [seed] if self.best is None else [seed, with_sizes(self.nest, seed, self.best)]
+        """Where to climb from: the first seed; of a later one, its register tile with its own sizes or those where earlier climbs
+        ended, whichever is faster. None if neither takes less than `below` seconds."""
+        if self.best is None:
+            return seed
+        tiles = (seed, with_sizes(self.nest, seed, self.best))
         found = next(best_first([(c, t) for t in tiles if (c := self.visit(t)) is not None], below), None)
         return None if found is None else found[1]
 
