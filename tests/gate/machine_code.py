@@ -1,6 +1,7 @@
 """Sources compiled for an architecture, and what tests look at in the machine code."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -34,7 +35,7 @@ class MachineCode:
         (only,) = self.compiled.kernels
         return only
 
-    @property
+    @functools.cached_property
     def listing(self) -> Listing:
         """The kernel's instructions; skips where no disassembler is installed."""
         (only,) = listings(_or_skip(lambda: disassemble(self.compiled)))
