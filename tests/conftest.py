@@ -76,11 +76,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(_TIERS[folder])
 
 
+gc.disable()  # until everything is collected, almost nothing is garbage
+
+
 def pytest_collection_finish() -> None:
     """What was collected stays until the end: it is not searched for garbage again and again."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 @functools.cache
