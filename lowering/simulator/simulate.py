@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from tilelang.core.simplify import interval
 from tilelang.errors import ComputationError
+from tilelang.instructions.instruction import AT_ONCE
 from tilelang.lowering import ir
 from tilelang.lowering.simulator.batch import Batch, blocks_together
 from tilelang.lowering.simulator.findings import AccessCount, Finding, Recorder, Site, summary
@@ -96,6 +97,15 @@ def run(
         recorder.transactions.result(),
         recorder.conflicts.result(),
     )
+
+
+def orders(program: ir.Program) -> tuple[str, ...]:
+    """The orders of `run` that can differ: one if nothing in the program completes later than it is issued."""
+    every = (s for k in program.kernels for s in ir.statements(k.body))
+    later = any(
+        isinstance(s, ir.Copy | ir.Roles) or (isinstance(s, ir.Instruction) and s.semantics.completes != AT_ONCE) for s in every
+    )
+    return ("early", "late") if later else ("early",)
 
 
 def device_numbers(profile: Profile) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.lowering.small_kernels import ORDERS, THREAD, array, kinds, program, 
 from tilelang.core import dtype as dt
 from tilelang.core.expr import Binary, Expr, Var, const, index
 from tilelang.lowering import ir
-from tilelang.lowering.simulator.simulate import run
+from tilelang.lowering.simulator.simulate import orders, run
 
 
 def copies(*, wait: bool = True, read_first: bool = False, overwrite: bool = False, again: bool = False, pending: int = 0) -> Any:
@@ -32,6 +32,10 @@ def copies(*, wait: bool = True, read_first: bool = False, overwrite: bool = Fal
         read,
     )
     return program(body, x, work, out, tile, threads=8)
+
+
+def test_copies_are_run_in_both_orders() -> None:
+    assert orders(copies()) == ("early", "late")
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -17,7 +17,7 @@ from tilelang.instructions.instruction import IN_ORDER_GROUP, instruction, moves
 from tilelang.instructions.operand import operand
 from tilelang.lowering import ir
 from tilelang.lowering.passes.commit_groups import commit_groups
-from tilelang.lowering.simulator.simulate import run
+from tilelang.lowering.simulator.simulate import orders, run
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +64,14 @@ def test_instruction_runs_by_groups() -> None:
     report = run(pair_sum(None), {"x": values})
     assert not report.findings
     np.testing.assert_array_equal(report.outputs["out"], np.broadcast_to(values.sum(1, keepdims=True), values.shape))
+
+
+def test_what_completes_at_once_is_the_same_in_every_order() -> None:
+    made = pair_sum(None)
+    values = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
+    early, late = (run(made, {"x": values}, order=order) for order in ("early", "late"))
+    assert orders(made) == ("early",) and str(early) == str(late)
+    np.testing.assert_array_equal(early.outputs["out"], late.outputs["out"])
 
 
 def test_instruction_needs_its_whole_group() -> None:

@@ -207,7 +207,7 @@ def _simulated(schedule: Schedule, target: Target, extents: Mapping[str, int], e
     faults: list[str] = []
 
     numbers = simulate.device_numbers(target.profile)
-    orders = ["early", "late"] if _lands(program) else ["early"]
+    orders = list(simulate.orders(program))
     one_run = not reference.exact(small.computation)  # no second run on small integers
 
     def run(arrays: Mapping[str, Any], both: bool = one_run) -> Mapping[str, Any]:
@@ -249,11 +249,6 @@ def _most_statements(program: ir.Program) -> int:
     """The maximum number of statements to simulate: fewer if each runs for many threads."""
     threads = max(min(math.prod(k.grid), blocks_together(k)) * k.threads for k in program.kernels)
     return MOST_STATEMENTS * THREADS_AS_DEAR // (THREADS_AS_DEAR + threads)
-
-
-def _lands(program: ir.Program) -> bool:
-    """Whether anything is asynchronous and can thus complete early or late."""
-    return any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
 
 
 def _deadline(end: float | None) -> Callable[[], None] | None:

@@ -35,7 +35,6 @@ Arrays = dict[str, Any]
 # Refusals due to the limits of a device. A prefix may exceed a limit that the whole schedule respects, because a later step divides the
 # tile among more units or into more iterations.
 LIMITS = ("registers-too-many", "memory-over-capacity")
-ORDERS: tuple[str | int, ...] = ("early", "late")
 
 
 def lowered(schedule: Schedule, profile: Profile | None = None, needs: Sequence[str] = ()) -> ir.Program:
@@ -102,9 +101,8 @@ def check_simulated(program: ir.Program, expected: Expected, read: Reading | Non
     """The simulator's findings, wrong results, and accesses by other threads than `read` predicts."""
     faults = []
     inputs = {b.name: stored(expected.arrays[b.name], b) for b in program.buffers if b.role == "input"}
-    asynchronous = any(isinstance(s, (ir.Copy, ir.Instruction, ir.Roles)) for k in program.kernels for s in ir.statements(k.body))
-    for order in ORDERS if asynchronous else ORDERS[:1]:
-        trace = Trace() if read is not None and order == ORDERS[0] else None
+    for number, order in enumerate(simulate.orders(program)):
+        trace = Trace() if read is not None and not number else None
         report = simulate.run(program, inputs, order=order, watch=trace, costs=False)
         if trace is not None and read is not None:
             faults += [f"steps: {f}" for f in read.faults(trace)]
