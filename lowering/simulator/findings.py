@@ -46,15 +46,20 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Site:
-    """One access of one statement. `text` is the readable form of the statement or load; `access` is load, store or copy."""
+    """One access of one statement. `access` is load, store or copy. print: makes the text, which few runs need."""
 
     number: int
     kernel: str
     buffer: str
     access: str
-    text: str
+    print: Callable[[], str] = dataclasses.field(compare=False, repr=False)
     span: Span | None
     statement: Any = dataclasses.field(default=None, compare=False, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The readable form of the statement or load."""
+        return self.print()
 
     def __str__(self) -> str:
         return f"`{self.text}`" + (f" at {self.span}" if self.span is not None else "")
@@ -132,9 +137,11 @@ class Recorder:
         self.sites: list[Site] = []
         self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns already seen in this launch
 
-    def site(self, kernel: str, buffer: str, access: str, text: str, span: Span | None, statement: Any = None) -> Site:
+    def site(
+        self, kernel: str, buffer: str, access: str, print: Callable[[], str], span: Span | None, statement: Any = None
+    ) -> Site:
         """A new site."""
-        self.sites.append(Site(len(self.sites), kernel, buffer, access, text, span, statement))
+        self.sites.append(Site(len(self.sites), kernel, buffer, access, print, span, statement))
         return self.sites[-1]
 
 

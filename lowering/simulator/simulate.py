@@ -163,7 +163,7 @@ def _report_unwritten(buffer: ir.Buffer, owner: Array, recorder: Recorder) -> No
     missing = np.flatnonzero(owner == 0)
     if not missing.size:
         return
-    site = recorder.site("", buffer.name, "store", buffer.name, None)
+    site = recorder.site("", buffer.name, "store", lambda: buffer.name, None)
     for flat in missing[: recorder.findings.room("unwritten-output", site.number, missing.size)]:
         element = tuple(int(i) for i in np.unravel_index(int(flat), buffer.shape)) if buffer.shape else ()
         message = f"no thread wrote {buffer.name}{list(element)}"

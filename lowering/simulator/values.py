@@ -6,6 +6,7 @@ computed once. Where the elements of an access depend on nothing else but loop v
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -217,7 +218,7 @@ class Values:
         stmt = self._statement
         site = self._sites.get((id(stmt), key))
         if site is None:
-            text = str(key) if isinstance(key, Expr) else printer.headline(stmt)
+            text = functools.partial(str, key) if isinstance(key, Expr) else functools.partial(printer.headline, stmt)
             span = getattr(stmt, "span", None)
             site = self._sites[id(stmt), key] = self.recorder.site(self.batch.kernel.name, buffer, access, text, span, stmt)
         return site

@@ -50,7 +50,7 @@ class Trace:
         self._land()
         batch, thread = seen.memory.batch, seen.touch.thread
         found = self._seen[batch.kernel.name, seen.buffer.memory, seen.buffer.name, seen.writes]
-        code = np.stack([seen.touch.element, batch.block[thread], batch.thread[thread]])
+        code = np.concatenate((seen.touch.element, batch.block[thread], batch.thread[thread])).reshape(3, -1)
         storage = seen.memory.storage[seen.buffer.name]
         if seen.writes:
             self._written = storage, seen.touch.address.copy(), found, code
