@@ -164,23 +164,19 @@ class _Operand:
         dims = () if held is not None else semantics.operand(name).shape
         self.form = (groups, lanes, held.slots) if held is not None else (groups, *dims)
         self.per_group = math.prod(self.form[1:])
-        slots = (
-            [_after(buffer, first, slot) for slot in range(held.slots)]
-            if held is not None
-            else [_beside(first, point) for point in np.ndindex(*dims)]
-        )
-        touches = [memory.locate(buffer, indices, 1, None, mask, site) for indices in slots]
-        touch = Touch(
-            np.concatenate([t.thread for t in touches]),
-            np.concatenate([np.full(t.thread.size, slot) for slot, t in enumerate(touches)]),
-            np.concatenate([t.element for t in touches]),
-            np.concatenate([t.address for t in touches]),
-            False,
-        )
-        self.part = Part(buffer, touch, site, by_proxy)
+        slots = held.slots if held is not None else self.per_group
+        row = memory.inside(buffer, first, slots, mask, False) if held is not None else None
+        if row is None:
+            each = (
+                [_after(buffer, first, slot) for slot in range(slots)]
+                if held is not None
+                else [_beside(first, point) for point in np.ndindex(*dims)]
+            )
+            row = _joined([memory.locate(buffer, indices, 1, None, mask, site) for indices in each])
+        self.part = Part(buffer, row, site, by_proxy)
         rank = np.zeros(flags.size, np.int64)
         rank[mask.threads] = np.arange(mask.threads.size)
-        self.position = rank[touch.thread] * len(slots) + touch.lane
+        self.position = rank[row.thread] * slots + row.lane
 
     @property
     def access(self) -> tuple[ir.Buffer, Touch, Site]:
@@ -209,6 +205,17 @@ class _Operand:
         """Takes the elements of `part` from an array of the operand's form, in the buffer's type."""
         found: Array = np.broadcast_to(values, self.form).reshape(-1)[self.position].astype(self._data.dtype)
         return found
+
+
+def _joined(touches: Sequence[Touch]) -> Touch:
+    """The elements of all slots."""
+    return Touch(
+        np.concatenate([t.thread for t in touches]),
+        np.concatenate([np.full(t.thread.size, slot) for slot, t in enumerate(touches)]),
+        np.concatenate([t.element for t in touches]),
+        np.concatenate([t.address for t in touches]),
+        False,
+    )
 
 
 def _after(buffer: ir.Buffer, first: Sequence[Value], slot: int) -> list[Value]:

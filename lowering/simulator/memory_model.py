@@ -112,9 +112,9 @@ class Memory:
     def place(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask, across: bool) -> Place:
         """The elements of an access by the active threads, if all exist and are in bounds, in the form that is cheapest to access."""
         rows = None if across else self._rows(buffer, indices, lanes, mask)
-        return rows if rows is not None else self._inside(buffer, indices, lanes, mask, across)
+        return rows if rows is not None else self.inside(buffer, indices, lanes, mask, across)
 
-    def _inside(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask, across: bool) -> Touch | None:
+    def inside(self, buffer: ir.Buffer, indices: Sequence[Value], lanes: int, mask: Mask, across: bool) -> Touch | None:
         """The elements of an access, if all of them exist and are in bounds."""
         threads = mask.threads
         if not threads.size or (mask.lanes is not None and lanes > 1):
@@ -143,7 +143,7 @@ class Memory:
         across: bool = False,
     ) -> Touch:  # fmt: skip
         """The elements of an access by the active threads that exist and are in bounds; reports the others."""
-        touch = self._inside(buffer, indices, lanes, mask, across) if count is None else None
+        touch = self.inside(buffer, indices, lanes, mask, across) if count is None else None
         if touch is not None:
             return touch
         threads = mask.threads

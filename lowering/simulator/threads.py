@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,6 +40,8 @@ class Threads(Values):
         self._mine = self.batch.all  # the threads that synchronize at a barrier
         self._sides: dict[int, Sides] = {}  # by the id of an `if`
         self._stores: dict[int, _Store] = {}  # by the id of a store
+        # the indices of regions, by their expressions and the values of their variables, which stay so that their ids do
+        self._regions: dict[tuple[Any, ...], tuple[list[Value], list[Array]]] = {}
 
     def execute(self, stmt: ir.Stmt, mask: Mask) -> None:
         """Runs a statement in the active threads."""
@@ -172,7 +174,7 @@ class Threads(Values):
         """The threads have ended: reports copies that were never waited for."""
         for queue in self.queues.values():
             queue.finish()
-        for known in (self._code, self._sides, self._stores):  # which refer to these threads
+        for known in (self._code, self._sides, self._stores, self._regions):  # which refer to these threads
             known.clear()
 
     def _commit(self, stmt: ir.Commit, mask: Mask) -> None:
@@ -199,12 +201,22 @@ class Threads(Values):
         """A function that starts the copy of an instruction that signals a barrier."""
         return None
 
-    def _region(self, indices: Sequence[Expr], over: Sequence[Var], stmt: ir.Instruction, name: str, mask: Mask) -> list[Array]:
+    def _region(
+        self, indices: tuple[Expr, ...], over: tuple[Var, ...], stmt: ir.Instruction, name: str, mask: Mask
+    ) -> list[Array]:
         """The indices of all elements of a region, (threads or 1, elements)."""
-        values: dict[Expr, Any] = dict(zip(over, _grids(stmt.semantics.operand(name).shape), strict=True))
-        for v in (v for i in indices for v in free(i) if v not in values):
-            values[v] = np.reshape(self.defined(v, mask), (-1, 1))
-        return [np.atleast_2d(evaluate_index(i, values)) for i in indices]
+        shape, inside = stmt.semantics.operand(name).shape, set(over)
+        given = {v: self.defined(v, mask) for i in indices for v in free(i) if v not in inside}
+        key = (indices, over, shape, *[value.item() if not value.ndim else id(value) for value in given.values()])
+        kept = self._regions.get(key)
+        if kept is None:
+            values: dict[Expr, Any] = dict(zip(over, _grids(shape), strict=True))
+            values |= {v: np.reshape(value, (-1, 1)) for v, value in given.items()}
+            kept = list(given.values()), [np.atleast_2d(evaluate_index(i, values)) for i in indices]
+            self._room -= sum(found.size for found in kept[1])
+            if self._room >= 0:
+                self._regions[key] = kept
+        return kept[1]
 
 
 @functools.lru_cache(maxsize=64)

@@ -230,7 +230,7 @@ class Repeated:
     def __init__(self, values: Values, expressions: Sequence[Expr]) -> None:
         self._values = values
         self._names = tuple({v.name: None for e in expressions for v in free(e) if v.name not in _GEOMETRY})
-        self._steady = not any(isinstance(e, ir.Load) for whole in expressions for e in whole.walk())
+        self._steady = not any(map(ir.loads, expressions))
         self._kept: dict[Any, Any] = {}
 
     def key(self, mask: Mask) -> Any:
@@ -323,19 +323,9 @@ def _once(code: Code, every: Mask) -> Code:
     return once
 
 
-_GEOMETRY_ALONE: dict[Expr, bool] = {}
-
-
 def _depends_on_geometry_alone(expr: Expr) -> bool:
     """Whether a value depends only on the thread and block indices."""
-    found = _GEOMETRY_ALONE.get(expr)
-    if found is None:
-        found = _GEOMETRY_ALONE[expr] = all(_is_geometry(e) for e in expr.walk())
-    return found
-
-
-def _is_geometry(expr: Any) -> bool:
-    return expr.name in _GEOMETRY if isinstance(expr, Var) else not isinstance(expr, ir.Load)
+    return not ir.loads(expr) and all(v.name in _GEOMETRY for v in free(expr))
 
 
 EVALUATE: dict[type, Callable[[Values, Any], Code]] = {
