@@ -69,7 +69,11 @@ def passes(profile: Profile, needs: Sequence[str] = ()) -> tuple[tuple[str, Pass
     return (
         ("commit_groups", commit_groups),
         ("pipeline_products", pipeline_products),
-        *((("vectorize_moves", lambda kernel: vectorize_moves(kernel, lanes)),) if lockstep == 1 else ()),
+        *(
+            (("vectorize_moves", lambda kernel: vectorize_moves(kernel, lanes, max(profile.vector_bytes))),)
+            if lockstep == 1
+            else ()
+        ),
         ("fuse_loops", fuse_loops),
         ("delay_stores", delay_stores),
         (

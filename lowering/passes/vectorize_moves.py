@@ -29,13 +29,14 @@ from tilelang.lowering.passes.transpose_in_registers import LEAST_LANES
 MOST_DIGITS = 4  # the most loops that a loop with a divided index is split into
 
 
-def vectorize_moves(kernel: ir.Kernel, most_lanes: int) -> ir.Kernel:
-    """The kernel with such loops vectorized, if its blocks have one thread. most_lanes: of one vector."""
+def vectorize_moves(kernel: ir.Kernel, most_lanes: int, vector_bytes: int | None = None) -> ir.Kernel:
+    """The kernel with such loops vectorized, if its blocks have one thread. most_lanes: of one vector. vector_bytes: of a register;
+    square tiles are no wider, because all their rows are in registers at once. None: they are as wide as any vector."""
     if most_lanes < LEAST_LANES or kernel.threads > 1:
         return kernel
     names = {v.name for s in ir.statements(kernel.body) for e in ir.expressions(s) for v in free(e) if isinstance(v, Var)}
     names |= {s.var.name for s in ir.statements(kernel.body) if isinstance(s, (ir.For, ir.Let))}
-    return kernel.replace(body=_Moving(names, most_lanes).statement(kernel.body))
+    return kernel.replace(body=_Moving(names, most_lanes, vector_bytes).statement(kernel.body))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -109,8 +110,8 @@ class _Move:
 class _Moving:
     """A traversal of a kernel. names: of all its variables."""
 
-    def __init__(self, names: set[str], most_lanes: int) -> None:
-        self.names, self.most_lanes = names, most_lanes
+    def __init__(self, names: set[str], most_lanes: int, vector_bytes: int | None) -> None:
+        self.names, self.most_lanes, self.vector_bytes = names, most_lanes, vector_bytes
 
     def statement(self, stmt: ir.Stmt) -> ir.Stmt:
         made = self.moved(stmt)
@@ -336,6 +337,8 @@ class _Moving:
     def squares(self, loops: list[_Loop], parts: list[_Part], move: _Move) -> ir.Stmt:
         """Square tiles: rows are read along one loop, columns are written along the other."""
         n = self.lanes(min(_most(p.count, x.most) for p, x in zip(parts, loops, strict=True)))
+        if self.vector_bytes is not None:
+            n = min(n, max(LEAST_LANES, self.vector_bytes // move.store.buffer.dtype.bytes))
         blocks, lanes, stored, read = list[ir.For](), list[Var](), list[Expr](), list[Expr]()
         for loop, part in zip(loops, parts, strict=True):
             block, lane = self.variable(loop.var, -(-loop.most // n)), self.variable(loop.var, n)
