@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.axes import in_parts
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows
@@ -17,7 +18,7 @@ from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import Cores
-from tilelang.autoschedule.cpu.growth import nearest_bytes, pieces, vectors
+from tilelang.autoschedule.cpu.growth import nearest_bytes, pieces, reused, vectors
 from tilelang.autoschedule.cpu.tile import BOX, RTile, box_layout, boxed, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
@@ -33,13 +34,35 @@ def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
     last = found.rows.last
     row = next((a for a in reversed(last.spatial) if a.name in found.rows.axes and a.extent > 1), None)
     ways = [found.axis, *([row.name] if row is not None and row.extent >= device.lanes else [])]
-    rows, chunks = _sizes(row.extent if row is not None else 1, CPU.shared_rows), _sizes(last.extents[found.axis], CPU.chunks)
+    rows, chunks = _rows(found, row, device), _sizes(last.extents[found.axis], CPU.chunks)
     for along, count, piece in itertools.product(ways, rows, chunks):
         chunk = dict.fromkeys(found.rows.axes, 1) | {found.axis: piece} | ({row.name: count} if row is not None else {})
-        made = _Kernel(found, device, along, chunk).steps()
-        if made is not None:
-            device.pruning.keeps()
-            yield found.rows, made
+        few = (False, True) if count < device.lanes else (False,)
+        for share, dots in itertools.product(_parts(last, found.axis, chunk, device), few):
+            made = _Kernel(found, device, along, chunk, share, dots).steps()
+            if made is not None:
+                device.pruning.keeps()
+                yield found.rows, made
+
+
+def _rows(sharing: Sharing, row: NestAxis | None, device: Cores) -> list[int]:
+    """Candidates for the rows of a block: one if the rows have no operand of the loop in common, as each head has keys of its own; and
+    fewer than there are if a block each would leave cores idle."""
+    if row is None:
+        return [1]
+    nests = [*(nest for _, nest in sharing.inside), sharing.rows.last]
+    made = {t.name for t, _ in sharing.inside}
+    common = any(row.name not in a.axes for nest in nests for a in nest.reads if a.name not in made and sharing.axis in a.axes)
+    return [*_sizes(row.extent, CPU.shared_rows), *(() if common or row.extent == 1 else (1,))]
+
+
+def _parts(last: Nest, axis: str, chunk: dict[str, int], device: Cores) -> list[int]:
+    """Candidates for the points of the shared axis that a block takes: all; and, if there are fewer blocks of rows than several for
+    each core, parts that make as many blocks."""
+    extent, blocks = last.extents[axis], math.prod(-(-n // chunk.get(a, n)) for a, n in last.spatial_extents.items())
+    shares = (device.cores * share for share in (1, CPU.several_blocks))
+    found = [in_parts(extent, -(-wanted // blocks), chunk[axis]) for wanted in shares if wanted > blocks]
+    return list(dict.fromkeys((extent, *(n for n in found if n < extent))))
 
 
 def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
@@ -54,12 +77,15 @@ def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
 @dataclasses.dataclass(frozen=True)
 class _Kernel:
     """A kernel with a shared loop. along: the axis along which values inside the loop are vectorized; chunk: the extents of one
-    iteration."""
+    iteration; part: the points of the shared axis that a block takes; dots: whether the products inside the loop are vectorized along
+    their reductions, so that no operand is transposed for a few rows."""
 
     sharing: Sharing
     device: Cores
     along: str
     chunk: dict[str, int]
+    part: int
+    dots: bool
 
     def steps(self) -> Steps | None:
         """The steps; None if the values do not fit in the cache, or a read cannot be transposed to the order of the vectors."""
@@ -73,10 +99,12 @@ class _Kernel:
         vector, tail = product
         turned: dict[str, Access] = {}
         made: list[Step] = []
+        if self.dots and not any(self.inner(nest) for _, nest in inside):
+            return None
         for tensor, nest in inside:
-            for read in nest.reads:
+            for read in nest.reads if not self.inner(nest) else ():
                 if read.name not in {t.name for t, _ in inside} and self.along in read.axes and read.stride(self.along) != 1:
-                    if not boxed(nest, read.name):
+                    if not boxed(nest, read.name) or (self.in_place(nest) and not reused(nest, read)):
                         return None
                     turned.setdefault(read.name, read)
             how = self.stage(nest, set(turned) | {t.name for t, _ in inside})
@@ -86,8 +114,9 @@ class _Kernel:
         loads = {True: list[Step](), False: list[Step]()}  # inside the loop, and before it
         for name, read in turned.items():
             loads[axis in read.axes].append(Place("load", name, "shared", box_layout(read, self.along)))
-        rows = tuple((a.name, self.chunk[a.name]) for a in last.spatial if a.name in self.sharing.rows.axes and a.extent > 1)
-        head: list[Step] = [Tile(rows, "block")] if rows else []
+        rows = [(a.name, self.chunk[a.name]) for a in last.spatial if a.name in self.sharing.rows.axes and a.extent > 1]
+        block = (*rows, *([(axis, self.part)] if self.part < last.extents[axis] else []))
+        head: list[Step] = [Tile(block or ((self.sharing.rows.axes[-1], 1),), "block")]
         head += [Place("compute", t.name, "shared", steps=_vectors(nest, self.device)) for t, nest in self.sharing.before]
         sums = Place("accumulate", None, "shared", steps=(vector,))
         head += [*loads[False], sums, Split(((axis, self.chunk[axis]),), of=self.sharing.members)]
@@ -99,10 +128,11 @@ class _Kernel:
         return sum(nest.outputs * t.dtype.bytes for t, nest in inside) + last.outputs * last.state_bytes
 
     def stays_near(self, inside: list[tuple[Tensor, Nest]]) -> bool:
-        """Whether each tensor's part in a chunk, which a product rereads for every register tile, fills at most half of the first-level
-        cache. The smallest chunk is always accepted."""
+        """Whether each tensor's part in a chunk fills at most half of the first-level cache, if a product rereads it for every register
+        tile. The smallest chunk is always accepted."""
         nests = [nest for _, nest in inside] + [self.cut(self.sharing.rows.last)]
-        touched = (a.footprint_bytes(nest.extents) for nest in nests for a in nest.reads if self.sharing.axis in a.axes)
+        reread = ((a, nest) for nest in nests for a in nest.reads if self.sharing.axis in a.axes and reused(nest, a))
+        touched = (a.footprint_bytes(nest.extents) for a, nest in reread)
         return self.chunk[self.sharing.axis] <= min(CPU.chunks) or max(touched, default=0) <= nearest_bytes(self.device) // 2
 
     def cut(self, nest: Nest) -> Nest:
@@ -130,13 +160,9 @@ class _Kernel:
         lanes, extent = self.device.lanes, nest.extents.get(self.along, 1)
         if extent < 2:
             return ()
-        if (
-            nest.reduced
-            and nest.multiplied is not None
-            and self.along in nest.spatial_extents
-            and self.sharing.axis in nest.spatial_extents
-        ):
-            return self.tile(nest, self.along, min(lanes, 1 << (extent.bit_length() - 1)), staged)
+        if self.is_product(nest):
+            axis = self.inner(nest) or self.along
+            return self.tile(nest, axis, min(lanes, 1 << (nest.extents[axis].bit_length() - 1)), staged)
         width = min(CPU.row_vectors * lanes, 1 << (extent.bit_length() - 1))
         found: list[Step] = []
         if nest.reduced and self.along in nest.spatial_extents:
@@ -147,6 +173,21 @@ class _Kernel:
             wide = tuple((a.name, 1) for a in nest.wide)
             found += [Split(wide)] if wide else []
         return (*found, Vectorize(self.along, width))
+
+    def is_product(self, nest: Nest) -> bool:
+        """Whether a stage is a product whose results are chunks of the shared axis."""
+        along = {self.along, self.sharing.axis} <= nest.spatial_extents.keys()
+        return bool(nest.reduced) and nest.multiplied is not None and along
+
+    def inner(self, nest: Nest) -> str:
+        """The reduction along which a product is vectorized in place; empty if it is vectorized along its results."""
+        return self.in_place(nest) if self.dots else ""
+
+    def in_place(self, nest: Nest) -> str:
+        """The reduction along which a product can be vectorized in place; empty if there is none."""
+        if not self.is_product(nest):
+            return ""
+        return next((a.name for a in nest.reduced if a.extent > 1 and all(r.stride(a.name) == 1 for r in nest.reads)), "")
 
     def product(self, last: Nest, staged: set[str]) -> tuple[Step, Steps] | None:
         """The vectors of the results, and the steps of the last task inside the loop."""
@@ -161,10 +202,18 @@ class _Kernel:
         found = pieces(nest, self.device, axis, lanes, whole=True) or pieces(nest, self.device, axis, lanes)
         if not found:
             return None
-        chosen = min(found, key=lambda piece: _loaded(nest, piece, axis, lanes))
+        chosen = min([*found, *_whole_row(nest, axis, lanes)], key=lambda piece: _loaded(nest, piece, axis, lanes))
         there = {r.name: BOX for r in nest.reads if r.name in staged}
         tile = RTile((), nest.spatial_extents, nest.reduced_extents, chosen, (axis, lanes), there)
         return tuple(s for s in steps(nest, tile) if not (isinstance(s, Tile) or isinstance(s, Place) and _brings(s)))
+
+
+def _whole_row(nest: Nest, axis: str, lanes: int) -> list[dict[str, int]]:
+    """The register tile of a product with a single row: that row, so that its operand is read from end to end. It saves no loads of
+    that operand to take a part."""
+    row = nest.spatial_extents
+    alone = all(n == 1 for a, n in row.items() if a != axis)
+    return [dict(row)] if alone and axis in row and lanes * CPU.unrolled_vectors >= row[axis] else []
 
 
 def _loaded(nest: Nest, piece: dict[str, int], axis: str, lanes: int) -> float:

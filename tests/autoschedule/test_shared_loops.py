@@ -16,7 +16,7 @@ from tilelang.autoschedule.common.shared_loops import sharing_of
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
 from tilelang.autoschedule.models import model_of
 from tilelang.schedules.shared_loops import loop_of
-from tilelang.schedules.steps import Split
+from tilelang.schedules.steps import Place, Split, Step, Tile
 
 PROFILE = tl.load_profile("avx2")
 
@@ -113,3 +113,44 @@ def test_terms_that_are_rounded_are_not_shared(type: tl.DType) -> None:
     assert not shared(tl.computation("f", total))
     plain = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
     assert shared(tl.computation("f", plain))
+
+
+def decoding(heads: int, keys: int, width: int = 12) -> tl.Computation:
+    """One query of each head, whose keys are its own."""
+    b, j, d, e = tl.axes(b=heads, j=keys, d=width, e=width)
+    q, k, v = tl.input("Q", tl.float32, b, d), tl.input("K", tl.float32, b, j, d), tl.input("V", tl.float32, b, j, e)
+    s = tl.define("S", tl.sum(q[b, d] * k[b, j, d], over=d), b, j)
+    peak = tl.define("peak", tl.max(s[b, j], over=j), b)
+    p = tl.define("P", tl.exp(s[b, j] - peak[b]), b, j)
+    total = tl.define("total", tl.sum(p[b, j], over=j), b)
+    mix = tl.define("mix", tl.sum(p[b, j] * v[b, j, e], over=j), b, e)
+    return tl.computation("decoding", tl.define("O", mix[b, e] / total[b], b, e))
+
+
+def blocks(steps: tuple[Step, ...]) -> dict[str, int]:
+    """The sizes of a block."""
+    tile = next(s for s in steps if isinstance(s, Tile) and s.level == "block")
+    return {axis: size for axis, size in tile.sizes if isinstance(size, int)}
+
+
+def test_decoding_divides_the_keys_among_blocks() -> None:
+    here = tl.load_profile("zen3")
+    steps = construct(decoding(1, 1 << 18, 64), here)[0].steps
+    assert any(isinstance(s, Split) and s.of == ("peak", "total", "mix") for s in steps)
+    assert (1 << 18) // blocks(steps)["j"] >= (here.compute_units or 1) > 1
+    assert not any(isinstance(s, Place) and s.verb == "load" for s in steps)  # keys are read once: they are not packed
+
+
+def test_rows_enough_for_all_cores_are_not_divided() -> None:
+    for _, made in shared(attention(256, 64)):
+        assert "j" not in blocks(made.steps)
+
+
+@pytest.mark.parametrize(("heads", "keys"), [(1, 97), (2, 64), (3, 130), (5, 33), (1, 1)])
+def test_every_candidate_for_decoding_is_right(heads: int, keys: int) -> None:
+    """Parts and chunks that do not divide the keys, and heads fewer than cores."""
+    computation = decoding(heads, keys)
+    made = {schedule.text: schedule for _, schedule in shared(computation)}
+    assert any("j" in blocks(schedule.steps) for schedule in made.values()) == (keys > 32)
+    for schedule in made.values():
+        assert testing.check_schedule(schedule, dict(testing.arrays(computation)), profile=PROFILE) == [], schedule.text
