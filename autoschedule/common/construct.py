@@ -46,16 +46,20 @@ def construct(computation: Computation, profile: Profile, pruning: Pruning | Non
 
 
 def ranked(
-    computation: Computation, profile: Profile, pruning: Pruning | None = None, likely: Likely | None = None
+    computation: Computation,
+    profile: Profile,
+    pruning: Pruning | None = None,
+    likely: Likely | None = None,
+    partition: Partition | None = None,
 ) -> Iterator[Candidate]:
     """`construct` as an iterator, for callers that need only a few. likely: as for `DeviceModel.construct`, if there is a single
-    task."""
+    task. partition: a new one of the computation, for callers that ask it afterwards what was compared."""
     model, least = model_of(profile, pruning), bound(computation, profile)
     tasks, among = plan(computation, set(), kept_in_memory(computation)), choices(computation)
     if len(tasks) == 1 and not among:
         found = of_task(tasks[0], model, likely)
     else:
-        partition = Partition(computation, profile, model)
+        partition = partition or Partition(computation, profile, model)
         first_cut = partition.first(among)
         if len(among) > MOST_COMPARED and len(tasks) > 1:
             found = itertools.chain(partition.greedy(among), (m for cut in (first_cut,) for m in partition.apart(cut)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ from tilelang.cli.simulate import access_tables, accesses
 from tilelang.cli.source import without_a_device
 from tilelang.errors import counted
 from tilelang.lowering import ir
+from tilelang.runtime.explained import plan_lines, values_between
 from tilelang.schedules.explain import Refinement, explain, notes
 
 if TYPE_CHECKING:
@@ -45,7 +47,8 @@ MOST_THREADS, MOST_BYTES = 1 << 18, 1 << 30
 def command(
     asked: Asked, barriers: bool, until: int | None, dialect: str | None, searched: bool, without: tuple[str, ...], html: str | None
 ) -> None:  # fmt: skip
-    """Explain a schedule of FILE: the spec after each step, buffers and device limits, threads, memory transactions.
+    """Explain a schedule of FILE: the spec after each step, the places of values between definitions and what the next choices would
+    have cost, buffers and device limits, threads, memory transactions.
 
     No device is needed. The simulator counts transactions and bank conflicts at the given sizes; if the kernel is too large to
     simulate, they are left out. If a compiler for the target is installed, the output includes the registers that the kernel needs. The
@@ -63,13 +66,14 @@ def command(
         return
     with working("simulating"):
         report = _counted(kernel)
-    found = facts(kernel, report)
+    found, values = facts(kernel, report), values_between(kernel)
     if is_json():
-        emit(found)
+        emit({**found, "plan": [*map(dataclasses.asdict, values)]})
         return
     parts = [
         explain(kernel.schedule, kernel.refinements, kernel.target.profile),
         "",
+        *([*plan_lines(kernel, values), ""] if values else []),
         buffer_table(found),
         "",
         thread_table(found),

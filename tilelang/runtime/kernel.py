@@ -230,20 +230,14 @@ class Kernel(Unchanging):
         return refinements(self.schedule, self.target.profile, self.program.chains)
 
     def explain(self) -> str:
-        """The spec after each step of the schedule, with notes on unexpected effects; then each kernel's resources, the chosen prefetch
-        methods, and its barriers with the accesses that need them."""
-        from tilelang.lowering import ir  # late: running a kernel does not need it
-        from tilelang.schedules.explain import explain  # late: running a kernel does not need it
+        """The spec after each step of the schedule, with notes on unexpected effects; where the values between definitions are kept,
+        their bytes, and the predicted time of the best plan that keeps them elsewhere; then each kernel's resources, the chosen
+        prefetch methods, and its barriers with the accesses that need them.
 
-        lines = [explain(self.schedule, self.refinements, self.target.profile)]
-        for k, used in zip(self.program.kernels, self.resources, strict=True):
-            grid = " x ".join(str(n) for n in used.grid if n != 1) or "1"
-            lines.append(f"kernel {k.name}: blocks {grid}, threads {used.threads}, shared memory {used.shared_bytes} bytes")
-            lines += [f"  {used}"] if self.target.dialect in compilers.REPORTING else []
-            lines += [f"  {note}" for note in k.notes]
-            for barrier in (s for s in ir.statements(k.body) if isinstance(s, ir.Barrier)):
-                lines += ["  barrier", *(f"    {reason}" for reason in barrier.reasons)]
-        return "\n".join(lines)
+        The search for a schedule runs again for this, which takes as long as `tl.compile` without a database."""
+        from tilelang.runtime.explained import explained  # late: running a kernel does not need it
+
+        return explained(self)
 
     def export(
         self, folder: str | os.PathLike[str], name: str | None = None, architecture: str | None = None
