@@ -76,7 +76,8 @@ def _may_fuse(nest: Nest, outer: str, inner: str, free_only: bool) -> bool:
 
 
 def shared_out(axes: Collection[NestAxis], wanted: int, piece: Mapping[str, int]) -> dict[str, int]:
-    """The block that divides the axes into at least `wanted` blocks of whole pieces, if possible; the outermost axes are cut first."""
+    """The extents of a block such that the axes are divided into at least `wanted` blocks of whole pieces, if possible. The
+    outermost axes are cut first."""
     block, made = {a.name: a.extent for a in axes}, 1
     for a in axes:
         if made >= wanted:

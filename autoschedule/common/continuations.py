@@ -24,8 +24,8 @@ MOST_BEGUN = 16  # generated schedules with the given prefix that are used
 def tails(
     above: Schedule, after: tuple[Step, ...], profile: Profile, model: DeviceModel, constructed: Sequence[tuple[Step, ...]]
 ) -> list[tuple[Step, ...]]:
-    """Steps that may follow a schedule, each once; no steps come first. after: the steps that are given below them; model: of the
-    profile's device; constructed: generated schedules of the whole computation, the best first."""
+    """Possible continuations of a schedule, without duplicates; the empty one comes first. after: the given steps below the
+    continuation; model: of the profile's device; constructed: generated schedules of the whole computation, the best first."""
     found: dict[tuple[Step, ...], None] = {(): None}
     length = len(above.steps)
     begun = (whole[length:] for whole in constructed if whole[:length] == above.steps)

@@ -29,7 +29,7 @@ def reads_of(computation: Computation) -> Mapping[Definition, tuple[int, tuple[T
 
 
 def in_rows(stored: Collection[Tensor]) -> bool:
-    """Whether the stages of one kernel may store these outputs: row by row, so they need an axis in common."""
+    """Whether stages of one kernel can store these outputs row by row, for which they need a common axis."""
     return not stored or bool(set.intersection(*({d.name for d in t.dims} for t in stored)))
 
 
@@ -50,8 +50,8 @@ class Part:
 
     @classmethod
     def with_all_outputs(cls, computation: Computation) -> Iterator[Part]:
-        """All that one kernel can compute row by row, for each choice of the outputs over the same axes that its steps refine: stages
-        store the others, which need an axis in common."""
+        """Parts with all outputs of a computation, one for each group of outputs over the same axes that the kernel's steps can
+        refine. Stages store the other outputs, which need a common axis."""
         known, refined = kept_in_memory(computation), set[Tensor]()
         for number, first in enumerate(computation.outputs):
             others = [t for t in computation.outputs if set(t.dims) != set(first.dims)]  # at least these are stored by stages
@@ -95,7 +95,7 @@ class Part:
 
     @cached_property
     def staged(self) -> frozenset[Tensor]:
-        """Those of `made_whole` and of `overlapping`, and the reductions that must be complete before these."""
+        """The tensors of `made_whole` and `overlapping`, and the reductions that must be complete before them."""
         return self._closed({*self.made_whole, *self.overlapping}) if self.overlapping else self.made_whole
 
     @cached_property
@@ -108,8 +108,8 @@ class Part:
         return True
 
     def _closed(self, found: set[Tensor]) -> frozenset[Tensor]:
-        """Tensors that are complete before they are read, with the reductions that must be, too. Raises Unplaced for an output that
-        the others cannot be computed with."""
+        """These tensors, and the reductions that must be complete before they can be computed. Raises Unplaced for an output that cannot
+        be computed together with the others."""
         waiting: list[Tensor | None] = [*found, None]  # None: the outputs
         while waiting:  # a task that can be made stays possible when more tensors are whole
             tensor = waiting[-1]
@@ -127,8 +127,8 @@ class Part:
 
     @cached_property
     def overlapping(self) -> frozenset[Tensor]:
-        """The pointwise tensors inside of which one element of a reader needs several, as a step of a stencil does: inlined, they
-        are computed again for each."""
+        """The pointwise tensors of which a reader reads several elements per point, as a stencil does. If they were inlined, each
+        of their elements would be computed several times."""
         reads = {(e.tensor, e.indices) for d in self.definitions for v in d.values for e in v.walk() if isinstance(e, Read)}
         several = Counter(tensor for tensor, _ in reads)
         outputs = {*self.outputs, *self.computation.outputs}

@@ -45,7 +45,8 @@ def takes_blocks(threads: Threads) -> bool:
 
 
 def fills_units(steps: Sequence[Step], extents: Extents, profile: Profile) -> bool:
-    """Whether tiles mapped to parts of a unit, such as the threads of a warp, are as many as it has parts; also if that is unknown."""
+    """Whether the tiles mapped to the parts of a unit, such as the threads of a warp, fill all of these parts. True if this is
+    unknown."""
     inside = 1
     for w in walk_steps(extents, steps):
         step = w.step

@@ -185,8 +185,8 @@ class Loops(Caching):
 
     @cached_property
     def piece_depth(self) -> int:
-        """The number of loops outside which results are not in registers: those around the innermost accumulator or, without a
-        reduction, around the innermost body."""
+        """The number of loops around the register tile: around the innermost accumulator or, without a reduction, around the
+        innermost body."""
         if not self.nest.reduced:
             return self.body_depth
         return len(self.loops) if self.register_depth is None else self.register_depth

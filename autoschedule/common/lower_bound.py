@@ -68,7 +68,8 @@ def bound(computation: Computation, profile: Profile) -> float:
 
 
 def moved(profile: Profile, read: float, written: float) -> tuple[float, ...]:
-    """Lower bounds on the seconds of reading and of writing so many bytes; one number if both share the bandwidth."""
+    """Lower bounds on the time, in seconds, to read and to write these numbers of bytes; a single one for both together if they
+    share the bandwidth."""
     if any(_measured(profile, tuple(SIDES))):  # curves are of one side by itself, so reads and writes may overlap
         sides = [_moved(profile, read, ("read_bandwidth",)), _moved(profile, written, tuple(SIDES))]
     else:
@@ -77,8 +78,8 @@ def moved(profile: Profile, read: float, written: float) -> tuple[float, ...]:
 
 
 def _moved(profile: Profile, count: float, curves: Sequence[str]) -> float:
-    """A lower bound on the seconds in which so many bytes move: the largest cache that is smaller supplies as much as it holds, and the
-    memory behind it the rest."""
+    """A lower bound on the time, in seconds, to move `count` bytes: the largest cache that is smaller supplies as much as it
+    holds, and the next memory the rest."""
     near = max((size for size, _ in _caches(profile) if size < count), default=0.0)
     beyond = _seconds(count - near, bandwidth(profile, count, curves))
     return beyond + (_moved(profile, near, curves) if near else 0.0)

@@ -225,7 +225,8 @@ class Partition:
         return self.always | frozenset(made) | frozenset(self.others)
 
     def apart(self, cut: Cut) -> list[Made]:
-        """The kernels of a cut, with the best steps of the last one; and one kernel for all, row by row. The best first."""
+        """Separate kernels for a cut, with the best steps of the last one; and one kernel for all tasks, row by row. The best
+        come first."""
         *parts, last = self.parts(cut)
         before = [k for part in parts if (k := self.scheduled(part)) is not None]
         if len(before) < len(parts) or not cut.isdisjoint(self.main):  # no step can describe the kernels of another output

@@ -42,9 +42,9 @@ class Constants:
 
     # ---- blocks
     blocks_of_a_core: tuple[int, ...] = (1, 4, 16, 64)  # for data that is used once. Chosen
-    # The points of a reduction between which the sums of a whole row wait in the nearest cache, for data that is used once: so many
-    # rows of a matrix are read at a time, from end to end. On Zen 3, a row vector times a matrix of 4096 x 4096 took 3.8 ms; with
-    # columns of 32 results that are read from top to bottom it took 9.6 ms.
+    # For data that is used once: the number of reduction points in one pass over a row of results, whose sums stay in the nearest
+    # cache between passes. A pass reads this many rows of a matrix at the same time, each from end to end. On Zen 3, a row vector
+    # times a matrix of 4096 x 4096 took 3.8 ms in this way; with blocks of 32 columns, read from top to bottom, it took 9.6 ms.
     rows_at_once: tuple[int, ...] = (4, 8)
     several_blocks: int = 4  # per core, if a single number is enough. Chosen
     # The last cache is divided by these for a block's operands: above a half, lines are evicted (`lost`); a quarter is chosen

@@ -212,7 +212,8 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
 
 
 def _row_by_row(nest: Nest, device: Cores, tile: RTile) -> Iterator[RTile]:
-    """If an operand is used once, tiles with a few points of the longest reduction at a time: they read its rows from end to end."""
+    """If an operand is used only once: tiles that process a few points of the longest reduction at a time, and so read whole rows
+    of that operand."""
     if all(reused(nest, r) for r in nest.reads):
         return
     longest = reduction_order(nest)[-1]

@@ -1,7 +1,7 @@
-"""Chains of pointwise definitions that read neighbours in one kernel on CPUs, as steps of a stencil: tile by tile.
+"""Fuses chains of stencils into one kernel on CPUs (overlapped tiling).
 
-A block computes a tile of the last definition. Each definition before it is a stage in the core's cache, on the tile and as many
-elements around it as the definitions after it read. Neighbouring blocks compute these elements again, and memory is passed once.
+A block computes one tile of the last definition. Each earlier definition is a stage in the core's cache, computed on the tile and on
+the halo that later definitions read. Neighbouring blocks recompute the halo, but no intermediate result is written to memory.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from tilelang.computations.computation import Tensor
 from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Place, Step, Tile, Vectorize
 
-Reach = dict[str, tuple[int, int]]  # along each axis, how far before the tile a stage begins, and how far behind it ends
+Reach = dict[str, tuple[int, int]]  # a halo: along each axis, how far a stage extends before and after the tile
 
 
 def by_tiles(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
-    """Kernels with a stage for each definition that several elements of its readers read; nothing if there are none, or a stage is not
-    read at constant distances."""
+    """Kernels with a stage for each definition of which a reader reads several elements per point. None if there is no such
+    definition, or if some stage is not read at constant distances."""
     placed = [t for d in part.definitions for t in d.tensors if t in part.staged]
     if not part.overlapping or part.stored:
         return
@@ -51,7 +51,7 @@ def by_tiles(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
 
 
 def _around(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Reach] | None:
-    """How far each stage reaches beyond the tile; None where one is not read along the axes of the last task at constant distances."""
+    """The halo of each stage; None if some stage is not read at constant distances along the axes of the last task."""
     names = {a.name for a in last.axes}
     found: dict[Tensor, Reach] = {t: {} for t in placed}
     nests = dict(zip(placed, stages, strict=True))
@@ -75,8 +75,8 @@ def _around(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Reach]
 def _tile(
     axes: list[NestAxis], width: int, placed: list[Tensor], around: list[Reach], bytes_held: int, cores: int
 ) -> Mapping[str, int] | None:
-    """A tile of a width along the last axis, whose stages fit in so many bytes: as long as possible along the axis before, and one
-    element along the others. None if it would be shorter than what is around it."""
+    """The extents of a tile of the given width along the last axis, whose stages fit in `bytes_held`. It is as long as possible
+    along the second to last axis, and has one element along the others. None if it would be shorter than the widest halo."""
     size = {a.name: 1 for a in axes} | {axes[-1].name: width}
 
     def held() -> int:

@@ -60,7 +60,8 @@ def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
 
 
 def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
-    """The tile without the length of its reduction chunks: of the tiles that differ only in that, the best one stands for all."""
+    """The tile without the length of its reduction chunks: a key of tiles that differ in nothing else, of which only the best one
+    is kept."""
     parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
     block = tuple((a, parts.get(a, n)) for a, n in tile.block)
     return dataclasses.replace(tile, block=block, chunk=(), staged=())

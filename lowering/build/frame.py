@@ -156,7 +156,7 @@ class Piece:
 
 @dataclasses.dataclass(frozen=True)
 class Parted:
-    """What the blocks that share a loop of several reductions store of its stages, beside the kernel's own partial results.
+    """The partial results that blocks store for the stages of a shared loop, in addition to the kernel's own partial results.
 
     first: the blocks' task. places: of each stage, where the partial values of blocks are. whole: the task whose results the combined
     values are, which reads the stages.

@@ -84,7 +84,7 @@ def renamed(build: Build, frame: Frame, i: int, step: Fuse | Unfuse) -> ir.Stmt:
 
 
 def said(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
-    """A step that took effect before the first one: `units`, and `inline`."""
+    """`units` and `inline`, which took effect before the first step: continues with the remaining steps."""
     return chain(build, frame, i + 1)
 
 

@@ -21,7 +21,7 @@ from tilelang.lowering.limits import operations
 from tilelang.lowering.passes.loop_ranges import below_zero
 from tilelang.lowering.sets import impossible
 
-FEWEST = 2  # guarded reads of a body: with one, the body as it is has its two versions already
+FEWEST = 2  # guarded reads of a body; a body with only one already consists of two versions
 LONGEST = 1 << 12  # operations in a body
 
 
@@ -77,8 +77,8 @@ def _own(node: Any) -> list[Expr]:
 
 
 def _guards(node: Any, seen: set[Any], nested: bool = False) -> Iterator[tuple[Any, list[Expr], bool]]:
-    """All guarded statements and values inside one, each once: with their guards, and whether they are part of a guarded value. Not
-    those inside what runs if a guard fails, and inside vectors that are assembled lane by lane."""
+    """All guarded statements and values inside one, each once: with their guards, and whether they are part of a guarded value.
+    Excludes those that are evaluated only if a guard fails, and those inside vectors that are assembled lane by lane."""
     if node in seen or isinstance(node, ir.Pack):
         return
     seen.add(node)

@@ -46,10 +46,10 @@ TOLD_S = 10.0  # between two progress lines, if standard error is not a terminal
 def command(asked: Asked, seconds: float, seed: int, kinds: tuple[str, ...], output: str | None, dialect: str | None) -> None:
     """Search for a fault in the schedules of FILE, at random sizes and on random data.
 
-    Every schedule of the file (or the one that --schedule names) is first tried unchanged, then at other sizes: its parameters without
-    --size and its axes vary. The generated schedule and random schedules are tried beside it, also for a computation without a
-    schedule. Each case is simulated if that does not take long, and runs on this machine's device if it has one for the target. (CUDA
-    and HIP kernels are emulated on the CPU otherwise.) The results must match the reference.
+    Every schedule of the file (or the one that --schedule names) is first tried unchanged, then at other sizes: its parameters
+    without --size and its axes vary. The generated schedule and random schedules are tried as well, also for a computation
+    without a schedule. Each case is simulated if that does not take long, and runs on this machine's device if it has one for the
+    target. (CUDA and HIP kernels are emulated on the CPU otherwise.) The results must match the reference.
 
     The first fault is shrunk for up to a minute and printed as a file that reproduces it with this command; the exit status is then 1.
     Otherwise the command prints how many cases were right and how many were refused, by error code.

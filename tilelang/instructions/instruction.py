@@ -1,6 +1,6 @@
 """Hardware instructions, which are defined outside the compiler.
 
-The compiler knows no instruction by name; shipped ones (tilelang/instructions/shipped/) use this same door. To write your own:
+The compiler knows no instruction by name; the shipped ones (tilelang/instructions/shipped/) are defined in the same way as yours:
 
     m, n, k = tl.axes(m=16, n=8, k=8)                                  # 1. its shape
     A = tl.operand("A", tl.float32, tl.register, m, k,                 # 2. its operands: type, memory, dimensions, and which lane
@@ -10,8 +10,9 @@ The compiler knows no instruction by name; shipped ones (tilelang/instructions/s
                             operands=(A, B, C), level=tl.warp,         # 4. who issues it, when it completes, what it needs,
                             template={"cuda": "my_mma({C[0]}, {C[1]}, {A.address});"})   # 5. its text, per dialect
 
-after which `do my_mma` finds it, `my_mma.simulate(...)` runs it, and a step that nearly fits is told field by field what differs.
-Invariant: a record that exists is consistent: maps cover operands, extents agree, templates name what there is.
+after which `do my_mma` finds it, `my_mma.simulate(...)` runs it, and the refusal of a step that nearly fits says field by field
+what differs. Invariant: every Instruction is consistent: its maps cover the operands, extents agree, and templates refer only to
+existing operands.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def check_bounds(means: Means) -> None:
 def evaluate(means: Means, arrays: Mapping[str, Any]) -> np.ndarray[Any, Any]:
     """The target after the instruction, from dense operands (..., *dims) by name; leading dimensions are instances.
 
-    An update needs the target's value before as well. A move hands on whatever type it is given.
+    An update needs the target's value before as well. A move keeps the type of its source.
     """
     import numpy as np  # late: NumPy takes long to import
 
@@ -196,8 +196,8 @@ def undefined(means: Means, arrays: Mapping[str, Any], marks: Mapping[str, Any])
     """Which elements of the target are undefined after the instruction: each gets the greatest mark of the elements that it depends on,
     0 if all are defined.
 
-    arrays: as for `evaluate`. marks: in the same form, integers, 0 where an element is defined. What a `where` or `pad` does not choose
-    does not count; what stands at an undefined place is undefined.
+    arrays: as for `evaluate`. marks: in the same form, integers, 0 where an element is defined. Values that a `where` or `pad`
+    does not choose are ignored; a value that is read at an undefined index is undefined.
     """
     import numpy as np  # late: NumPy takes long to import
 

@@ -99,9 +99,9 @@ def planned(
 ) -> Planned:
     """The schedule to use, and its program.
 
-    trials: how many candidates are timed on the device; with 0, an earlier autotuning result is used, else the candidate with the best
-    prediction. progress: is told the state of the trials. Raises Refusal for a schedule that is invalid or cannot be filled,
-    DeviceError if trials are requested but impossible.
+    trials: how many candidates are timed on the device; with 0, an earlier autotuning result is used, else the candidate with the
+    best prediction. progress: called with the state of the trials. Raises Refusal for a schedule that is invalid or cannot be
+    filled, DeviceError if trials are requested but impossible.
     """
     with contextlib.nullcontext() if trials else no_collection():  # autotuning takes minutes
         return _planned(given, target, trials, options, progress)

@@ -85,7 +85,7 @@ def _own_uses(build: Build, frame: Frame) -> Uses:
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}
     found = task_uses(frame.task, coordinates, spec_ranges(frame), bounded, True)
     found += [_stored_use(build, frame, s) for s in frame.steps if is_stored(s)]
-    if build.parted is not None and frame.task is build.parted.first:  # what is read where the blocks' values meet, they store
+    if build.parted is not None and frame.task is build.parted.first:  # blocks store what the kernel that combines them reads
         later = task_uses(build.parted.whole, coordinates, spec_ranges(frame), bounded, False)
         found += [u for u in later if u.read.tensor in build.parted.places]
     stages = tuple(k for k, s in enumerate(frame.steps) if isinstance(s, Place) and s.verb == "compute")
@@ -93,12 +93,13 @@ def _own_uses(build: Build, frame: Frame) -> Uses:
 
 
 def own_elements(build: Build, frame: Frame, stage: Place) -> list[Range]:
-    """The elements of a stage at the points of a spec, and all along axes that the spec has not."""
+    """The elements of a stage at the points of a spec, and all elements along axes that the spec does not have."""
     return hull([_stored_use(build, frame, stage)], stage)
 
 
 def _stored_use(build: Build, frame: Frame, stage: Step) -> Use:
-    """The elements of an output that a spec stores, as a read: those at its points, and all along axes that it has not."""
+    """The elements of an output that a spec stores, in the form of a read: those at its points, and all elements along axes that
+    it does not have."""
     assert isinstance(stage, Place)
     coordinates = {a: substitute(e, {}) for a, e in _placeholders(frame).items()}
     bounded: dict[Expr, tuple[Bound, ...]] = {point(a.name): a.bounds for a in frame.spec.axes}

@@ -1,7 +1,8 @@
 """Reductions that blocks share: each block stores its partial results in a workspace, and a second kernel combines them.
 
-If the reductions share a loop, the second kernel also combines the values of its stages. What reads running values is repaired first:
-from the values that its block had at the end to the final ones. A block without points has the identities, which change nothing.
+If the reductions share a loop, the second kernel also combines the values of its stages. A reduction that reads running values is
+first repaired, from the final values of its own block to those of all blocks. A block without points stores the identities, which
+change nothing.
 """
 
 from __future__ import annotations

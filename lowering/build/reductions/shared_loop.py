@@ -227,8 +227,8 @@ def _filled(build: Build, frame: Frame, b: ir.Buffer, value: Const, step: Step) 
 
 
 def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
-    """If blocks share the loop, stores what each of them has of its stages at the end; another kernel combines it. Each element is
-    stored by an owner, as in a task of its own."""
+    """If blocks share the loop, stores the final values that each block has of its stages; another kernel combines them. Each
+    element is stored by an owner, as in a task of its own."""
     from tilelang.lowering.build.movement.access_regions import hull, own_elements, uses_below  # late: each imports the other
     from tilelang.lowering.build.movement.stages import stage_frame  # late: each imports the other
 
