@@ -19,14 +19,14 @@ def model_of(profile: Profile, pruning: Pruning | None = None) -> DeviceModel:
     """The model of a profile's device. pruning: what drops candidates."""
     # Either family takes tens of milliseconds to import, and a process mostly needs one of them.
     if profile.lockstep:
-        from tilelang.autoschedule.gpu.device import Lanes  # late: compiling a given schedule does not need it
+        from tilelang.autoschedule.gpu.device import GpuDevice  # late: compiling a given schedule does not need it
         from tilelang.autoschedule.gpu.device_model import GpuModel  # late: compiling a given schedule does not need it
 
-        return GpuModel(Lanes(profile, pruning or Pruning()))
-    from tilelang.autoschedule.cpu.device import cores_of  # late: compiling a given schedule does not need it
+        return GpuModel(GpuDevice(profile, pruning or Pruning()))
+    from tilelang.autoschedule.cpu.device import cpu_device  # late: compiling a given schedule does not need it
     from tilelang.autoschedule.cpu.device_model import CpuModel  # late: compiling a given schedule does not need it
 
-    return CpuModel(cores_of(profile, pruning))
+    return CpuModel(cpu_device(profile, pruning))
 
 
 def estimate_schedule(schedule: Schedule, profile: Profile) -> Estimate:

@@ -19,8 +19,8 @@ from tilelang.autoschedule.common.complete import candidates as construction
 from tilelang.autoschedule.common.construct import Candidate
 from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.cpu.construct import of_cores
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.construct import cpu_candidates
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.computations.computation import as_computation
 from tilelang.schedules.task import plan
 
@@ -48,7 +48,7 @@ def estimated(operator: Operator, profile: tl.Profile) -> list[Candidate]:
     """All that construction looks at for an operator, the best by its estimate first."""
     computation = as_computation(operator.computation())
     (task,) = plan(computation, set())
-    found = of_cores(nest_of(task), cores_of(profile))
+    found = cpu_candidates(nest_of(task), cpu_device(profile))
     return [Candidate(computation, made.steps, made.estimate) for made in found]
 
 

@@ -29,9 +29,9 @@ from benchmarks.operators_ours import candidates
 from benchmarks.ranking_candidates import Times, read, text_of, timed
 from tilelang.autoschedule.common.axes import Fusions, fused, in_parts
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
-from tilelang.autoschedule.cpu.device import Cores, cores_of
+from tilelang.autoschedule.cpu.device import CpuDevice, cpu_device
 from tilelang.autoschedule.cpu.growth import form, needed, vectors
-from tilelang.autoschedule.cpu.tile import RTile, shared_bytes, steps
+from tilelang.autoschedule.cpu.tile import CpuTile, shared_bytes, steps
 from tilelang.computations.computation import as_computation
 from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.task import plan
@@ -41,7 +41,7 @@ SIX = ("M2", "C21", "C23", "D8", "P11", "R2")  # a product, 1 x 1 and 3 x 3 conv
 PARTS, ROWS, COLUMNS, LENGTHS, FIRST = (1, 2, 4, 8), (1, 2, 4, 6, 8, 12), (1, 2, 3, 4), (128, 384), 8
 
 
-def grid(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
+def grid(nest: Nest, fusions: Fusions, device: CpuDevice) -> Iterator[CpuTile]:
     """All tiles of a nest whose vectors go along an axis that `vectors` names."""
     reduced = {a.name: a.extent for a in nest.reduced}
     for axis, lanes in vectors(nest, device):
@@ -55,10 +55,10 @@ def grid(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
             for sizes, chunk, staged in itertools.product(itertools.product(*blocks), chunks(nest, axis), subsets):
                 if must <= staged.keys():
                     block = {a.name: n for a, n in zip(nest.spatial, sizes, strict=True)}
-                    yield RTile(fusions, block, chunk, piece, (axis, lanes), staged)
+                    yield CpuTile(fusions, block, chunk, piece, (axis, lanes), staged)
 
 
-def pieces(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
+def pieces(nest: Nest, device: CpuDevice, axis: str, lanes: int) -> Iterator[dict[str, int]]:
     """Register tiles: vectors along one axis, rows along each of the two innermost others."""
     others = [a for a in nest.spatial if a.name != axis][-2:]
     columns = COLUMNS if axis in {a.name for a in nest.spatial} else (1,)
@@ -82,7 +82,7 @@ def chunks(nest: Nest, axis: str) -> list[dict[str, int]]:
     return [whole | {longest.name: n} for n in sorted(sizes)]
 
 
-def drawn(operator: Operator, device: Cores, count: int) -> list[str]:
+def drawn(operator: Operator, device: CpuDevice, count: int) -> list[str]:
     """So many schedules of the grid whose shared memory a block has, as text."""
     computation = as_computation(operator.computation())
     root = nest_of(plan(computation, set())[-1])
@@ -128,7 +128,7 @@ def main() -> None:
         first = [text_of(c.schedule) for c in candidates(operator, target.profile)[0][:FIRST]]
         texts = [t for t in first if t not in known]
         if len(known) < given.schedules:
-            texts += [t for t in drawn(operator, cores_of(target.profile), given.schedules) if t not in known]
+            texts += [t for t in drawn(operator, cpu_device(target.profile), given.schedules) if t not in known]
         rows = timed(operator, texts, end)
         record(given.results, rows, str(target.device))
         print(operator.id, len(rows), "timed", len(texts) - len(rows), "left", flush=True)

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 import tilelang as tl
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.profile.text import profile_text
 from tilelang.lowering.drivers import host
 from tilelang.lowering.drivers.processor import Cache, Processor
@@ -60,7 +60,7 @@ def test_the_nearest_model_of_the_vendor_then_the_width_then_the_most_rates(seen
 def test_the_systems_caches_replace_the_profiles() -> None:
     given = load_profile("sapphire_rapids")
     found = with_caches(given, ZEN4)
-    assert [(c.bytes, c.ways) for c in cores_of(found).caches] == [(32 << 10, 8), (1 << 20, 8)]
+    assert [(c.bytes, c.ways) for c in cpu_device(found).caches] == [(32 << 10, 8), (1 << 20, 8)]
     assert found.rate("l3_bytes") == 32 << 20 and found.source("rates.l3_bytes") == QUERIED
     assert found.source("memories.l2.ways") == found.source("memories.l1.capacity_bytes") == QUERIED
     assert found.rate("cycle_ns") == given.rate("cycle_ns")

@@ -8,7 +8,7 @@ import tilelang as tl
 from tests.errors._computations import copy
 from tests.test_nearest import made
 from tilelang.autoschedule.common.lower_bound import SIDES, bandwidth, bound
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.computations.computation import as_computation
 from tilelang.lowering.drivers import host, opencl
 from tilelang.lowering.drivers.interface import Device
@@ -43,7 +43,7 @@ def test_a_processor_with_other_cores_gets_no_false_bound(units: int, bytes_: in
     moved = as_computation(tl.define("Y", tl.input("X", tl.float32, *axes)[m, n] * 2, m, n))
     given = shipped_target(dataclasses.replace(HERE, compute_units=units, vector_bytes=bytes_)).profile
     shipped = tl.load_profile(given.name)
-    assert cores_of(given).multiply_adds == pytest.approx(cores_of(shipped).multiply_adds)
+    assert cpu_device(given).multiply_adds == pytest.approx(cpu_device(shipped).multiply_adds)
     if shipped.compute_units:
         assert bound(product, given) == pytest.approx(bound(product, shipped) * shipped.compute_units / units)
     assert bandwidth(given, 2**31, tuple(SIDES)) is None

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, axis_of
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.core.node import record
 from tilelang.core.simplify import linear
 
@@ -44,7 +44,7 @@ def piece_count(loops: Loops) -> int:
     return loops.passes(depth) * math.prod(-(-tile[a.name] // (lanes if a.name == axis else 1)) for a in loops.nest.spatial)
 
 
-def body_of(loops: Loops, device: Cores) -> Body:
+def body_of(loops: Loops, device: CpuDevice) -> Body:
     """The innermost body: unrolled iterations and vectors. The extents that the steps leave are loops."""
     depth = loops.body_depth
     tile, rounds = dict(loops.tiles[depth]), loops.passes(depth)

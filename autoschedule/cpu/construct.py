@@ -19,24 +19,24 @@ from tilelang.autoschedule.common.device_model import Likely, Made
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
 from tilelang.autoschedule.cpu.growth import chunk_sizes, form, is_memory_bound, nearest_bytes, needed, reused, seeds
 from tilelang.autoschedule.cpu.model import Counted, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
-from tilelang.autoschedule.cpu.tile import RTile, blocks_of, fetchable, scattered, shared_bytes, stays, steps
+from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, scattered, shared_bytes, stays, steps
 from tilelang.schedules.steps import Step
 
 T = TypeVar("T")
 
 
-def of_cores(root: Nest, device: Cores, likely: Likely | None = None) -> Iterator[Made]:
+def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) -> Iterator[Made]:
     """Schedules of a task for CPUs, the best first: all that the search visits, starting from the seeds of `growth`.
 
     likely: called with the best steps after the climb from the best seed, if more climbs follow, which rarely find better ones.
     """
     found: dict[tuple[Step, ...], Counted] = {}
-    begun: list[tuple[_Search, list[tuple[Counted, RTile]]]] = []
+    begun: list[tuple[_Search, list[tuple[Counted, CpuTile]]]] = []
     every = list(fused(root))
     by_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
     by_words = by_words or [((), root, made) for made in words(root, device)]  # if fusion mixes its axis with others
@@ -81,14 +81,14 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
             heapq.heapreplace(queue, (c.least_seconds, c.whole, n, c, what))
 
 
-def _visited(search: _Search, grown: Iterable[RTile]) -> list[tuple[Counted, RTile]]:
+def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[Counted, CpuTile]]:
     """The seeds that fit, with their estimates. Along each vectorized axis, the first register tile, which takes the fewest cycles, has
     all of its seeds. Others get blocks and chunks from the best seeds so far instead, if that makes them fewer, because these depend
     little on the register tile unless memory bounds the nest."""
-    seeds_of: dict[tuple[object, ...], dict[tuple[object, ...], RTile]] = {}
+    seeds_of: dict[tuple[object, ...], dict[tuple[object, ...], CpuTile]] = {}
     for tile in grown:
         seeds_of.setdefault((tile.vector, *tile.piece.items()), {})[tile.key] = tile
-    found: dict[str, list[tuple[Counted, RTile]]] = {}  # by the vectorized axis
+    found: dict[str, list[tuple[Counted, CpuTile]]] = {}  # by the vectorized axis
     for group in seeds_of.values():
         tiles = list(group.values())
         known = found.setdefault(tiles[0].axis, [])
@@ -100,7 +100,7 @@ def _visited(search: _Search, grown: Iterable[RTile]) -> list[tuple[Counted, RTi
     return list(itertools.chain(*found.values()))
 
 
-def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]:
+def _starts(visited: list[tuple[Counted, CpuTile]]) -> list[tuple[Counted, CpuTile]]:
     """The tiles from which the search starts: the best seeds, and the best ones with other register tiles or other staged operands."""
     found = list(itertools.islice(best_first(visited), CPU.beam - CPU.others))
     while len(found) < CPU.beam:
@@ -112,7 +112,7 @@ def _starts(visited: list[tuple[Counted, RTile]]) -> list[tuple[Counted, RTile]]
     return found
 
 
-def _kind(tile: RTile) -> tuple[object, ...]:
+def _kind(tile: CpuTile) -> tuple[object, ...]:
     """A key of seeds that differ only in the extents of their blocks and chunks."""
     return (tuple(tile.piece.items()), *tile.staged)
 
@@ -122,16 +122,16 @@ class _Search:
     estimate. made: the nest in words, if dot products compute it; the tiles are then tiles of that nest."""
 
     def __init__(
-        self, nest: Nest, device: Cores, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
+        self, nest: Nest, device: CpuDevice, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
     ) -> None:
         self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
         self.memory_bound = is_memory_bound(self.nest, device)
         self.known: dict[tuple[object, ...], Counted | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
-        self.best: RTile | None = None  # of those that climbs came to
+        self.best: CpuTile | None = None  # of those that climbs came to
         self.seconds = math.inf  # its estimate
 
-    def visit(self, tile: RTile) -> Counted | None:
+    def visit(self, tile: CpuTile) -> Counted | None:
         """The estimate of a tile, not fully counted yet; None if it does not fit, or the limit of visits is reached."""
         if tile.key in self.known or self.left <= 0:
             return self.known.get(tile.key)
@@ -149,7 +149,7 @@ class _Search:
             counted = self.found[named] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
         return counted
 
-    def _drops(self, tile: RTile) -> bool:
+    def _drops(self, tile: CpuTile) -> bool:
         if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
             return True
         near = self.memory_bound and not alone(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
@@ -157,7 +157,7 @@ class _Search:
         drops = self.device.pruning.drops
         return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
-    def start(self, seed: RTile, below: float) -> RTile | None:
+    def start(self, seed: CpuTile, below: float) -> CpuTile | None:
         """Where to climb from: the first seed; of a later one, its register tile with its own sizes or those where earlier climbs
         ended, whichever is faster. None if neither takes less than `below` seconds."""
         if self.best is None:
@@ -166,7 +166,7 @@ class _Search:
         found = next(best_first([(c, t) for t in tiles if (c := self.visit(t)) is not None], below), None)
         return None if found is None else found[1]
 
-    def climb(self, tile: RTile) -> float:
+    def climb(self, tile: CpuTile) -> float:
         """Goes from a tile to its best neighbour until none is better, or an earlier climb continued from there. Returns the seconds of
         the best tile of all climbs."""
         here = self.visit(tile)
@@ -179,7 +179,7 @@ class _Search:
         return self.seconds
 
 
-def with_sizes(nest: Nest, tile: RTile, other: RTile) -> RTile:
+def with_sizes(nest: Nest, tile: CpuTile, other: CpuTile) -> CpuTile:
     """A tile with the blocks and chunks of another one, in whole register tiles of its own, and the other choices of
     `neighbours`."""
     parts = {a: (n, -(-n // other.block[a])) for a, n in nest.extents.items() if a in other.block}
@@ -191,7 +191,7 @@ def with_sizes(nest: Nest, tile: RTile, other: RTile) -> RTile:
     return dataclasses.replace(tile, block=block, chunk=other.chunk, panels_first=first, gathers=gathers, ahead=other.ahead)
 
 
-def neighbours(nest: Nest, tile: RTile, device: Cores) -> Iterator[RTile]:
+def neighbours(nest: Nest, tile: CpuTile, device: CpuDevice) -> Iterator[CpuTile]:
     """Tiles with one change: one extent of the block or chunk a step smaller or larger, one operand staged or not, the next chunk
     prefetched or not."""
     for a in nest.spatial:
@@ -225,12 +225,12 @@ def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
     return {max((n for n in sizes if n < now), default=now), min((n for n in sizes if n > now), default=now)}
 
 
-def alone(nest: Nest, tile: RTile) -> bool:
+def alone(nest: Nest, tile: CpuTile) -> bool:
     """Whether a block is a single register tile."""
     return all(tile.block[a] <= tile.piece[a] for a in nest.spatial_extents)
 
 
-def sound(nest: Nest, tile: RTile) -> bool:
+def sound(nest: Nest, tile: CpuTile) -> bool:
     """Whether staged operands have blocks whose memory they are in, and all operands are staged whose index computation would be too
     expensive at every point: those indexed by a fused axis that a loop cuts."""
     if tile.staged and not blocks_of(nest, tile):

@@ -13,7 +13,8 @@ from tilelang.autoschedule.cpu.dot_product_words import Dot, dots
 from tilelang.core.lazy import cached_property
 from tilelang.profiles.profile import Curve, Profile
 
-# The rates of one core that the model reads, besides those that `cores_of` reads. Cycles are per vector unless the name says "element".
+# The rates of one core that the model reads, besides those that `cpu_device` reads. Cycles are per vector, unless the name says
+# "element".
 #   stores_per_cycle, operations_per_cycle: the maximum of all kinds together; latency_cycles: of a multiply-add;
 #   window_operations: the size of the reorder window
 #   exp_cycles, divide_cycles ...: one operation, by its name; fold_cycles: the horizontal sum of a vector
@@ -38,7 +39,7 @@ from tilelang.profiles.profile import Curve, Profile
 
 
 @dataclasses.dataclass(frozen=True)
-class Cores:
+class CpuDevice:
     """A CPU as cores with vectors, from a profile's levels, memories and rates. Numbers are per core unless they say otherwise."""
 
     cores: int
@@ -119,8 +120,8 @@ def divided(count: float, rate: float | None) -> float:
     return count / rate if rate else 0.0
 
 
-def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
-    """The `Cores` of a profile."""
+def cpu_device(profile: Profile, pruning: Pruning | None = None) -> CpuDevice:
+    """The `CpuDevice` of a profile."""
     rates = dict(profile.rates)
     cores, cycle = profile.compute_units or 1, rates.get("cycle_ns")
     lanes = max(1, max(profile.vector_bytes) // 4)
@@ -137,7 +138,7 @@ def cores_of(profile: Profile, pruning: Pruning | None = None) -> Cores:
     shared = profile.memory("shared").capacity_bytes
     sizes = [rates[name] for name in ("l3_bytes", "near_global_bytes") if name in rates]  # its size; up to where reads are fast
     last_level = Cache("l3", int(min(sizes) / cores), None, 64, page_bytes=size) if sizes else None
-    return Cores(
+    return CpuDevice(
         cores,
         min(lanes, profile.max_vector_lanes),
         profile.registers_per_thread // lanes,

@@ -13,13 +13,13 @@ from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.autoschedule.cpu.construct import of_cores
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.construct import cpu_candidates
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.model import estimate, least_seconds
 from tilelang.autoschedule.cpu.row_fusion import by_rows
 from tilelang.autoschedule.cpu.shared_loops import by_shared_loops
-from tilelang.autoschedule.cpu.tile import RTile, steps
+from tilelang.autoschedule.cpu.tile import CpuTile, steps
 from tilelang.autoschedule.cpu.tile_fusion import by_tiles
 
 
@@ -27,13 +27,13 @@ from tilelang.autoschedule.cpu.tile_fusion import by_tiles
 class CpuModel:
     """The DeviceModel of CPUs: cores with vectors and caches."""
 
-    device: Cores
+    device: CpuDevice
 
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)
 
     def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
-        return of_cores(nest, self.device, likely)
+        return cpu_candidates(nest, self.device, likely)
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
         for tile in seeds(nest, fusions, self.device):
@@ -51,7 +51,7 @@ class CpuModel:
         return []
 
 
-def _within(tile: RTile, loops: Loops, nest: Nest) -> RTile:
+def _within(tile: CpuTile, loops: Loops, nest: Nest) -> CpuTile:
     """The tile without the levels that the loops have already: one block below a block; one register tile below accumulators in
     registers."""
     spatial, reduced = ({a.name: a.extent for a in axes} for axes in (nest.spatial, nest.reduced))

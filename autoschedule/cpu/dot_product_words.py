@@ -29,7 +29,7 @@ from tilelang.profiles.profile import Profile
 from tilelang.schedules.steps import Do, Place, Split, Step, Tile, Vectorize
 
 if TYPE_CHECKING:
-    from tilelang.autoschedule.cpu.device import Cores
+    from tilelang.autoschedule.cpu.device import CpuDevice
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,7 +146,7 @@ class Words:
         return vector[0] in self.lane.axes and vector[0] not in self.row.axes
 
 
-def words(nest: Nest, device: Cores, reduced: str | None = None) -> Iterator[Words]:
+def words(nest: Nest, device: CpuDevice, reduced: str | None = None) -> Iterator[Words]:
     """The ways to compute a nest with the dot products of a device. reduced: only along this axis."""
     states = nest.task.states
     if len(states) != 1 or states[0].reduce.combiner.name != "sum" or states[0].reduce.condition is not None:
@@ -178,7 +178,7 @@ def _alone(access: Access, axis: str) -> bool:
 # ---------------------------------------------------------------- loops
 
 
-def in_words(loops: Loops, device: Cores) -> Loops:
+def in_words(loops: Loops, device: CpuDevice) -> Loops:
     """The loops of a schedule that ends in a dot product, in words; other loops unchanged."""
     if loops.instruction is None or (dot := next((d for d in device.dots if d.made.name == loops.instruction), None)) is None:
         return loops

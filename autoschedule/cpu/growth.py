@@ -17,12 +17,12 @@ from tilelang.autoschedule.common.conditions import divided_share
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.model import leaf_cycles, result_cycles
 from tilelang.autoschedule.cpu.tile import (
     BOX,
     PANELS,
-    RTile,
+    CpuTile,
     boxed,
     by_points,
     overlaps,
@@ -37,7 +37,7 @@ from tilelang.autoschedule.cpu.tile_size_selection import sized
 # ---------------------------------------------------------------- vectors
 
 
-def vectors(nest: Nest, device: Cores) -> list[tuple[str, int]]:
+def vectors(nest: Nest, device: CpuDevice) -> list[tuple[str, int]]:
     """Candidates for the vectorized axis, with the number of lanes: axes along which some access is contiguous, the result's first."""
     found = {a.name: None for w in nest.writes for a in nest.spatial if w.stride(a.name) == 1 and a.extent > 1}
     # A read with one value for each result does not make vectors along the results contiguous.
@@ -68,21 +68,21 @@ def _apart(nest: Nest, axis: str) -> bool:
 # ---------------------------------------------------------------- registers
 
 
-def pieces(nest: Nest, device: Cores, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
+def pieces(nest: Nest, device: CpuDevice, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
     """The register tiles with the fewest cycles per point. whole: only those that divide the extents."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
     staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
     for piece in _register_tile_candidates(nest, device, axis, lanes):
         if whole and any(nest.extents[a] % n for a, n in piece.items()):
             continue
-        loops = read_steps(nest, steps(nest, RTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
+        loops = read_steps(nest, steps(nest, CpuTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
         cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
     return [f[-1] for f in found[: CPU.kept_pieces] if f[0] <= found[0][0] * CPU.kept_cycles]
 
 
-def _register_tile_candidates(nest: Nest, device: Cores, axis: str, lanes: int) -> Iterator[dict[str, int]]:
+def _register_tile_candidates(nest: Nest, device: CpuDevice, axis: str, lanes: int) -> Iterator[dict[str, int]]:
     """Candidates for register tiles: vectors along one axis, and points along the two axes that save the most loads; or along a row of
     results, which is stored by transposing squares."""
     room, rows = max(1, device.registers - CPU.reserved_registers), _rows(nest, axis)
@@ -166,7 +166,7 @@ def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
 # ---------------------------------------------------------------- blocks
 
 
-def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
+def seeds(nest: Nest, fusions: Fusions, device: CpuDevice) -> Iterator[CpuTile]:
     """The tiles from which the search starts."""
     reduced = nest.reduced_extents
     found = vectors(nest, device)
@@ -177,10 +177,10 @@ def seeds(nest: Nest, fusions: Fusions, device: Cores) -> Iterator[RTile]:
             yield from _reduction_tiles(nest, fusions, device, axis, lanes)
     if not found:
         piece = dict.fromkeys(nest.spatial_extents, 1)
-        yield RTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None, {})
+        yield CpuTile(fusions, shared_out(nest.spatial, device.cores * CPU.several_blocks, piece), reduced, piece, None, {})
 
 
-def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+def _reduction_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str, lanes: int) -> Iterator[CpuTile]:
     """Tiles for reductions, with results in registers."""
     whole = nest.reduced_extents
     if is_memory_bound(nest, device):
@@ -194,7 +194,7 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
         for width, row in sizes:
             piece = {a.name: width if a.name == axis else row.get(a.name, 1) for a in nest.spatial}
             vector = (axis, width if nest.extents[axis] % width == 0 and not width & (width - 1) else lanes)
-            tile = RTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
+            tile = CpuTile(fusions, piece, whole, piece, vector, staged, panels_first=False)
             for share in CPU.blocks_of_a_core:
                 yield dataclasses.replace(tile, block=shared_out(nest.spatial, device.cores * share, piece))
             yield from _row_by_row(nest, device, tile)
@@ -204,14 +204,14 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
     choices = stagings(nest, axis)
     for piece in pieces(nest, device, axis, lanes):
         block = shared_out(nest.spatial, device.cores * CPU.several_blocks, piece)
-        plain = RTile(fusions, block, whole, piece, (axis, lanes), {})
+        plain = CpuTile(fusions, block, whole, piece, (axis, lanes), {})
         if {} in choices:
             yield plain
         yield from _by_capacity(nest, device, plain, choices[0], choices[-1])
         yield from _row_by_row(nest, device, plain)
 
 
-def _row_by_row(nest: Nest, device: Cores, tile: RTile) -> Iterator[RTile]:
+def _row_by_row(nest: Nest, device: CpuDevice, tile: CpuTile) -> Iterator[CpuTile]:
     """If an operand is used only once: tiles that process a few points of the longest reduction at a time, and so read whole rows
     of that operand."""
     if all(reused(nest, r) for r in nest.reads):
@@ -223,25 +223,27 @@ def _row_by_row(nest: Nest, device: Cores, tile: RTile) -> Iterator[RTile]:
         yield dataclasses.replace(tile, block=block, chunk=chunk, panels_first=False, gathers=not stays(nest))
 
 
-def _by_capacity(nest: Nest, device: Cores, plain: RTile, must: dict[str, str], every: dict[str, str]) -> Iterator[RTile]:
+def _by_capacity(nest: Nest, device: CpuDevice, plain: CpuTile, must: dict[str, str], every: dict[str, str]) -> Iterator[CpuTile]:
     """Closed-form tiles with a given register tile: all operands of a block fit in the core's last cache, or one is resident and the
     others stream past it; with the whole reduction, or with chunks as long as the other axes. must, every: the fewest and the most
     operands to stage."""
     piece, gathers = plain.piece, not stays(nest) or scattered(nest, plain)
     for resident in (None, *(r for r in nest.reads if r.name in every)):
         kinds = every if resident is None else {**must, resident.name: every[resident.name]}
-        found: dict[tuple[object, ...], RTile] = {}
+        found: dict[tuple[object, ...], CpuTile] = {}
         for share, least in itertools.product(CPU.cache_shares, ({}, plain.chunk)):
             size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
             block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
             chunk = {a.name: max((n for n in chunk_sizes(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
-            tile = RTile(plain.fusions, block, chunk, piece, plain.vector, kinds, panels_first=resident is None, gathers=gathers)
+            tile = CpuTile(
+                plain.fusions, block, chunk, piece, plain.vector, kinds, panels_first=resident is None, gathers=gathers
+            )
             found[tile.key] = tile
         axes = [a for a in nest.spatial if resident is None or a.name not in resident.axes]
         yield from (_fitting(nest, device, tile, axes) for tile in found.values())
 
 
-def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RTile:
+def _fitting(nest: Nest, device: CpuDevice, tile: CpuTile, axes: list[NestAxis]) -> CpuTile:
     """A tile whose block is halved along some axes, the one with the most register tiles first, until its shared memory fits."""
     while shared_bytes(nest, tile) > device.room_bytes:
         pieces, axis = max(((tile.block[a.name] // tile.piece[a.name], a) for a in axes), key=lambda x: x[0], default=(1, None))
@@ -252,7 +254,7 @@ def _fitting(nest: Nest, device: Cores, tile: RTile, axes: list[NestAxis]) -> RT
     return tile
 
 
-def _in_nearest_cache(nest: Nest, device: Cores, tile: RTile) -> RTile:
+def _in_nearest_cache(nest: Nest, device: CpuDevice, tile: CpuTile) -> CpuTile:
     """A tile with its staged operands in the first-level cache. Its block is grown from the innermost axis outward."""
     for a in reversed(nest.spatial):
         for size in sorted(
@@ -265,12 +267,12 @@ def _in_nearest_cache(nest: Nest, device: Cores, tile: RTile) -> RTile:
     return tile
 
 
-def nearest_bytes(device: Cores) -> int:
+def nearest_bytes(device: CpuDevice) -> int:
     """The size of the first-level cache."""
     return device.caches[0].bytes if device.caches else device.cache_bytes
 
 
-def is_memory_bound(nest: Nest, device: Cores) -> bool:
+def is_memory_bound(nest: Nest, device: CpuDevice) -> bool:
     """Whether a nest is bound by memory: transferring its data once takes far longer than its arithmetic, so register tiles do not
     help."""
     work = nest.flops / 4 / device.lanes
@@ -292,7 +294,7 @@ def chunk_sizes(extent: int) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _streaming_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lanes: int) -> Iterator[RTile]:
+def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str, lanes: int) -> Iterator[CpuTile]:
     """Tiles for data that is used once: rows of vectors, several of them in flight. A row is prefetched one page ahead."""
     reduced = nest.reduced_extents
     extent = nest.extents[axis]
@@ -313,17 +315,17 @@ def _streaming_tiles(nest: Nest, fusions: Fusions, device: Cores, axis: str, lan
                     blocks += [(block, {**piece, axis: block[axis]}) for block in large]
                 before = CPU.squares_ahead if square > 1 and device.fetches else 0
                 for block, rows_of_block in blocks:
-                    yield RTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
+                    yield CpuTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
                                 ahead=before, square=square)  # fmt: skip
             for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
                 block = shared_out(nest.spatial, device.cores * share, piece)
-                yield RTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
+                yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
                             ahead=ahead if long else 0)  # fmt: skip
         if axis in reduced and nest.outputs < device.cores * CPU.several_blocks:
             parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
             one = dict.fromkeys(nest.spatial_extents, 1)
-            yield RTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
+            yield CpuTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
 
 
 def _transposed_operands(nest: Nest, axis: str) -> dict[str, str]:
@@ -346,7 +348,7 @@ def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
 
 
 def _large(
-    nest: Nest, device: Cores, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
+    nest: Nest, device: CpuDevice, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
 ) -> dict[str, int]:
     """A block that extends along both of the last two axes, in whole squares. sides: its extent along the rows that are read and those
     that are written, relative to a square that fills a quarter of the last cache."""

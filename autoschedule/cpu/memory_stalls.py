@@ -5,10 +5,10 @@ from __future__ import annotations
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Follow, Traffic, touched_bytes
-from tilelang.autoschedule.cpu.device import Cores, divided
+from tilelang.autoschedule.cpu.device import CpuDevice, divided
 
 
-def waiting(loops: Loops, traffic: Traffic, share: float, device: Cores) -> list[tuple[str, float]]:
+def waiting(loops: Loops, traffic: Traffic, share: float, device: CpuDevice) -> list[tuple[str, float]]:
     """For each cache, the cycles (of all cores) in which lines arrive from beyond it; stages count once. share: the share of all bytes
     that one core handles.
 
@@ -35,7 +35,7 @@ def _fetched(traffic: Traffic, cache: Cache) -> float:
     return divided(sum(b * s.fetched for s, b in moved), sum(b for _, b in moved))
 
 
-def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: Cores) -> float:
+def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: CpuDevice) -> float:
     """The cycles (of all cores) in which lines arrive from beyond a core's own caches. A line is evicted later at the same cost,
     whether it was modified or not.
 
@@ -68,7 +68,7 @@ def _block_bytes(loops: Loops) -> int:
     return sum(a.footprint_bytes(loops.tiles[depth]) for a in loops.nest.accesses)
 
 
-def stalled(loops: Loops, traffic: Traffic, device: Cores) -> float:
+def stalled(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
     """The cycles (of all cores) of stalls that overlap with nothing: TLB misses and the beginnings of rows."""
     return sum(_searched(traffic, pages) * cycles for pages, cycles in device.pages) + _begin_cycles(loops, traffic, device)
 
@@ -78,7 +78,7 @@ def _searched(traffic: Traffic, pages: Cache) -> float:
     return sum(b for s, b in traffic.missed(pages) if not s.packed and not s.access.store) / pages.line_bytes
 
 
-def _begin_cycles(loops: Loops, traffic: Traffic, device: Cores) -> float:
+def _begin_cycles(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
     """The cycles in which the first lines of rows arrive from beyond a core's caches, and rows that are written past the caches begin.
     Nothing prefetched these lines, so each takes the full latency; several are in flight at once.
 

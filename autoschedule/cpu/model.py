@@ -27,7 +27,7 @@ from tilelang.autoschedule.cpu.bodies import (
 )
 from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores, divided
+from tilelang.autoschedule.cpu.device import CpuDevice, divided
 from tilelang.autoschedule.cpu.dot_product_words import in_words
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
@@ -41,7 +41,7 @@ OPERATIONS = {"+": "add", "-": "add", "*": "multiply", "/": "divide", "%": "rema
 Parts: TypeAlias = list[tuple[str, float]]
 
 
-def estimate(kernels: tuple[Loops, ...], device: Cores) -> Estimate:
+def estimate(kernels: tuple[Loops, ...], device: CpuDevice) -> Estimate:
     """The time of a program's kernels, one after another."""
     return Counted(kernels, device).estimate
 
@@ -54,7 +54,7 @@ class Counted:
     alone, divided evenly among all cores.
     """
 
-    def __init__(self, kernels: tuple[Loops, ...], device: Cores) -> None:
+    def __init__(self, kernels: tuple[Loops, ...], device: CpuDevice) -> None:
         every = [in_words(kernel, device) for loops in kernels for kernel in loops.kernels()]
         self._device = device
         launches = device.scale("launch") * device.rate("launch_us") + (len(every) - 1) * device.rate("next_launch_us")
@@ -89,7 +89,7 @@ class Counted:
         return Estimate(self.least_seconds, tuple(self._parts().items()))
 
 
-def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
+def _in_steps(loops: Loops, even: float, device: CpuDevice) -> Iterator[Parts]:
     """The seconds of the parts of a kernel's time, step by step. If an axis is empty, only the results take time."""
     if not loops.nest.points:
         written = sum(w.footprint_bytes(loops.nest.extents) for w in loops.nest.writes)
@@ -106,7 +106,7 @@ def _in_steps(loops: Loops, even: float, device: Cores) -> Iterator[Parts]:
     yield [("pages and rows", stalled(loops, traffic, device) * slower)]
 
 
-def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
+def _whole(loops: Loops, parts: Parts, even: float, device: CpuDevice) -> Parts:
     """The parts of a kernel on all cores, with the overhead of its blocks."""
     if not loops.nest.points:
         return parts
@@ -115,7 +115,7 @@ def _whole(loops: Loops, parts: Parts, even: float, device: Cores) -> Parts:
     return [*[(what, seconds * even) for what, seconds in parts], each]
 
 
-def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[tuple[str, float]]:
+def exposed(waits: list[tuple[str, float]], busy: float, device: CpuDevice) -> list[tuple[str, float]]:
     """The part of each wait that does not overlap with `busy` seconds of work: a share of the overlap, and the excess of the longest
     wait over the work.
 
@@ -132,7 +132,7 @@ def exposed(waits: list[tuple[str, float]], busy: float, device: Cores) -> list[
     return parts
 
 
-def last_block_end(loops: Loops, device: Cores) -> float:
+def last_block_end(loops: Loops, device: CpuDevice) -> float:
     """The time at which the last block ends, as a share of all the work: each core executes its own share of the blocks in order, and
     then steals from others."""
     sizes: list[tuple[int, int]] = []  # for each axis, its extent and the block's
@@ -190,7 +190,7 @@ def _points_of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> in
 # ---------------------------------------------------------------- work
 
 
-def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
+def work(loops: Loops, device: CpuDevice) -> Iterator[tuple[str, float]]:
     """The work of the cores, by name, in cycles of all cores together."""
     yield "operations", leaf_cycles(loops, device) * device.scale("operations")
     yield "results", result_cycles(loops, device) * device.scale("operations")
@@ -206,7 +206,7 @@ def work(loops: Loops, device: Cores) -> Iterator[tuple[str, float]]:
                 yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
 
 
-def leaf_cycles(loops: Loops, device: Cores) -> float:
+def leaf_cycles(loops: Loops, device: CpuDevice) -> float:
     """The cycles of the innermost bodies, over all iterations of all blocks."""
     nest = loops.nest
     body = body_of(loops, device)
@@ -245,7 +245,7 @@ def leaf_cycles(loops: Loops, device: Cores) -> float:
     return total
 
 
-def least_seconds(nest: Nest, device: Cores) -> float:
+def least_seconds(nest: Nest, device: CpuDevice) -> float:
     """A lower bound on the seconds that the operations of a nest take on all cores: in full vectors, with dot products for narrow
     types, and with every loop-invariant operation hoisted."""
     inner = sum(_cycles_of(found, device) * math.prod(nest.extents[a] for a in along) for along, found in _fused(nest).items())
@@ -294,18 +294,18 @@ def _recomputed(loops: Loops, body: Body, along: frozenset[str]) -> float:
     return max(1 / same, 1 / max(1, body.rounds))
 
 
-def _cycles_of(operations: Mapping[str, int], device: Cores) -> float:
+def _cycles_of(operations: Mapping[str, int], device: CpuDevice) -> float:
     """Cycles of these operations on one vector each."""
     return sum([n * operation_cycles(op, device) for op, n in operations.items()])
 
 
-def operation_cycles(op: str, device: Cores) -> float:
+def operation_cycles(op: str, device: CpuDevice) -> float:
     """The cycles of one operation on a vector."""
     name = f"{OPERATIONS.get(op, op)}_cycles"
     return device.rates[name] if name in device.rates else divided(1.0, device.multiply_adds)
 
 
-def _loads(access: Access, tile: Tile, body: Body, device: Cores) -> float:
+def _loads(access: Access, tile: Tile, body: Body, device: CpuDevice) -> float:
     """The number of vectors of one operand that a body loads, each once. Windows share rows, but not vectors that begin at different
     elements. tile: that of the body, with one point along the vectors."""
     if body.axis not in access.axes:
@@ -315,7 +315,7 @@ def _loads(access: Access, tile: Tile, body: Body, device: Cores) -> float:
     return min(vectors, body.vectors(access.axes)) * (2.0 if wide else 1.0)
 
 
-def _crossing(loops: Loops, access: Access, body: Body, device: Cores) -> float:
+def _crossing(loops: Loops, access: Access, body: Body, device: CpuDevice) -> float:
     """The share of an operand's vectors that cross a cache line: arrays, rows or windows may begin at any element of a line."""
     if body.axis not in access.axes or not device.caches:
         return 0.0
@@ -341,7 +341,7 @@ def _masked(loops: Loops, access: Access, body: Body) -> float:
     return body.vectors(access.axes) / -(-there // body.lanes)
 
 
-def _gathered(loops: Loops, access: Access, body: Body, device: Cores) -> float:
+def _gathered(loops: Loops, access: Access, body: Body, device: CpuDevice) -> float:
     """The cycles to assemble vectors of an operand from elements that are not contiguous, or that may be outside the tensor."""
     place = loops.staged.get(access.name)
     vectors = float(body.vectors(access.axes))
@@ -371,7 +371,7 @@ def _beside(access: Access, place: Placed | None, axis: str) -> bool:
     return any(d.name in names and step.get(axis, 0) == apart for d, step in steps)
 
 
-def _spilled(loops: Loops, body: Body, device: Cores) -> float:
+def _spilled(loops: Loops, body: Body, device: CpuDevice) -> float:
     """The number of values without a register: results, and operands that several results share."""
     if not loops.nest.reduced:
         return 0.0
@@ -381,7 +381,7 @@ def _spilled(loops: Loops, body: Body, device: Cores) -> float:
     return max(0.0, held + min([n for n in shared if n < held], default=0) + 1 - device.registers)
 
 
-def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> float:
+def _latency_cycles(loops: Loops, body: Body, count: float, device: CpuDevice) -> float:
     """The cycles that results wait for each other: the updates of one result are sequential, and as many register tiles overlap as the
     reorder window holds."""
     pieces = piece_count(loops)
@@ -395,7 +395,7 @@ def _latency_cycles(loops: Loops, body: Body, count: float, device: Cores) -> fl
     return pieces * chain / max(1.0, window / (count * bodies) if window else 1.0)
 
 
-def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
+def _fold_latency_cycles(stage: Loops, device: CpuDevice) -> float:
     """The latency of a stage's horizontal sum: log2(lanes) steps, each a shuffle and a dependent addition. Everything after the stage
     waits for it."""
     if stage.vector is None or stage.vector[0] not in stage.nest.reduced_extents:
@@ -403,7 +403,7 @@ def _fold_latency_cycles(stage: Loops, device: Cores) -> float:
     return 2 * math.log2(stage.vector[1]) * device.rate("latency_cycles")
 
 
-def result_cycles(loops: Loops, device: Cores) -> float:
+def result_cycles(loops: Loops, device: CpuDevice) -> float:
     """The cycles to initialise and store accumulators, each time that the innermost accumulator starts."""
     nest = loops.nest
     if not nest.reduced:
@@ -428,7 +428,7 @@ def _transposed(loops: Loops) -> bool:
     return any(p.stop_bytes for p in loops.places)
 
 
-def drained_cycles(loops: Loops, device: Cores) -> float:
+def drained_cycles(loops: Loops, device: CpuDevice) -> float:
     """The cycles of partial-vector stores, and of partial-line stores of transposed rows. They overlap with the computation that
     follows."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
@@ -436,7 +436,7 @@ def drained_cycles(loops: Loops, device: Cores) -> float:
     return loops.passes(loops.piece_depth) * each
 
 
-def _turned_rows(loops: Loops, device: Cores) -> float:
+def _turned_rows(loops: Loops, device: CpuDevice) -> float:
     """The number of partial-line stores of one register tile whose results are transposed in shared memory and whose rows are not whole
     vectors. Only the share of lines that misses the core's last cache counts."""
     axis, _ = _result_vector(loops, device)
@@ -452,7 +452,7 @@ def _turned_rows(loops: Loops, device: Cores) -> float:
     return stores
 
 
-def _partial(loops: Loops, device: Cores) -> float:
+def _partial(loops: Loops, device: CpuDevice) -> float:
     """The share of the result vectors that extend past the end of their row."""
     nest = loops.nest
     axis, lanes = _result_vector(loops, device)
@@ -461,13 +461,13 @@ def _partial(loops: Loops, device: Cores) -> float:
     return any(axis in w.axes and w.stride(axis) == 1 for w in nest.writes) / -(-nest.extents[axis] // lanes)
 
 
-def _result_vector(loops: Loops, device: Cores) -> tuple[str, int]:
+def _result_vector(loops: Loops, device: CpuDevice) -> tuple[str, int]:
     """The axis and the lanes of the vectors in which results are stored."""
     axis, lanes = loops.vector if loops.vector is not None else ("", 1)
     return axis, min(lanes, device.lanes)
 
 
-def _result_vectors(loops: Loops, device: Cores) -> int:
+def _result_vectors(loops: Loops, device: CpuDevice) -> int:
     """The number of result vectors of an accumulator."""
     axis, lanes = _result_vector(loops, device)
     tile = loops.tiles[loops.piece_depth]

@@ -6,12 +6,12 @@ import functools
 import math
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.core.expr import Binary, Const, Expr, Var
 from tilelang.core.layout import variable_names
 
 
-def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
+def move_cycles(loops: Loops, place: Placed, device: CpuDevice) -> float:
     """The cycles of all copies of a staged region: in vectors, as its steps or the lowering make them, or element by element if each
     has an index of its own."""
     assert place.access is not None
@@ -28,13 +28,13 @@ def move_cycles(loops: Loops, place: Placed, device: Cores) -> float:
     return loops.passes(place.depth) * _vectors_moved(place, device)
 
 
-def turned_vector_cycles(lanes: int, device: Cores) -> float:
+def turned_vector_cycles(lanes: int, device: CpuDevice) -> float:
     """The cycles per vector of a transposition of squares in registers, which takes log2(lanes) shuffles."""
     measured = device.rates.get("turned_vector_cycles")
     return device.rate("vector_move_cycles") + math.log2(lanes) if measured is None else measured
 
 
-def _vectors_moved(place: Placed, device: Cores) -> float:
+def _vectors_moved(place: Placed, device: CpuDevice) -> float:
     """The cycles of one copy that the lowering vectorizes: rows, rows of every second element, or transposed squares."""
     assert place.access is not None
     row, last = max(1, row_extent(place)), place.layout.terms[-1] if place.layout is not None and place.layout.terms else None

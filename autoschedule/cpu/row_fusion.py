@@ -13,12 +13,12 @@ from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.core.expr import Read
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
-def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+def by_rows(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
     """All tasks of a part in one kernel, row by row; nothing if they have no axis in common."""
     fused = rows_of(part, keeps_few=False, swept=True)
     if fused is None:
@@ -47,7 +47,7 @@ def by_rows(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
             yield fused, fused.steps(head, kept, _last_steps(last, rows, lanes, fetch))
 
 
-def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: int) -> Iterator[Steps]:
+def _heads(last: Nest, rows: list[str], device: CpuDevice, delayed: bool, together: int) -> Iterator[Steps]:
     """The steps before the stages of rows: the block tile, the split into `together` rows per iteration, and streaming stores.
 
     delayed: whether the store of a row may overlap with the next row, because it reads staged values instead of inputs.
@@ -67,7 +67,7 @@ def _heads(last: Nest, rows: list[str], device: Cores, delayed: bool, together: 
         yield tuple(head)
 
 
-def _sweeps(last: Nest, rows: list[str], device: Cores, together: int) -> Iterator[Steps]:
+def _sweeps(last: Nest, rows: list[str], device: CpuDevice, together: int) -> Iterator[Steps]:
     """The steps before the stages of rows that the last task reduces: each block reduces some of them, `together` in an iteration."""
     wide = [a.name for a in last.spatial if a.extent > 1]
     if wide and any(a.name not in rows for a in last.reduced):

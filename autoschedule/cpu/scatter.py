@@ -11,11 +11,11 @@ import math
 from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
-def scatters(nest: Nest, device: Cores) -> Iterator[tuple[Step, ...]]:
+def scatters(nest: Nest, device: CpuDevice) -> Iterator[tuple[Step, ...]]:
     """Steps for a nest in which data selects points of an output axis; nothing for other nests."""
     placed = [a for a in nest.wide if a.name in nest.decided]
     if not placed or not nest.points:
@@ -30,7 +30,7 @@ def scatters(nest: Nest, device: Cores) -> Iterator[tuple[Step, ...]]:
                 yield _steps(nest, tile, placed, others, lanes)
 
 
-def _divided(nest: Nest, device: Cores, whole: Mapping[str, int], axis: NestAxis, unit: int) -> Iterator[dict[str, int]]:
+def _divided(nest: Nest, device: CpuDevice, whole: Mapping[str, int], axis: NestAxis, unit: int) -> Iterator[dict[str, int]]:
     """Tiles that divide an axis among blocks: at least one block per core; the fewest whose accumulators fit in memory, and twice as
     many."""
     blocks, found = device.cores, 0

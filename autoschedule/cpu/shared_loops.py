@@ -17,16 +17,16 @@ from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import nearest_bytes, pieces, reused, vectors
-from tilelang.autoschedule.cpu.tile import BOX, RTile, box_layout, boxed, steps
+from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, boxed, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout
 from tilelang.schedules.steps import Place, Split, Step, Tile, Vectorize
 
 
-def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+def by_shared_loops(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
     """Kernels for a part in which one loop computes all reductions over an axis; nothing if they cannot share a loop."""
     found = sharing_of(part)
     if found is None:
@@ -45,7 +45,7 @@ def by_shared_loops(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
                 yield found.rows, made
 
 
-def _rows(sharing: Sharing, row: NestAxis | None, device: Cores) -> list[int]:
+def _rows(sharing: Sharing, row: NestAxis | None, device: CpuDevice) -> list[int]:
     """Candidates for the rows of a block: one if the rows have no operand of the loop in common, as each head has keys of its own; and
     fewer than there are if a block each would leave cores idle."""
     if row is None:
@@ -56,7 +56,7 @@ def _rows(sharing: Sharing, row: NestAxis | None, device: Cores) -> list[int]:
     return [*_sizes(row.extent, CPU.shared_rows), *(() if common or row.extent == 1 else (1,))]
 
 
-def _parts(last: Nest, axis: str, chunk: dict[str, int], device: Cores) -> list[int]:
+def _parts(last: Nest, axis: str, chunk: dict[str, int], device: CpuDevice) -> list[int]:
     """Candidates for the points of the shared axis that a block takes: all; and, if there are fewer blocks of rows than several for
     each core, parts that make as many blocks."""
     extent, blocks = last.extents[axis], math.prod(-(-n // chunk.get(a, n)) for a, n in last.spatial_extents.items())
@@ -81,7 +81,7 @@ class _Kernel:
     their reductions, so that no operand is transposed for a few rows."""
 
     sharing: Sharing
-    device: Cores
+    device: CpuDevice
     along: str
     chunk: dict[str, int]
     part: int
@@ -204,7 +204,7 @@ class _Kernel:
             return None
         chosen = min([*found, *_whole_row(nest, axis, lanes)], key=lambda piece: _loaded(nest, piece, axis, lanes))
         there = {r.name: BOX for r in nest.reads if r.name in staged}
-        tile = RTile((), nest.spatial_extents, nest.reduced_extents, chosen, (axis, lanes), there)
+        tile = CpuTile((), nest.spatial_extents, nest.reduced_extents, chosen, (axis, lanes), there)
         return tuple(s for s in steps(nest, tile) if not (isinstance(s, Tile) or isinstance(s, Place) and _brings(s)))
 
 
@@ -227,7 +227,7 @@ def _brings(step: Place) -> bool:
     return step.verb == "load" and step.memory == "shared"
 
 
-def _vectors(nest: Nest, device: Cores) -> Steps | None:
+def _vectors(nest: Nest, device: CpuDevice) -> Steps | None:
     """The vectors of a stage before the loop: along its last axis."""
     axis = next((a for a in reversed(nest.reduced or nest.spatial) if a.extent > 1), None)
     if axis is None:

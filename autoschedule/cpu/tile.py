@@ -1,6 +1,6 @@
 """The tile sizes of each level of a CPU, and the schedule that they describe.
 
-An `RTile` holds all decisions; `steps` writes them as a schedule. From the outside in: fused axes; the block; chunks of the reduction,
+A `CpuTile` holds all decisions; `steps` writes them as a schedule. From the outside in: fused axes; the block; chunks of the reduction,
 with operands packed in shared memory; register tiles; vectors.
 """
 
@@ -24,7 +24,7 @@ PANELS, BOX = "panels", "box"
 
 
 @record
-class RTile(Caching):
+class CpuTile(Caching):
     """Extents for each level. An axis that a level leaves out has the extent of the level above."""
 
     fusions: Fusions  # the fused axes
@@ -54,12 +54,12 @@ class RTile(Caching):
         return self.vector[1] if self.vector is not None else 1
 
 
-def steps(nest: Nest, tile: RTile) -> tuple[Step, ...]:
+def steps(nest: Nest, tile: CpuTile) -> tuple[Step, ...]:
     """The schedule that a tile describes. The nest's axes are already fused as the tile says."""
     return tuple(_steps(nest, tile))
 
 
-def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
+def _steps(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     for name, parts in tile.fusions:
         yield _fuse(name, parts)
     spatial, reduced, staged = nest.wide_names, nest.reduced_extents, _staged(nest, tile)
@@ -97,7 +97,7 @@ def _steps(nest: Nest, tile: RTile) -> Iterator[Step]:
         yield _vector(*tile.vector)
 
 
-def blocks_of(nest: Nest, tile: RTile) -> tuple[tuple[str, int], ...]:
+def blocks_of(nest: Nest, tile: CpuTile) -> tuple[tuple[str, int], ...]:
     """The extents of a block: along the results, and along reductions that several blocks share. Empty for a single result that one
     block computes."""
     shared = [(a, tile.block[a]) for a, n in nest.reduced_extents.items() if tile.block.get(a, n) < n]
@@ -121,7 +121,7 @@ def _sum(memory: str, layout: Layout | None, handed_on: tuple[Step, ...] | None)
     return Place("accumulate", None, memory, layout, steps=handed_on)
 
 
-def _inner_loops(nest: Nest, tile: RTile, left: dict[str, int]) -> Iterator[Step]:
+def _inner_loops(nest: Nest, tile: CpuTile, left: dict[str, int]) -> Iterator[Step]:
     """The loops inside a register tile: over its reduction, partly unrolled, then over its results."""
     axis, lanes = tile.axis, tile.lanes
     reduced = [a for a in reduction_order(nest) if left[a] > 1 and a != axis]
@@ -156,7 +156,7 @@ def _only_with(nest: Nest, axis: str) -> frozenset[str]:
     return frozenset(a.name for a in nest.axes if all(a.name not in r.axes or axis in r.axes for r in nest.reads))
 
 
-def _along(access: Access, tile: RTile) -> str:
+def _along(access: Access, tile: CpuTile) -> str:
     """The name along which a move is vectorized: the tensor's dimension, or the axis if the buffer has one element per point of the
     axes."""
     by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
@@ -171,13 +171,13 @@ def _dim_along(access: Access, axis: str) -> str:
     return next(d.name for i, d in zip(access.indices, access.tensor.dims, strict=True) if axis in steps_of(i))
 
 
-def fetchable(access: Access, tile: RTile) -> bool:
+def fetchable(access: Access, tile: CpuTile) -> bool:
     """Whether the next chunk of an operand can be prefetched: it is copied as a region of its tensor, not point by point."""
     by_region = tile.staged.get(access.name) == BOX or plain_dims(access) is not None
     return by_region and any(a in access.axes for a, n in tile.chunk.items())
 
 
-def _sums(nest: Nest, tile: RTile) -> Place:
+def _sums(nest: Nest, tile: CpuTile) -> Place:
     """The accumulators that hold results from one chunk to the next, laid out so that each vector of them is contiguous."""
     if tile.axis not in nest.spatial_extents:
         return _sum("shared", None, None)
@@ -187,14 +187,14 @@ def _sums(nest: Nest, tile: RTile) -> Place:
     return _sum("shared", layout, _moved(tile.axis, tile.lanes))
 
 
-def scattered(nest: Nest, tile: RTile) -> bool:
+def scattered(nest: Nest, tile: CpuTile) -> bool:
     """Whether a register tile has many results, and the lanes of its vectors are not contiguous in memory."""
     if tile.axis not in nest.spatial_extents or math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
         return False
     return any(w.stride(tile.axis) != 1 for w in nest.writes)
 
 
-def _transposing_store(nest: Nest, tile: RTile) -> Place:
+def _transposing_store(nest: Nest, tile: CpuTile) -> Place:
     """A store through shared memory, which transposes results into whole vectors. Lanes that are stored one by one are unrolled, which
     costs milliseconds of compile time each."""
     names = sorted((a.name for a in nest.spatial), key=lambda a: a == tile.axis)
@@ -208,7 +208,7 @@ def stays(nest: Nest) -> bool:
     return not nest.outer and states == [w.tensor.dtype for w in nest.writes]
 
 
-def _windows(nest: Nest, reduced: str, tile: RTile, inside: list[str]) -> bool:
+def _windows(nest: Nest, reduced: str, tile: CpuTile, inside: list[str]) -> bool:
     """Whether unrolling a loop of a large register tile would keep the overlapping reads of neighbouring results in registers that the
     results need."""
     if math.prod(tile.piece.values()) // tile.lanes <= CPU.few_results:
@@ -229,7 +229,7 @@ def reduction_order(nest: Nest) -> tuple[str, ...]:
     return tuple(a.name for a in sorted(nest.reduced, key=lambda a: a.extent))
 
 
-def _fetches(nest: Nest, tile: RTile) -> Iterator[Step]:
+def _fetches(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     """Prefetches of the operands that are not staged."""
     if tile.ahead:
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
@@ -251,7 +251,7 @@ def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
     return (_vector(axis, lanes),) if lanes > 1 else None
 
 
-def _staged(nest: Nest, tile: RTile) -> list[Access]:
+def _staged(nest: Nest, tile: CpuTile) -> list[Access]:
     """The first read of each tensor that is staged."""
     return [access for name, access in nest.first_reads.items() if name in tile.staged]
 
@@ -270,14 +270,14 @@ def plain_dims(access: Access) -> Mapping[str, str] | None:
     return found if len(found) == len(access.indices) else None
 
 
-def staged_layout(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+def staged_layout(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> Layout | None:
     """The layout of a staged operand; None for that of its tensor."""
     if tile.staged[access.name] == PANELS:
         return _panels(nest, access, tile, left)
     return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else reduction_order(nest)[-1])
 
 
-def _panels(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> Layout | None:
+def _panels(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> Layout | None:
     """Panels of the size of a register tile; inside a panel the reduction, then the tile, with the vectors' axis last."""
     dims = plain_dims(access)
     spatial = [a.name for a in nest.spatial if a.name in access.axes and left[a.name] > 1]
@@ -368,7 +368,7 @@ def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
     return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
 
 
-def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:
+def _move_steps(access: Access, layout: Layout | None, tile: CpuTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:
     """A vectorized move, if elements that are contiguous in memory are also contiguous in the layout; a transposition of squares in
     registers, if they are contiguous along another axis there."""
     dims = plain_dims(access)
@@ -385,7 +385,7 @@ def _move_steps(access: Access, layout: Layout | None, tile: RTile, left: Mappin
     return Split(((rows, n),)), Split(((columns, n),)), *fetch, Split(((rows, 1),), unroll=True), Vectorize(columns, n)
 
 
-def _box_bytes(nest: Nest, access: Access, tile: RTile, left: Mapping[str, int]) -> int:
+def _box_bytes(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> int:
     """The bytes of a staged box that covers all reads of the tensor, including elements outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
     spans = [n + apart for n, apart in zip(access.spans(left), _apart(nest, access.name), strict=True)]
@@ -407,7 +407,7 @@ def _laid_out(layout: Layout, box: tuple[tuple[str, int], ...], element_bytes: i
     return math.prod(layout.place(dict(box), element_bytes).shape) * element_bytes
 
 
-def shared_bytes(nest: Nest, tile: RTile) -> int:
+def shared_bytes(nest: Nest, tile: CpuTile) -> int:
     """The shared memory that a block needs: operands in whole panels, and the sums that are kept or transposed there, each aligned to a
     cache line."""
     whole, piece, chunk, cut = {**nest.extents, **tile.block}, tile.piece, dict[str, int](), False

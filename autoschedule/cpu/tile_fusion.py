@@ -15,7 +15,7 @@ from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, axis_of, nest_of
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import Cores
+from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.computations.computation import Tensor
 from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Place, Step, Tile, Vectorize
@@ -23,7 +23,7 @@ from tilelang.schedules.steps import Place, Step, Tile, Vectorize
 Reach = dict[str, tuple[int, int]]  # a halo: along each axis, how far a stage extends before and after the tile
 
 
-def by_tiles(part: Part, device: Cores) -> Iterator[tuple[Rows, Steps]]:
+def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
     """Kernels with a stage for each definition of which a reader reads several elements per point. None if there is no such
     definition, or if some stage is not read at constant distances."""
     placed = [t for d in part.definitions for t in d.tensors if t in part.staged]

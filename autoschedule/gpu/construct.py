@@ -20,17 +20,17 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu import matrix_tiles, streams, warp_specialized
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.growth import Growth, grow
 from tilelang.autoschedule.gpu.model import estimate, full_grid, resident_blocks
 from tilelang.autoschedule.gpu.staging import stage, vector_lanes
-from tilelang.autoschedule.gpu.tile import LaneTile, WarpShape, panels, steps
+from tilelang.autoschedule.gpu.tile import GpuTile, WarpShape, panels, steps
 from tilelang.schedules.steps import Fuse, Step, Vectorize
 
 
-def of_lanes(root: Nest, device: Lanes) -> list[Made]:
+def gpu_candidates(root: Nest, device: GpuDevice) -> list[Made]:
     """Schedules for a task on a GPU, the best first."""
-    found: dict[LaneTile, tuple[Nest, LaneTile, Made]] = {}
+    found: dict[GpuTile, tuple[Nest, GpuTile, Made]] = {}
     for fusions, nest in fused(root):
         families = (shared_tiles, streams.tiles, matrix_tiles.tiles, warp_specialized.tiles)
         for tile in (t for family in families for t in family(nest, fusions, device)):
@@ -44,7 +44,7 @@ def of_lanes(root: Nest, device: Lanes) -> list[Made]:
     return sorted(ordered, key=lambda m: m.estimate.seconds)
 
 
-def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
+def in_panels(nest: Nest, tile: GpuTile, made: Made, device: GpuDevice) -> Made:
     """The schedule with its blocks numbered in panels, if that lowers the estimate: concurrent blocks then read fewer
     different bytes."""
     shared = any(nest.axis(a).reduction for a, _ in tile.block)
@@ -59,7 +59,7 @@ def in_panels(nest: Nest, tile: LaneTile, made: Made, device: Lanes) -> Made:
     return other if other is not None and other.estimate.seconds < made.estimate.seconds else made
 
 
-def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
+def apart_from_rounds(nest: Nest, tile: GpuTile) -> GpuTile:
     """The tile without the length of its reduction chunks: a key of tiles that differ in nothing else, of which only the best one
     is kept."""
     parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
@@ -67,7 +67,7 @@ def apart_from_rounds(nest: Nest, tile: LaneTile) -> LaneTile:
     return dataclasses.replace(tile, block=block, chunk=(), staged=())
 
 
-def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
+def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> Made | None:
     """A tile's schedule with its estimate; None if a pruning rule drops it."""
     drops = device.pruning.drops
     slow = device.shared_rate <= device.global_rate < math.inf
@@ -89,7 +89,7 @@ def judged(nest: Nest, tile: LaneTile, device: Lanes) -> Made | None:
     return Made(made, estimate((loops,), device))
 
 
-def staged_bytes(nest: Nest, tile: LaneTile) -> int:
+def staged_bytes(nest: Nest, tile: GpuTile) -> int:
     """The shared memory of a block's operands, counting whole tiles even if they reach beyond the axes."""
     sizes = {**nest.extents, **dict(tile.block), **dict(tile.chunk)}
     total = 0
@@ -108,7 +108,7 @@ def staged_bytes(nest: Nest, tile: LaneTile) -> int:
 # ---------------------------------------------------------------- register tiles
 
 
-def register_tiles(nest: Nest, device: Lanes) -> Growth:
+def register_tiles(nest: Nest, device: GpuDevice) -> Growth:
     """Register tiles of one thread, grown until shared memory delivers operands faster than they are used."""
     axes = tiled_axes(nest)
     one = dict.fromkeys(nest.reduced_extents, 1)
@@ -143,7 +143,7 @@ def tiled_axes(nest: Nest) -> tuple[str, ...]:
 # ---------------------------------------------------------------- tiles in shared memory
 
 
-def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def shared_tiles(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Tiles with operands in shared memory, for nests in which some operand is reused along another operand's axis."""
     axes = tiled_axes(nest)
     if len(axes) < 2 or not nest.reduced or nest.extents[axes[0]] * nest.extents[axes[1]] < device.warp:
@@ -156,7 +156,7 @@ def shared_tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTi
                 yield from with_chunks(nest, fusions, axes, register, shape, block, device)
 
 
-def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], device: Lanes) -> list[WarpShape]:
+def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], device: GpuDevice) -> list[WarpShape]:
     """The arrangements of a warp's lanes: squarest tile first, of two equal ones the one that is longer along the result's rows.
 
     Every lane must have elements of the tensors.
@@ -172,7 +172,7 @@ def warp_shapes(nest: Nest, axes: tuple[str, ...], register: dict[str, int], dev
     return sorted(found, key=lambda w: (sum(w.tile), -w.tile[1]))
 
 
-def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lanes) -> list[dict[str, int]]:
+def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: GpuDevice) -> list[dict[str, int]]:
     """Tiles of a block, in warps along both axes: first those that growth ends with, then the first of them transposed, then
     those that leave the cores least idle."""
     whole = nest.reduced_extents
@@ -195,7 +195,7 @@ def block_tiles(nest: Nest, axes: tuple[str, ...], shape: WarpShape, device: Lan
     return [{**single, **t} for t in every]
 
 
-def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) -> Growth:
+def block_front(nest: Nest, device: GpuDevice, start: dict[str, int], chunk: int) -> Growth:
     """Blocks grown from one unit's tile, as long as the sums fit in registers and two stages of operands in shared memory."""
     inner = innermost_reduction(nest)
     whole = nest.reduced_extents
@@ -211,7 +211,7 @@ def block_front(nest: Nest, device: Lanes, start: dict[str, int], chunk: int) ->
     return grow(nest, {**single, **start}, whole, fits, balance, GPU.blocks_of_each, device.cores)
 
 
-def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
+def _idle(nest: Nest, block: dict[str, int], device: GpuDevice) -> float:
     """A measure of the core time that a tile's waves and padding waste, with a small penalty for the traffic of small tiles."""
     blocks = math.prod(-(-a.extent // block[a.name]) for a in nest.spatial)
     padded = math.prod(-(-a.extent // block[a.name]) * block[a.name] / a.extent for a in nest.spatial)
@@ -221,8 +221,8 @@ def _idle(nest: Nest, block: dict[str, int], device: Lanes) -> float:
 
 def with_chunks(
     nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
-    device: Lanes,
-) -> Iterator[LaneTile]:  # fmt: skip
+    device: GpuDevice,
+) -> Iterator[GpuTile]:  # fmt: skip
     """A block's tile with reduction chunks of several lengths; if blocks are few, also with the reduction split over blocks
     (split-K)."""
     inner = innermost_reduction(nest)
@@ -248,8 +248,8 @@ def innermost_reduction(nest: Nest) -> str:
 
 def _shared_tile(
     nest: Nest, fusions: Fusions, axes: tuple[str, ...], register: dict[str, int], shape: WarpShape, block: dict[str, int],
-    reduction: tuple[str, int, int], device: Lanes,
-) -> LaneTile | None:  # fmt: skip
+    reduction: tuple[str, int, int], device: GpuDevice,
+) -> GpuTile | None:  # fmt: skip
     inner, length, parts = reduction
     block = {a: min(n, -(-nest.extents[a] // t) * t) if a in axes else n
              for a, n in block.items() for t in [dict(zip(axes, shape.tile, strict=True)).get(a, 1)]}  # fmt: skip
@@ -268,7 +268,7 @@ def _shared_tile(
             return None
         staged.append(found)
     y, x = axes
-    return LaneTile(
+    return GpuTile(
         fusions,
         tuple(wide.items()),
         tuple(zip(axes, shape.side, strict=True)),
@@ -281,6 +281,6 @@ def _shared_tile(
     )
 
 
-def _stores(nest: Nest, axis: str, side: int, device: Lanes) -> tuple[Step, ...]:
+def _stores(nest: Nest, axis: str, side: int, device: GpuDevice) -> tuple[Step, ...]:
     lanes = min(side, vector_lanes(nest.writes[0], axis, device))
     return (Vectorize(axis, lanes),) if lanes > 1 else ()

@@ -19,7 +19,7 @@ from tilelang.profiles.profile import Profile
 
 
 @dataclasses.dataclass(frozen=True)
-class Lanes:
+class GpuDevice:
     """A GPU as cores whose warps run in lockstep, with the numbers of its profile. pruning: the rules that drop candidates for it."""
 
     profile: Profile

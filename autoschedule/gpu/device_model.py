@@ -17,13 +17,13 @@ from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu import streams
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.construct import block_front, of_lanes, register_tiles, shared_tiles, tiled_axes
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.construct import block_front, gpu_candidates, register_tiles, shared_tiles, tiled_axes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.growth import Growth
 from tilelang.autoschedule.gpu.matrix_tiles import fits
 from tilelang.autoschedule.gpu.model import estimate
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
-from tilelang.autoschedule.gpu.tile import LaneTile, steps
+from tilelang.autoschedule.gpu.tile import GpuTile, steps
 from tilelang.schedules.steps import Split, Step, Tile
 
 MOST_WALKED = 8  # tiles that a given block loops over: the largest ones
@@ -34,13 +34,13 @@ MOST_PADDED = 2  # a tile may exceed a given block's extents by this factor
 class GpuModel:
     """The DeviceModel of warps that run in lockstep."""
 
-    device: Lanes
+    device: GpuDevice
 
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)
 
     def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
-        return iter(of_lanes(nest, self.device))
+        return iter(gpu_candidates(nest, self.device))
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
         """Continues a prefix of a schedule: if it has blocks already, only with tiles that cover the rest of the nest, or that
@@ -80,7 +80,7 @@ class GpuModel:
         return _said(nest, "register tiles", "shared memory takes less time than arithmetic", axes, register_tiles(nest, device))
 
 
-def _size(tile: LaneTile) -> int:
+def _size(tile: GpuTile) -> int:
     """The number of results per block."""
     return math.prod(n for _, n in tile.block)
 

@@ -18,9 +18,9 @@ from tilelang.autoschedule.common.matrix_units import usable
 from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
 from tilelang.autoschedule.gpu.bank_conflicts import coordinates, phases, places_at
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.staging import vector_lanes
-from tilelang.autoschedule.gpu.tile import LaneTile, Staged, buffer_dimensions
+from tilelang.autoschedule.gpu.tile import GpuTile, Staged, buffer_dimensions
 from tilelang.core.dtype import DType
 from tilelang.core.expr import INDEX, Axis, Expr, Read, Var
 from tilelang.core.layout import Layout
@@ -46,7 +46,7 @@ class Fit:
         return m, n, k
 
 
-def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def tiles(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Every tile of this family."""
     for fit in fits(nest, device, "register"):
         for warp, grid, row_bytes in itertools.product(warp_tiles(fit, device), grids(device), GPU.round_bytes):
@@ -56,7 +56,7 @@ def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                 yield from in_parts(nest, device, fit.axes[2], tile)
 
 
-def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
+def warp_tiles(fit: Fit, device: GpuDevice) -> list[tuple[int, int]]:
     """The tiles that a warp may compute: the instruction's rows and columns, doubled until the results fill half of the registers."""
     rows, columns = (fit.made.shape[a] for a, _ in fit.binding[:2])
     room = 1 << (device.profile.registers_per_thread - 1).bit_length()
@@ -65,7 +65,7 @@ def warp_tiles(fit: Fit, device: Lanes) -> list[tuple[int, int]]:
     return [(m, n) for m, n in fitting if max(m, n) <= GPU.longest * min(m, n)]
 
 
-def grids(device: Lanes) -> list[tuple[int, int]]:
+def grids(device: GpuDevice) -> list[tuple[int, int]]:
     """The arrangements of a block's warps: at most as many as keep the core's schedulers busy."""
     busy = int(GPU.scheduler_warps * device.rates.get("core_schedulers", 1))
     most = max(1, min(busy, device.profile.max_block_threads // device.warp))
@@ -78,7 +78,7 @@ def _doubled(least: int, most: int) -> list[int]:
     return [least << n for n in range((most // least).bit_length())]
 
 
-def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[LaneTile]:
+def in_parts(nest: Nest, device: GpuDevice, k: str, tile: GpuTile) -> Iterator[GpuTile]:
     """The tile with its reduction split over several blocks (split-K), if there are few blocks."""
     blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
     length, extent = dict(tile.chunk)[k], nest.extents[k]
@@ -89,7 +89,7 @@ def in_parts(nest: Nest, device: Lanes, k: str, tile: LaneTile) -> Iterator[Lane
         yield dataclasses.replace(tile, block=(*tile.block, (k, share)), accumulate=())
 
 
-def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
+def fits(nest: Nest, device: GpuDevice, memory: str) -> Iterator[Fit]:
     """The instructions that can compute a nest from operands in a memory: the nest must be a sum of products of types that
     they support."""
     units = (*device.profile.capabilities, *device.profile.instructions)
@@ -110,7 +110,7 @@ def fits(nest: Nest, device: Lanes, memory: str) -> Iterator[Fit]:
     yield from widest.values()
 
 
-def _unit_threads(device: Lanes, level: str) -> int | None:
+def _unit_threads(device: GpuDevice, level: str) -> int | None:
     """The threads of a unit at a level wider than a thread; None if the device has no such level."""
     return device.profile.level(level).threads if level != "thread" and device.profile.has_level(level) else None
 
@@ -145,8 +145,8 @@ def _bound(nest: Nest, made: Instruction, memory: str) -> Iterator[Fit]:
 
 
 def _tile(
-    nest: Nest, fusions: Fusions, device: Lanes, fit: Fit, warp: tuple[int, int], grid: tuple[int, int], row_bytes: int
-) -> LaneTile | None:
+    nest: Nest, fusions: Fusions, device: GpuDevice, fit: Fit, warp: tuple[int, int], grid: tuple[int, int], row_bytes: int
+) -> GpuTile | None:
     m, n, k = fit.axes
     shape = dict(zip(fit.axes, (fit.made.shape[a] for a, _ in fit.binding), strict=True))
     length = row_bytes // min(r.element_bytes for r in nest.factors)
@@ -168,7 +168,7 @@ def _tile(
             return None
         staged.append(found)
     wide = tuple((a.name, tile[a.name]) for a in nest.wide)
-    return LaneTile(
+    return GpuTile(
         fusions,
         wide,
         (),
@@ -181,7 +181,7 @@ def _tile(
     )
 
 
-def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
+def direct_stores(nest: Nest, device: GpuDevice, fit: Fit) -> tuple[Step, ...]:
     """Stores as vectors of the neighbouring results that a lane holds."""
     held, n = fit.made.fragment(fit.made.writes), fit.axes[1]
     lanes = beside(held, 1) if held is not None else 1
@@ -189,7 +189,7 @@ def direct_stores(nest: Nest, device: Lanes, fit: Fit) -> tuple[Step, ...]:
     return (Vectorize(n, lanes),) if lanes > 1 else ()
 
 
-def through_shared(nest: Nest, device: Lanes, fit: Fit, block: dict[str, int]) -> tuple[Step, ...]:
+def through_shared(nest: Nest, device: GpuDevice, fit: Fit, block: dict[str, int]) -> tuple[Step, ...]:
     """Stores through shared memory, row by row in wide vectors; no steps if lanes hold such vectors already, or if rows do not
     allow them."""
     held, (m, n, _) = fit.made.fragment(fit.made.writes), fit.axes
@@ -225,7 +225,7 @@ def beside(held: Fragment, dimension: int) -> int:
 
 
 def _stage(
-    nest: Nest, device: Lanes, fit: Fit, operand: Operand, access: Access, tile: dict[str, int], part: dict[str, int], threads: int
+    nest: Nest, device: GpuDevice, fit: Fit, operand: Operand, access: Access, tile: dict[str, int], part: dict[str, int], threads: int
 ) -> Staged | None:  # fmt: skip
     """An operand in shared memory, with the order and swizzle that serve its lanes best."""
     bound, held = dict(fit.binding), operand.fragment
@@ -268,7 +268,7 @@ def _stage(
 
 
 def _mover(
-    device: Lanes, operand: Operand, mine: list[str], order: tuple[str, str], access: Access, part: dict[str, int]
+    device: GpuDevice, operand: Operand, mine: list[str], order: tuple[str, str], access: Access, part: dict[str, int]
 ) -> Instruction | None:
     """The widest instruction that loads an operand from shared memory into the lanes that need it."""
     assert operand.fragment is not None

@@ -18,7 +18,7 @@ from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.threads import Threads, described, threads_of
 from tilelang.autoschedule.gpu.bank_conflicts import places_at
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.traffic import fragment, global_bytes, rounded, stage_work, staged, staging, stops, storing
 from tilelang.core.layout import Layout
 from tilelang.instructions.instruction import use
@@ -44,13 +44,13 @@ class Work:
     alone: bool
 
 
-def estimate(kernels: tuple[Loops, ...], device: Lanes) -> Estimate:
+def estimate(kernels: tuple[Loops, ...], device: GpuDevice) -> Estimate:
     """The time of a program's kernels, run one after another."""
     every = [kernel for loops in kernels for kernel in loops.kernels()]
     return Estimate.of(part for kernel in every for part in kernel_parts(kernel, device))
 
 
-def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
+def kernel_parts(loops: Loops, device: GpuDevice) -> list[tuple[str, float]]:
     """The parts of one kernel's time; including those of the second kernel, if blocks share a reduction."""
     parts = {"launch": device.time("launch_us") * 1e-6 * device.scale("launch")}
     if not loops.nest.points:
@@ -71,7 +71,7 @@ def kernel_parts(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
     return [*parts.items(), *_second_kernel(loops, device)]
 
 
-def resident_blocks(threads: Threads, device: Lanes) -> int:
+def resident_blocks(threads: Threads, device: GpuDevice) -> int:
     """The number of blocks that a core holds at once, limited by threads, registers, shared memory and its own limit; 0 if one
     does not fit."""
     shared = shared_bytes(threads)
@@ -110,12 +110,12 @@ def registers(threads: Threads) -> int:
     return int(found) + GPU.overhead_registers
 
 
-def full_grid(threads: Threads, device: Lanes) -> int:
+def full_grid(threads: Threads, device: GpuDevice) -> int:
     """The number of persistent blocks that fills the device or the largest grid; 0 if a grid cannot have even one."""
     return min(device.profile.most_blocks(threads.count), device.cores * max(1, resident_blocks(threads, device)))
 
 
-def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
+def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     """The work of one block. wave: the number of blocks that run at once and share reads."""
     loops = threads.loops
     nest, matrix = loops.nest, loops.instruction is not None
@@ -174,7 +174,7 @@ def block_work(threads: Threads, wave: int, device: Lanes) -> Work:
     )
 
 
-def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]:
+def _operations(counts: Mapping[str, int], device: GpuDevice) -> tuple[float, float]:
     """Instructions, and operations as rates count them: a multiplication and an addition are one instruction with two operations.
 
     Casts of operands are counted where these are read.
@@ -187,7 +187,7 @@ def _operations(counts: Mapping[str, int], device: Lanes) -> tuple[float, float]
     return instructions, 2.0 * instructions
 
 
-def _multiply_add_efficiency(threads: Threads, device: Lanes) -> float:
+def _multiply_add_efficiency(threads: Threads, device: GpuDevice) -> float:
     """The share of the peak that a register tile reaches: from a measured curve, else from how far its independent sums hide
     latency."""
     loops = threads.loops
@@ -199,7 +199,7 @@ def _multiply_add_efficiency(threads: Threads, device: Lanes) -> float:
     return min(1.0, independent / (independent + GPU.latency_sums))
 
 
-def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list[tuple[str, float]]:
+def wave_parts(work: Work, threads: Threads, blocks: int, device: GpuDevice) -> list[tuple[str, float]]:
     """The time of a wave of `blocks` blocks, by what it waits for."""
     on_core = math.ceil(blocks / device.cores)
     per_core = on_core * device.cores
@@ -226,7 +226,7 @@ def wave_parts(work: Work, threads: Threads, blocks: int, device: Lanes) -> list
     return [(name, longest), ("what does not overlap", apart), ("latency", waits + latency * waiting)]
 
 
-def _shared_by_wave(loops: Loops, wave: int, device: Lanes) -> float:
+def _shared_by_wave(loops: Loops, wave: int, device: GpuDevice) -> float:
     """The share of a block's reads that comes from memory; the rest was loaded by another block of the wave or by an earlier one."""
     nest = loops.nest
     tile = dict(nest.extents)
@@ -286,7 +286,7 @@ def _meeting(threads: Threads) -> float:
     return GPU.meeting_bytes * threads.count if lanes > 1 else 0.0
 
 
-def _second_kernel(loops: Loops, device: Lanes) -> list[tuple[str, float]]:
+def _second_kernel(loops: Loops, device: GpuDevice) -> list[tuple[str, float]]:
     """The cost of a reduction that blocks share: writing partial results, and a second kernel that reads and adds them."""
     reduced = loops.nest.reduced_extents
     parts = math.prod(n for loop in loops.loops if loop.level == "block" for a, n in loop.rounds if a in reduced)

@@ -16,13 +16,13 @@ from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.model import full_grid
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 
 
-def rows_by_lanes(part: Part, device: Lanes) -> Iterator[tuple[Rows, Steps]]:
+def rows_by_lanes(part: Part, device: GpuDevice) -> Iterator[tuple[Rows, Steps]]:
     """All tasks of a part in one kernel, with rows mapped to warps and blocks; nothing if the stages share no rows, or if rows
     are too long."""
     fused = rows_of(part, keeps_few=True) if not part.stored else None
@@ -56,7 +56,7 @@ def _vector(axis: str, lanes: int) -> Steps:
     return (Vectorize(axis, lanes),) if lanes > 1 else ()
 
 
-def _within(fused: Rows, steps: Steps, device: Lanes) -> Steps | None:
+def _within(fused: Rows, steps: Steps, device: GpuDevice) -> Steps | None:
     """The steps, with several rows per block if the grid is limited; None if they do not fit the device."""
     loops, drops = fused.loops(steps, device.profile), device.pruning.drops
     threads = threads_of(loops, device.profile)
@@ -75,7 +75,7 @@ def _column(nest: Nest, rows: list[str]) -> str | None:
     return None if not found else found[0] if len(found) == 1 else ""
 
 
-def _lanes(nest: Nest, column: str, device: Lanes) -> int:
+def _lanes(nest: Nest, column: str, device: GpuDevice) -> int:
     """The widest vectors along a column that all accesses to it allow."""
     return min((min(4, vector_lanes(a, column, device)) for a in nest.accesses if column in a.axes), default=1)
 
@@ -91,7 +91,7 @@ def _loaded(fused: Rows, nests: list[tuple[Nest, str | None]]) -> dict[str, str]
     return {name: found[0] for name, found in readers.items() if len(found) > 1}
 
 
-def _shapes(last: Nest, rows: list[str], device: Lanes, columns: int, lanes: int) -> Iterator[tuple[Steps, int]]:
+def _shapes(last: Nest, rows: list[str], device: GpuDevice, columns: int, lanes: int) -> Iterator[tuple[Steps, int]]:
     """How rows are mapped to blocks, warps or threads, and the number of threads that share a row."""
     inner = next(a for a in reversed(last.spatial) if a.name in rows)
     single = tuple((a.name, 1) for a in last.spatial if a.name in rows)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from tilelang.autoschedule.common.task_accesses import Access, Nest
 from tilelang.autoschedule.gpu.bank_conflicts import Spread, layout_phases
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.tile import Staged, WarpShape, buffer_dimensions, layout_over
 
 
-def vector_lanes(access: Access, axis: str, device: Lanes) -> int:
+def vector_lanes(access: Access, axis: str, device: GpuDevice) -> int:
     """The widest vector along an axis for one access of at most 16 bytes: contiguous, and aligned wherever it begins."""
     if access.stride(axis) != 1:
         return 1
@@ -27,7 +27,7 @@ def vector_lanes(access: Access, axis: str, device: Lanes) -> int:
 
 
 def stage(
-    nest: Nest, access: Access, tile: Mapping[str, int], axes: tuple[str, ...], shape: WarpShape, device: Lanes
+    nest: Nest, access: Access, tile: Mapping[str, int], axes: tuple[str, ...], shape: WarpShape, device: GpuDevice
 ) -> Staged | None:
     """An operand of one chunk of a block in shared memory: reduction outermost, the axis along the threads innermost, with padding."""
     dims = buffer_dimensions(nest, access, tile)
@@ -47,7 +47,7 @@ def stage(
     return Staged(access, layout_over(order, padding), move, vector, kept, ahead=1)
 
 
-def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged | None:
+def _as_it_is(access: Access, tile: Mapping[str, int], device: GpuDevice) -> Staged | None:
     """An operand with overlapping windows, in the tensor's own layout; None if data decides which elements are read (a gather)."""
     if access.gathered:
         return None
@@ -60,7 +60,7 @@ def _as_it_is(access: Access, tile: Mapping[str, int], device: Lanes) -> Staged 
 
 def _padding(
     access: Access, dims: Mapping[str, int], order: list[str], move: tuple[tuple[str, int], ...],
-    reading: tuple[tuple[str, ...], WarpShape, int], device: Lanes,
+    reading: tuple[tuple[str, ...], WarpShape, int], device: GpuDevice,
 ) -> int:  # fmt: skip
     """The smallest padding after each row with which writing and reading take the fewest phases.
 

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.staging import vector_lanes
-from tilelang.autoschedule.gpu.tile import LaneTile, Staged, layout_over
+from tilelang.autoschedule.gpu.tile import GpuTile, Staged, layout_over
 
 
-def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def tiles(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Every tile of this family."""
     yield from alone(nest, fusions, device)
     if nest.reduced:
@@ -35,13 +35,13 @@ def contiguous_axis(nest: Nest) -> str | None:
     return found[0] if found else wide[-1].name if wide else None
 
 
-def widest(nest: Nest, axis: str, device: Lanes) -> int:
+def widest(nest: Nest, axis: str, device: GpuDevice) -> int:
     """The widest vectors along an axis that the result and all operands with this axis allow."""
     accesses = [a for a in nest.accesses if axis in a.axes]
     return min((vector_lanes(a, axis, device) for a in accesses), default=1)
 
 
-def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def alone(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Each thread computes some results, with the whole reduction of each."""
     x = contiguous_axis(nest)
     if x is None:
@@ -59,12 +59,12 @@ def alone(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                         yield _alone(nest, fusions, x, vector, second, (threads, row))
 
 
-def slow(device: Lanes) -> bool:
+def slow(device: GpuDevice) -> bool:
     """Whether shared memory is no faster than global memory."""
     return device.shared_rate <= device.global_rate
 
 
-def seconds(nest: Nest, x: str, device: Lanes) -> list[tuple[str, int]]:
+def seconds(nest: Nest, x: str, device: GpuDevice) -> list[tuple[str, int]]:
     """The other axes along which a thread may compute several results, and how many: for overlapping windows or shared
     operands; else one."""
     found = [("", 1)]
@@ -78,7 +78,7 @@ def seconds(nest: Nest, x: str, device: Lanes) -> list[tuple[str, int]]:
 
 def _alone(
     nest: Nest, fusions: Fusions, x: str, vector: tuple[str, int], second: tuple[str, int], threads: tuple[int, int]
-) -> LaneTile:  # fmt: skip
+) -> GpuTile:  # fmt: skip
     """threads: of a block, and the most of them along a row."""
     own = dict((second, vector))
     piece = {a.name: own.get(a.name, 1) for a in nest.wide}
@@ -91,7 +91,7 @@ def _alone(
         block[a.name] = units * piece[a.name]
         left //= units
     ordered = tuple((a.name, block[a.name]) for a in nest.wide)
-    return LaneTile(
+    return GpuTile(
         fusions,
         ordered,
         tuple((a, piece[a]) for a, _ in ordered),
@@ -125,7 +125,7 @@ def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, 
         yield tuple((a.name, step[a.name]) for a in written), True
 
 
-def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def together(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Lanes, threads and blocks that share the reduction of a result."""
     longest = max(nest.reduced, key=lambda a: (any(r.stride(a.name) == 1 for r in nest.factors), a.extent))
     r = longest.name
@@ -144,18 +144,18 @@ def together(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                 block = tuple((a.name, 1) for a in wide) + shared
                 if not block:
                     block = ((r, longest.extent),)
-                yield LaneTile(
+                yield GpuTile(
                     fusions, block, ((r, lanes),), count=threads, vector=(r, lanes) if lanes > 1 else None
                 )  # fmt: skip
                 if threads == device.warp and wide and parts == 1:
                     several = tuple((a.name, 4 if a is wide[-1] else 1) for a in wide)
                     if wide[-1].extent >= 4:
-                        yield LaneTile(fusions, several, ((r, lanes),), warp=tuple((a.name, 1) for a in wide), count=threads,
+                        yield GpuTile(fusions, several, ((r, lanes),), warp=tuple((a.name, 1) for a in wide), count=threads,
                                        vector=(r, lanes) if lanes > 1 else None)  # fmt: skip
         yield from _short_rows(nest, fusions, device, (r, lanes))
 
 
-def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, int]) -> Iterator[LaneTile]:
+def _short_rows(nest: Nest, fusions: Fusions, device: GpuDevice, vector: tuple[str, int]) -> Iterator[GpuTile]:
     """Rows so short that a warp has several of them, with one vector of a row per lane."""
     r, lanes = vector
     across = nest.extents[r] // lanes
@@ -168,15 +168,15 @@ def _short_rows(nest: Nest, fusions: Fusions, device: Lanes, vector: tuple[str, 
         rows = threads // across
         if threads <= device.profile.max_block_threads and rows <= wide[-1].extent:
             block = tuple((a.name, rows if a is wide[-1] else 1) for a in wide)
-            yield LaneTile(fusions, block, (*((a.name, 1) for a in wide), (r, lanes)), vector=vector if lanes > 1 else None)
+            yield GpuTile(fusions, block, (*((a.name, 1) for a in wide), (r, lanes)), vector=vector if lanes > 1 else None)
 
 
-def widest_of_reads(nest: Nest, axis: str, device: Lanes) -> int:
+def widest_of_reads(nest: Nest, axis: str, device: GpuDevice) -> int:
     """The widest vectors along a reduction axis that all operands with this axis allow."""
     return min((vector_lanes(a, axis, device) for a in nest.factors if axis in a.axes), default=1)
 
 
-def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def turned(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Operands contiguous along another axis than the result: square tiles go through shared memory, in rows padded by one element."""
     x = contiguous_axis(nest)
     for access in nest.reads:
@@ -195,4 +195,4 @@ def turned(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
                 move = tuple((d.name, rows if d.name == x else 1) for d in access.tensor.dims)
                 layout = layout_over([d.name for d in access.tensor.dims if d.name in (x, y)], 1)
                 piece = tuple((a, rows if a == y else 1) for a, _ in block)
-                yield LaneTile(fusions, block, piece, staged=(Staged(access, layout, move),))
+                yield GpuTile(fusions, block, piece, staged=(Staged(access, layout, move),))

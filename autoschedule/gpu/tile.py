@@ -1,6 +1,6 @@
 """The tile of each level of a GPU, and the schedule made from it.
 
-A `LaneTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes;
+A `GpuTile` is a decision, and `steps` writes it as a schedule without deciding anything more. From the outside in: fused axes;
 the block; chunks of the reduction, copied to shared memory; warps; the elements of a thread, in groups one warp apart, so that
 consecutive threads access consecutive elements; vectors.
 """
@@ -41,7 +41,7 @@ class Staged:
 
 
 @dataclasses.dataclass(frozen=True)
-class LaneTile:
+class GpuTile:
     """Extents per level, from the outside in; an axis that a level omits has the extent of the level above.
 
     fusions: new axes with those they fuse. block: of spatial axes, and of a reduction that blocks share. chunk: of reductions,
@@ -88,12 +88,12 @@ class WarpShape:
         return self.reach[0] * self.rounds[0], self.reach[1] * self.rounds[1]
 
 
-def steps(tile: LaneTile) -> tuple[Step, ...]:
+def steps(tile: GpuTile) -> tuple[Step, ...]:
     """The steps of a tile's schedule."""
     return tuple(_steps(tile))
 
 
-def _steps(tile: LaneTile) -> Iterator[Step]:
+def _steps(tile: GpuTile) -> Iterator[Step]:
     if tile.teams:
         yield Units("block", tile.teams)
     for name, parts in tile.fusions:

@@ -11,7 +11,7 @@ from tilelang.autoschedule.common.task_accesses import Access, Tile, _value
 from tilelang.autoschedule.common.threads import Threads, described
 from tilelang.autoschedule.gpu import bank_conflicts
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.instructions.instruction import ONE_LANE, Instruction, use
 
 
@@ -24,7 +24,7 @@ def staged(loops: Loops, access: Access) -> Placed | None:
     return found[-1] if found else None
 
 
-def fragment(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> tuple[float, float]:
+def fragment(access: Access, place: Placed | None, threads: Threads, device: GpuDevice) -> tuple[float, float]:
     """Instructions of all threads of a block for reading an operand, and the bytes of banks or cache lines that this occupies."""
     loops = threads.loops
     held = [
@@ -71,7 +71,7 @@ def _by_descriptors(made: Instruction, threads: Threads) -> float:
     return issued * sum(math.prod(o.shape) * o.dtype.bytes for o in read)
 
 
-def _phase_bytes(access: Access, place: Placed | None, threads: Threads, vector: int, device: Lanes) -> int:
+def _phase_bytes(access: Access, place: Placed | None, threads: Threads, vector: int, device: GpuDevice) -> int:
     """Bytes of banks, or of lines of the first-level cache, that one load of a warp occupies."""
     banks, bank_bytes = device.banks
     eb = access.element_bytes
@@ -108,7 +108,7 @@ def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -
     return found
 
 
-def staging(place: Placed, threads: Threads, device: Lanes) -> tuple[float, float]:
+def staging(place: Placed, threads: Threads, device: GpuDevice) -> tuple[float, float]:
     """Instructions of all threads for copying to shared memory, and the bytes of banks that writing occupies."""
     assert place.access is not None
     times = threads.walked(place.depth)
@@ -122,7 +122,7 @@ def staging(place: Placed, threads: Threads, device: Lanes) -> tuple[float, floa
     return (GPU.copied + address) * elements / vector * times, float(place.box_bytes * times)
 
 
-def global_bytes(access: Access, place: Placed | None, threads: Threads, device: Lanes) -> float:
+def global_bytes(access: Access, place: Placed | None, threads: Threads, device: GpuDevice) -> float:
     """Bytes of an operand that a block requests from beyond its core, in whole transactions."""
     loops = threads.loops
     if place is not None:
@@ -137,7 +137,7 @@ def global_bytes(access: Access, place: Placed | None, threads: Threads, device:
     raise AssertionError("the innermost depth ends the search")
 
 
-def rounded(access: Access, tile: Tile, device: Lanes) -> float:
+def rounded(access: Access, tile: Tile, device: GpuDevice) -> float:
     """Bytes of a tile, with every contiguous run rounded up to whole transactions."""
     box, run = access.box(tile), 1
     for n, whole in zip(reversed(box), reversed(access.tensor.shape), strict=True):
@@ -149,7 +149,7 @@ def rounded(access: Access, tile: Tile, device: Lanes) -> float:
     return math.prod(box) * access.element_bytes * rounded / max(1, run_bytes)
 
 
-def storing(threads: Threads, device: Lanes) -> tuple[float, float, float]:
+def storing(threads: Threads, device: GpuDevice) -> tuple[float, float, float]:
     """Instructions of all threads for storing a block's results, bytes of shared memory traffic if they are staged there, and
     bytes of transactions."""
     loops = threads.loops
@@ -180,7 +180,7 @@ class StageWork:
     reductions: int
 
 
-def stage_work(threads: Threads, device: Lanes) -> StageWork:
+def stage_work(threads: Threads, device: GpuDevice) -> StageWork:
     """The work of the stages of one block, over all its passes."""
     loops = threads.loops
     stages = [p.stage.nest for p in loops.places if p.stage is not None and not p.apart]
@@ -206,7 +206,7 @@ def stops(threads: Threads) -> int:
     return -(-whole // passing) * threads.passes if passing else 0
 
 
-def _apart(threads: Threads, vector: int, device: Lanes) -> float:
+def _apart(threads: Threads, vector: int, device: GpuDevice) -> float:
     """The ratio of transaction bytes to stored bytes for one store of a warp; above 1 if lanes are not contiguous."""
     loops = threads.loops
     write = loops.nest.writes[0]

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
 from tilelang.autoschedule.gpu.constants import GPU
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits
-from tilelang.autoschedule.gpu.tile import LaneTile, Staged
+from tilelang.autoschedule.gpu.tile import GpuTile, Staged
 from tilelang.core.layout import Layout
 from tilelang.instructions.instruction import ONE_LANE, Instruction, known
 from tilelang.schedules.steps import Do, Place, Split, Step, Team
@@ -24,7 +24,7 @@ from tilelang.schedules.steps import Do, Place, Split, Step, Team
 PRODUCER, CONSUMER = "producer", "consumer"
 
 
-def tiles(nest: Nest, fusions: Fusions, device: Lanes) -> Iterator[LaneTile]:
+def tiles(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Every tile of this family."""
     found = _least_empty(nest, list(fits(nest, device, "shared")))
     for fit, consumers, rounds, parts in itertools.product(found, GPU.consumers, GPU.team_rounds, GPU.team_parts):
@@ -50,8 +50,8 @@ def _least_empty(nest: Nest, found: list[Fit]) -> list[Fit]:
 
 
 def _tile(
-    nest: Nest, fusions: Fusions, device: Lanes, fit: Fit, consumers: int, rounds: int, parts: int
-) -> LaneTile | None:  # fmt: skip
+    nest: Nest, fusions: Fusions, device: GpuDevice, fit: Fit, consumers: int, rounds: int, parts: int
+) -> GpuTile | None:  # fmt: skip
     m, n, k = fit.axes
     rows, columns, depth = (fit.made.shape[a] for a, _ in fit.binding)
     block = {m: rows * rounds * consumers, n: columns}
@@ -78,7 +78,7 @@ def _tile(
         return None
     if parts > 1:
         block[k] = -(-nest.extents[k] // parts // length) * length
-    return LaneTile(
+    return GpuTile(
         fusions,
         tuple(block.items()),
         (),
@@ -92,7 +92,7 @@ def _tile(
     )
 
 
-def shared_out(device: Lanes, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
+def shared_out(device: GpuDevice, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
     """The roles of a block, with register budgets if an even share is too small for the sums; None if no distribution suffices."""
     profile, wanted = device.profile, sums + GPU.overhead_registers
     threads = (consumers + 1) * made.lanes
@@ -123,7 +123,7 @@ def _swizzle(fit: Fit, extent: int, depth: int) -> Layout | None:
     return lengths[max(fitting)] if fitting else None
 
 
-def _load(device: Lanes, access: Access, layout: Layout, order: tuple[str, str], ahead: int) -> Staged | None:
+def _load(device: GpuDevice, access: Access, layout: Layout, order: tuple[str, str], ahead: int) -> Staged | None:
     """An operand in the multistage buffer; None if no TMA tile of its tensor has this form."""
     if not _plain(access, order):
         return None
@@ -136,7 +136,7 @@ def _plain(access: Access, order: tuple[str, ...]) -> bool:
     return [axis_of(i) for i in access.indices] == list(order)
 
 
-def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]) -> Instruction | None:
+def box_move(device: GpuDevice, access: Access, layout: Layout, way: tuple[str, str]) -> Instruction | None:
     """The instruction by which one lane copies TMA tiles of a tensor between two memories, with a given layout in shared memory."""
     for made in known():
         if made.kind != "move" or made.issue != ONE_LANE or made.multicast or made.unavailable(device.profile) is not None:
@@ -152,7 +152,7 @@ def box_move(device: Lanes, access: Access, layout: Layout, way: tuple[str, str]
     return None
 
 
-def _stop(nest: Nest, device: Lanes, block: dict[str, int], n: str) -> tuple[tuple[Step, ...], int] | None:
+def _stop(nest: Nest, device: GpuDevice, block: dict[str, int], n: str) -> tuple[tuple[Step, ...], int] | None:
     """The steps that store results as TMA tiles, as wide as the widest swizzle that divides their rows, and the shared memory
     they need."""
     (write,) = nest.writes[:1]

@@ -21,8 +21,8 @@ from tilelang.autoschedule.common.prune import Pruning
 from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu import model
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.construct import best_first, of_cores
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.construct import best_first, cpu_candidates
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.cpu.growth import chunk_sizes, seeds
 from tilelang.autoschedule.cpu.memory_stalls import waiting
 from tilelang.autoschedule.cpu.model import STEPS, Counted
@@ -91,7 +91,7 @@ def test_rows_without_a_large_divisor_fill_the_registers_and_the_rest_is_a_piece
 @pytest.mark.parametrize("profile", ["sapphire_rapids", "avx2", "avx512"])
 def test_a_processor_known_from_documents_has_times_that_differ(profile: str) -> None:
     text = COMPUTATIONS["product"].replace("M = 37, N = 53, K = 29", "M = 256, N = 512, K = 300")
-    device = cores_of(tl.load_profile(profile))
+    device = cpu_device(tl.load_profile(profile))
     first, *others = construct(tl.parse(text).computation(), tl.load_profile(profile))
     assert 0 < first.estimate.seconds < max(other.estimate.seconds for other in others)
     until = re.sub(r"\{ vectorize.*?\}", "", str(first.schedule).split("accumulate in register")[0])
@@ -154,7 +154,7 @@ def test_what_is_said_to_fit_is_at_least_what_the_lowering_takes(recipe: Recipe)
     computation = recipe.build()
     task = plan(computation, set())[-1]
     for fusions, nest in fused(nest_of(task)) if nest_of(task).points else ():
-        for tile in seeds(nest, fusions, cores_of(POCL)):
+        for tile in seeds(nest, fusions, cpu_device(POCL)):
             try:
                 program = lowered(Schedule(computation, steps(nest, tile)), POCL)
             except Refusal as refusal:
@@ -244,10 +244,10 @@ def test_best_first_takes_what_stands_there_twice() -> None:
 def test_counting_in_steps_changes_no_estimate(name: str) -> None:
     (task,) = plan(tl.parse(COMPUTATIONS[name]).computation(), set())
     root = nest_of(task)
-    made = [m for m in of_cores(root, cores_of(POCL)) if not any(isinstance(s, Fuse) for s in m.steps)]
+    made = [m for m in cpu_candidates(root, cpu_device(POCL)) if not any(isinstance(s, Fuse) for s in m.steps)]
     for one in made[:20]:
         loops = read_steps(root, one.steps)
-        counted = Counted((loops,), cores_of(POCL))
+        counted = Counted((loops,), cpu_device(POCL))
         bounds = [counted.least_seconds]
         while not counted.whole:
             counted.count()
@@ -300,7 +300,7 @@ def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monke
 def test_a_copy_in_shared_memory_turns_and_parts_what_vectors_read() -> None:
     strided = tl.parse(COMPUTATIONS["strided windows"]).computation()
     (task,) = plan(strided, set())
-    texts = ["; ".join(map(str, made.steps)) for made in of_cores(nest_of(task), cores_of(POCL))]
+    texts = ["; ".join(map(str, made.steps)) for made in cpu_candidates(nest_of(task), cpu_device(POCL))]
     assert any("w % 2, w / 2)" in t and "vectorize q" in t for t in texts) and any(
         "h, w, c)" in t and "vectorize c" in t for t in texts
     )
@@ -335,7 +335,7 @@ def test_many_results_with_lanes_apart_are_turned_and_not_stored_one_by_one(exte
     computation = tl.parse(text).computation()
     turned = []
     for fusions, nest in fused(nest_of(plan(computation, set())[-1])):
-        for tile in seeds(nest, fusions, cores_of(POCL)):
+        for tile in seeds(nest, fusions, cpu_device(POCL)):
             schedule = Schedule(computation, steps(nest, tile))
             if "via shared" in schedule.text:
                 turned.append(schedule)
@@ -381,11 +381,11 @@ def test_an_axis_that_drops_out_of_an_index_is_none_of_the_reads(profile: str) -
 
 def test_seeds_that_work_far_longer_than_the_best_takes_are_not_searched_from(monkeypatch: pytest.MonkeyPatch) -> None:
     computation = tl.parse(COMPUTATIONS["depthwise"].replace("N = 2, C = 5, H = 19", "N = 2, C = 96, H = 28")).computation()
-    root, device = nest_of(plan(computation, set())[-1]), cores_of(POCL)
+    root, device = nest_of(plan(computation, set())[-1]), cpu_device(POCL)
     assert len(list(fused(root))) == 2  # with windows fused, operands are copied element by element
-    some = list(of_cores(root, device))
+    some = list(cpu_candidates(root, device))
     monkeypatch.setattr("tilelang.autoschedule.cpu.construct.CPU", dataclasses.replace(CPU, hopeless=math.inf))
-    every = list(of_cores(root, device))
+    every = list(cpu_candidates(root, device))
     assert len(some) < len(every) and some[0].steps == every[0].steps
 
 

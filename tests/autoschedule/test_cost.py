@@ -17,7 +17,7 @@ from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.cpu.bodies import stage_share
 from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
 from tilelang.autoschedule.cpu.constants import CPU
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
 from tilelang.autoschedule.cpu.model import _last_block_end, exposed, last_block_end, leaf_cycles, least_seconds
@@ -110,7 +110,7 @@ def test_memory_is_as_fast_as_it_was_over_as_many_bytes() -> None:
         whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
         (loops,) = loops_of(whole.tile(i=elements // 64).to(tl.block).split(i=64).vectorize(i=16), POCL)
         traffic = Traffic(loops, 2, 2)
-        measured, nominal = (dict(waiting(loops, traffic, 0.5, cores_of(p)))["global"] for p in (POCL, by_rate))
+        measured, nominal = (dict(waiting(loops, traffic, 0.5, cpu_device(p)))["global"] for p in (POCL, by_rate))
         assert (measured < nominal / 3) == faster and (measured > nominal) != faster
 
 
@@ -119,7 +119,7 @@ def relu_waits(elements: int, blocks: int, stream: bool) -> float:
     i = tl.axes(i=elements)
     start = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=elements // blocks).to(tl.block)
     (loops,) = loops_of((start.via(tl.register, stream=True) if stream else start).split(i=64).vectorize(i=64), POCL)
-    return dict(waiting(loops, Traffic(loops, 2, 2), 0.5, cores_of(POCL)))["global"]
+    return dict(waiting(loops, Traffic(loops, 2, 2), 0.5, cpu_device(POCL)))["global"]
 
 
 def test_what_a_launch_leaves_in_the_caches_is_not_fetched_by_the_next_one() -> None:
@@ -143,7 +143,7 @@ def test_a_kernel_with_nothing_to_do_is_its_launch() -> None:
 
 
 def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
-    cores = cores_of(dataclasses.replace(POCL, compute_units=2))
+    cores = cpu_device(dataclasses.replace(POCL, compute_units=2))
     (even,) = loops_of(tiled(product(m=64, n=96), m=32, n=48))
     (uneven,) = loops_of(tiled(product(m=64, n=96), m=48, n=96))
     (one,) = loops_of(tiled(product(m=64, n=96), m=64, n=96))
@@ -153,7 +153,7 @@ def test_blocks_of_unequal_size_are_as_slow_as_the_first_half_of_them() -> None:
 def test_a_core_that_is_done_takes_of_anothers_share() -> None:
     """Of 52 rows in blocks of 8 the first of three cores has two, the others two and three, of which the last is half a block; of many
     blocks a share more or less makes no difference."""
-    cores = cores_of(dataclasses.replace(POCL, compute_units=3))
+    cores = cpu_device(dataclasses.replace(POCL, compute_units=3))
     (loops,) = loops_of(tiled(product(m=52, n=96), m=8, n=96))
     assert last_block_end(loops, cores) == pytest.approx((8 + 8 + 4) / 52)
     (many,) = loops_of(tiled(product(m=1000, n=96), m=4, n=96))
@@ -183,7 +183,7 @@ def test_more_cores_than_blocks_take_no_longer_to_be_counted() -> None:
 @pytest.mark.parametrize("waits", [(3.0, 2.0), (2.0, 3.0), (2.0, 2.0), (0.0, 1.0)])
 def test_more_work_beside_waits_takes_no_less_time(waits: tuple[float, float]) -> None:
     """Work hides the longest wait alone, and only once."""
-    cores, times = cores_of(POCL), []
+    cores, times = cpu_device(POCL), []
     for busy in (0.0, 0.5, 1.0, 2.0, 2.5, 4.0, 40.0):
         parts = exposed(list(zip(("l2", "global"), waits, strict=True)), busy, cores)
         times.append(busy + sum(s for _, s in parts))
@@ -193,7 +193,7 @@ def test_more_work_beside_waits_takes_no_less_time(waits: tuple[float, float]) -
 @pytest.mark.parametrize("l2", [0.0, 1.0, 6.0])
 def test_more_waiting_for_memory_takes_no_less_time(l2: float) -> None:
     times = [
-        sum(s for _, s in exposed([("l2", l2), ("global", far)], 1.0, cores_of(POCL))) for far in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
+        sum(s for _, s in exposed([("l2", l2), ("global", far)], 1.0, cpu_device(POCL))) for far in (0.0, 0.5, 1.0, 2.0, 4.0, 8.0)
     ]
     assert times == sorted(times)
 
@@ -244,7 +244,7 @@ def test_a_stage_runs_as_often_as_its_place_is_come_to() -> None:
 
 def test_pages_are_as_large_as_the_profile_says() -> None:
     """Rows a way apart find half of its places for certain where pages are smaller; and a row is fetched a page before its use."""
-    cache = cores_of(POCL).caches[-1]
+    cache = cpu_device(POCL).caches[-1]
     assert cache.ways
     way = cache.bytes // cache.ways
     i, j = tl.axes(i=64, j=way // 4)
@@ -253,7 +253,7 @@ def test_pages_are_as_large_as_the_profile_says() -> None:
     found = []
     for page in (4096, 8192, way, 0):
         rates = {**dict(POCL.rates), "page_bytes": float(page)}
-        device = cores_of(dataclasses.replace(POCL, rates=tuple((n, r) for n, r in rates.items() if r)))
+        device = cpu_device(dataclasses.replace(POCL, rates=tuple((n, r) for n, r in rates.items() if r)))
         held = max(n for n in range(1, 1 + cache.ways) if device.caches[-1].holds(nest.reads[0], (n, 1)))
         ahead = {t.ahead * t.vector[1] * 4 for t in seeds(nest, (), device) if t.vector is not None} - {0}
         found.append((held, ahead))
@@ -266,7 +266,7 @@ def test_vectors_of_windows_that_begin_at_other_elements_are_loaded_each() -> No
     whole = tl.schedule(tl.define("Y", tl.sum(X[q + s] * W[s], over=s), q)).tile(q=4096).to(tl.block)
     made = whole.split(q=64).accumulate(tl.register).split(s=1, unroll=True).vectorize(q=16)
     (loops,) = loops_of(made, POCL)
-    device, crossing = (cores_of(with_rates(l1_bytes_per_cycle=64.0, crossing_cycles=n)) for n in (0.0, 1.0))
+    device, crossing = (cpu_device(with_rates(l1_bytes_per_cycle=64.0, crossing_cycles=n)) for n in (0.0, 1.0))
     assert leaf_cycles(loops, device) == 64 * (4 * 3 + 3)
     assert leaf_cycles(loops, crossing) == 64 * (4 * 3 + 3 + 4 * 3)
 
@@ -274,7 +274,7 @@ def test_vectors_of_windows_that_begin_at_other_elements_are_loaded_each() -> No
 @pytest.mark.parametrize(("offset", "crossing"), [(0.0, 0), (16.0, 1), (64.0, 0)])
 def test_vectors_of_an_array_that_begins_within_a_line_lie_on_two(offset: float, crossing: int) -> None:
     """Those of panels do not, which begin where a line does."""
-    device = cores_of(with_rates(crossing_cycles=1.0, array_offset_bytes=offset))
+    device = cpu_device(with_rates(crossing_cycles=1.0, array_offset_bytes=offset))
     whole = product(m=8, n=64, k=32).tile(m=8, n=64).to(tl.block)
     packed = whole.load("B", tl.shared, layout=tl.layout(lambda k, n: (n // 64, k, n % 64)))
     found = []
@@ -316,7 +316,7 @@ def test_rows_that_changed_places_are_stored_in_parts_where_they_fill_no_vector(
             parts = dict(estimate_schedule(turned(columns, m), profile).parts)
             stored[columns, m, cycles] = parts["waiting for stores"]
     assert stored[11, 2048, 0.0] == 0
-    cores = cores_of(POCL).cores
+    cores = cpu_device(POCL).cores
     assert stored[11, 2048, 2000.0] - stored[11, 2048, 1000.0] == pytest.approx(2048 * 128 * 1000 * 1e-9 / cores)
     assert stored[16, 2048, 2000.0] == stored[11, 64, 2000.0] == 0
 
@@ -340,7 +340,7 @@ def test_rows_that_begin_again_in_a_shared_cache_take_its_latency() -> None:
     whole = product(m=2048, n=8192, k=2048).tile(m=2048, n=512).to(tl.block).split(k=256).split(n=64).split(m=8)
     (loops,) = loops_of(whole.accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=16), POCL)
     traffic = Traffic(loops, loops.body_depth, loops.piece_depth)
-    device, again = dataclasses.replace(cores_of(POCL), pages=()), 64 << 20
+    device, again = dataclasses.replace(cpu_device(POCL), pages=()), 64 << 20
     assert loops.nest.compulsory_bytes > again
 
     def stalls(near_ns: float) -> float:
@@ -362,7 +362,7 @@ def test_a_panel_that_the_shared_cache_keeps_is_not_read_from_memory_again() -> 
     def from_memory(known: Profile) -> float:
         return dict(estimate_schedule(by_vectors, known).parts)["waiting for global"]
 
-    assert cores_of(forgetful).last_level is None and cores_of(profile).last_level is not None
+    assert cpu_device(forgetful).last_level is None and cpu_device(profile).last_level is not None
     assert from_memory(forgetful) > 5 * from_memory(profile) > 0  # the panel of 1 MB exceeds the second cache, not the third
 
 
@@ -371,7 +371,7 @@ def test_an_axis_of_one_point_does_not_change_a_lower_bound() -> None:
     b, k, n = tl.axes(b=1, k=512, n=512)
     W, X, x = tl.input("W", tl.float32, k, n), tl.input("X", tl.float32, b, k), tl.input("x", tl.float32, k)
     read = [tl.define("Y", tl.sum(value * W[k, n], over=k), b, n) for value in (X[b, k], x[k])]
-    found = [least_seconds(nest_of(plan(tl.computation("c", y), set())[-1]), cores_of(POCL)) for y in read]
+    found = [least_seconds(nest_of(plan(tl.computation("c", y), set())[-1]), cpu_device(POCL)) for y in read]
     assert found[0] == found[1] > 0
 
 

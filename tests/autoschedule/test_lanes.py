@@ -13,7 +13,7 @@ from tilelang.autoschedule.common.task_accesses import nest_of
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.bank_conflicts import layout_phases, phases
 from tilelang.autoschedule.gpu.construct import block_front, register_tiles
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.tile import layout_over
 from tilelang.autoschedule.models import estimate_schedule, model_of
 from tilelang.schedules.task import plan
@@ -139,11 +139,11 @@ def test_tiles_on_numbers_of_a_published_artifact() -> None:
 
 
 def test_growth_says_where_no_tile_hides_memory() -> None:
-    device = Lanes(tl.load_profile("h200"))
+    device = GpuDevice(tl.load_profile("h200"))
     nest = nest_of(plan(product(8192, tl.float16), set())[-1])
     found = block_front(nest, device, {"m": 64, "n": 64}, 64)
     assert not found.reached and {"m": 128, "n": 256} in found.tiles
-    volta = Lanes(tl.load_profile("volta"))
+    volta = GpuDevice(tl.load_profile("volta"))
     assert register_tiles(nest_of(plan(product(4096, tl.float32), set())[-1]), volta).reached
 
 

@@ -5,7 +5,7 @@ import pytest
 import tilelang as tl
 from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.computations.computation import Computation
 from tilelang.testing import arrays, check_schedule
 
@@ -26,8 +26,8 @@ def test_sums_fill_the_device_and_wait_for_memory(name: str, rows: int, columns:
     best = construct(row_sum(rows, columns), profile)[0]
     loops = loops_of(best.schedule, profile)[-1]
     moving = sum(seconds for what, seconds in best.estimate.parts if what not in ("launch", "latency", "partial results"))
-    assert loops.units("block") >= Lanes(profile).cores
-    assert moving <= 2 * loops.nest.compulsory_bytes / Lanes(profile).global_rate
+    assert loops.units("block") >= GpuDevice(profile).cores
+    assert moving <= 2 * loops.nest.compulsory_bytes / GpuDevice(profile).global_rate
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(37, 8), (130, 16), (3, 40), (5, 1030)])

@@ -8,7 +8,7 @@ from tests.gate.machine_code import compile_for_architecture
 from tilelang.autoschedule.common.construct import Candidate, construct
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.threads import threads_of
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.model import registers
 from tilelang.autoschedule.gpu.warp_specialized import shared_out
 from tilelang.autoschedule.models import estimate_schedule
@@ -83,7 +83,7 @@ def test_tensors_that_boxes_do_not_reach_are_left_to_others() -> None:
 
 
 def test_registers_are_shared_out_where_an_even_share_is_too_small() -> None:
-    device, made = Lanes(HOPPER), use("wgmma_m64n256k16")
+    device, made = GpuDevice(HOPPER), use("wgmma_m64n256k16")
     assert [t.registers for t in shared_out(device, made, 2, 128) or ()] == [None, None]
     assert [t.registers for t in shared_out(device, made, 2, 192) or ()] == [40, 232]
     assert shared_out(device, made, 2, 256) is None

@@ -7,7 +7,7 @@ from benchmarks.gpu_cases import example
 from tests.gate.machine_code import compile_for_architecture
 from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.kernel_part import Part
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import Computation, as_computation
@@ -40,7 +40,7 @@ def two_passes(m: int, n: int) -> Computation:
 @pytest.mark.parametrize(("rows", "columns"), [(9, 132), (5, 77), (70, 12)])
 def test_every_form_is_right(make: type, rows: int, columns: int) -> None:
     computation = make(rows, columns)
-    found = list(rows_by_lanes(Part.whole(computation), Lanes(SIMULATED)))
+    found = list(rows_by_lanes(Part.whole(computation), GpuDevice(SIMULATED)))
     assert found
     for _, steps in found:
         plan = Schedule(computation, steps)
@@ -54,7 +54,7 @@ def test_rows_are_read_once_and_written_once(make: type, device: str) -> None:
     computation, profile = make(65536, 1024), tl.load_profile(device)
     best = construct(computation, profile)[0]
     assert len(lowered(best.schedule, profile).kernels) == 1
-    moved = 65536 * 1024 * 8 / Lanes(profile).global_rate
+    moved = 65536 * 1024 * 8 / GpuDevice(profile).global_rate
     assert best.estimate.seconds < 2.5 * moved
 
 
@@ -68,7 +68,7 @@ def test_rows_fit_in_registers(device: str, dialect: str) -> None:
 
 
 def test_rows_that_no_registers_hold_have_kernels_of_their_own() -> None:
-    assert not list(rows_by_lanes(Part.whole(softmax(4, 1_000_000)), Lanes(SIMULATED)))
+    assert not list(rows_by_lanes(Part.whole(softmax(4, 1_000_000)), GpuDevice(SIMULATED)))
     assert construct(softmax(4, 1_000_000), SIMULATED)
 
 

@@ -9,7 +9,7 @@ from benchmarks.gpu_cases import example
 from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.task_accesses import nest_of
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.matrix_tiles import fits, grids, warp_tiles
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.lowering.pipeline import lower
@@ -35,7 +35,7 @@ def test_few_rows_fill_the_device(device: str, n: int, k: int) -> None:
     profile = tl.load_profile(device)
     best = construct(product(128, n, k), profile)[0]
     loops = loops_of(best.schedule, profile)[-1]
-    assert loops.instruction is not None and loops.units("block") >= Lanes(profile).cores / 3
+    assert loops.instruction is not None and loops.units("block") >= GpuDevice(profile).cores / 3
     one = construct(product(128, n, k // 4), profile)[0].estimate.seconds
     assert best.estimate.seconds < 4 * one, "longer reductions cost less than in proportion"
 
@@ -97,14 +97,16 @@ def test_tiles_of_warps_are_instructions_that_fill_registers(device: str) -> Non
     profile = tl.load_profile(device)
     fewer = dataclasses.replace(profile, registers_per_thread=(profile.registers_per_thread + 1) // 2)
     nest = nest_of(plan(product(512, 512, 512), set())[-1])
-    for fit in fits(nest, Lanes(profile), "register"):
+    for fit in fits(nest, GpuDevice(profile), "register"):
         rows, columns, _ = (fit.made.shape[a] for a, _ in fit.binding)
-        found = warp_tiles(fit, Lanes(profile))
+        found = warp_tiles(fit, GpuDevice(profile))
         assert found and all(m % rows == n % columns == 0 for m, n in found)
-        largest, smaller = (max(m * n for m, n in warp_tiles(fit, Lanes(p))) for p in (profile, fewer))
+        largest, smaller = (max(m * n for m, n in warp_tiles(fit, GpuDevice(p))) for p in (profile, fewer))
         assert largest == 2 * smaller == (profile.registers_per_thread + 1) // 2 * profile.warp_size
     schedulers = int(dict(profile.rates)["core_schedulers"])
-    assert max(a * b for a, b in grids(Lanes(profile))) == 4 * schedulers and grids(Lanes(dataclasses.replace(profile, rates=())))
+    assert max(a * b for a, b in grids(GpuDevice(profile))) == 4 * schedulers and grids(
+        GpuDevice(dataclasses.replace(profile, rates=()))
+    )
 
 
 @pytest.mark.parametrize("profile", ["ampere", "adreno640"])

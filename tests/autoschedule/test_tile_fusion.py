@@ -12,7 +12,7 @@ from tilelang.autoschedule.common.construct import construct
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.cpu.tile_fusion import by_tiles
 from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.lowering.pipeline import lower
@@ -34,7 +34,7 @@ def heat(rows: int, columns: int, steps: int = 3, apart: int = 1) -> tl.Computat
 
 
 def by_tile(computation: tl.Computation) -> list[tuple[Loops, tl.Schedule]]:
-    found = by_tiles(Part.whole(computation), cores_of(PROFILE))
+    found = by_tiles(Part.whole(computation), cpu_device(PROFILE))
     return [(rows.loops(steps, PROFILE), tl.Schedule(computation, steps)) for rows, steps in found]
 
 

@@ -3,7 +3,7 @@
 from benchmarks import operators_cases, ranking_candidates, ranking_sweep
 from benchmarks.operators_ours import candidates
 from benchmarks.ranking import Ranking, mean, rank
-from tilelang.autoschedule.cpu.device import cores_of
+from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.profiles.files import load_profile
 
 PROFILE = load_profile("sapphire_rapids")
@@ -23,7 +23,7 @@ def test_a_perfect_model_has_tau_one() -> None:
 
 
 def test_what_is_drawn_is_drawn_again_and_can_be_written() -> None:
-    device = cores_of(PROFILE)
+    device = cpu_device(PROFILE)
     drawn = ranking_sweep.drawn(OPERATORS["R2"], device, 12)
     assert drawn == ranking_sweep.drawn(OPERATORS["R2"], device, 12) and len(set(drawn)) == 12
     for text in drawn:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.autoschedule.profile.benches import Compiling
-from tilelang.autoschedule.gpu.device import Lanes
+from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.streams import slow
 from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types, units
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
@@ -105,7 +105,7 @@ def test_what_lives_on_a_core(blocks: int, count: int, room_bytes: int) -> None:
     assert found.rates["core_blocks"][0] == min(blocks, count // profile.warp_size)
     assert found.rates.get("core_threads", (count, ""))[0] == count
     assert room_bytes - 3 <= found.rates["core_shared_bytes"][0] / 1024 <= room_bytes
-    lanes = Lanes(with_findings(profile, found))
+    lanes = GpuDevice(with_findings(profile, found))
     assert lanes.room("core_blocks") == found.rates["core_blocks"][0] and lanes.core_shared_bytes <= room_bytes << 10
 
 
@@ -139,7 +139,7 @@ def test_local_memory_is_real_or_in_disguise(gain: float, banks: int) -> None:
     assert profile.memory("shared").banks == banks
     widths = next(c for c, _ in found.curves if c.name == "shared_bandwidth_of_width")
     assert profile.rate("shared_gb_per_s") == pytest.approx(max(y for _, y in widths.points), rel=1e-3)
-    measured = Lanes(profile)
+    measured = GpuDevice(profile)
     assert measured.shared_rate == pytest.approx((profile.rate("shared_gb_per_s") or 0) * 1e9)
     assert slow(measured) == (measured.shared_rate <= measured.global_rate)
 
@@ -161,7 +161,7 @@ def test_special_functions_are_counted_in_multiply_adds() -> None:
     bench = Imagined("opencl_gpu", lambda text, blocks, threads, shared: 4e-3 if "SPECIAL(x[k])" in text else 1e-3)
     found = found_of(types.types, bench)
     assert found.rates["special_instructions"][0] == pytest.approx(4)
-    assert Lanes(with_findings(bench.profile, found)).rates["special_instructions"] == pytest.approx(4)
+    assert GpuDevice(with_findings(bench.profile, found)).rates["special_instructions"] == pytest.approx(4)
 
 
 def test_a_clock_that_the_driver_tells_takes_the_place_of_an_assumed_one(monkeypatch: pytest.MonkeyPatch) -> None:
