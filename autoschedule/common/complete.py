@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from tilelang.autoschedule.common import holes
 from tilelang.autoschedule.common.axes import in_parts
 from tilelang.autoschedule.common.construct import Candidate, construct, ranked
-from tilelang.autoschedule.common.continuations import tails
+from tilelang.autoschedule.common.continuations import continuations
 from tilelang.autoschedule.common.device_model import Likely
 from tilelang.autoschedule.common.holes import COUNT, LANES, MOVE, SIZE, STEPS, Slot, Value
 from tilelang.autoschedule.common.limits import fills_units, limits
@@ -251,7 +251,7 @@ class _Filling:
 
     def _found(self, slot: Slot, above: Schedule) -> list[Value]:
         if slot.kind == STEPS and not slot.of:
-            return list(tails(above, slot.after, self.profile, self.model, self._constructed))
+            return list(continuations(above, slot.after, self.profile, self.model, self._constructed))
         loops = loops_of(above, self.profile)[-1]
         left = _extents(loops, slot)
         if slot.kind in (MOVE, STEPS):

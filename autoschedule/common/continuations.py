@@ -21,7 +21,7 @@ from tilelang.schedules.steps import Do, Fuse, Inline, Place, Split, Step, Tile,
 MOST_BEGUN = 16  # generated schedules with the given prefix that are used
 
 
-def tails(
+def continuations(
     above: Schedule, after: tuple[Step, ...], profile: Profile, model: DeviceModel, constructed: Sequence[tuple[Step, ...]]
 ) -> list[tuple[Step, ...]]:
     """Possible continuations of a schedule, without duplicates; the empty one comes first. after: the given steps below the
@@ -29,13 +29,13 @@ def tails(
     found: dict[tuple[Step, ...], None] = {(): None}
     length = len(above.steps)
     begun = (whole[length:] for whole in constructed if whole[:length] == above.steps)
-    for made in (*itertools.islice(begun, MOST_BEGUN), *_whole(above, profile, model)):
+    for made in (*itertools.islice(begun, MOST_BEGUN), *_complete_continuations(above, profile, model)):
         for end in range(len(made)) if after else [len(made)]:
-            found[tuple(s for s in made[:end] if not any(_alike(s, given) for given in after))] = None
+            found[tuple(s for s in made[:end] if not any(_has_same_effect(s, given) for given in after))] = None
     return list(found)
 
 
-def _alike(step: Step, given: Step) -> bool:
+def _has_same_effect(step: Step, given: Step) -> bool:
     """Whether a given step has the same effect as a generated one: it cuts the same axes, or places the same tensor."""
     match step, given:
         case Tile(), Tile():
@@ -52,7 +52,7 @@ def _alike(step: Step, given: Step) -> bool:
             return False
 
 
-def _whole(above: Schedule, profile: Profile, model: DeviceModel) -> Iterator[tuple[Step, ...]]:
+def _complete_continuations(above: Schedule, profile: Profile, model: DeviceModel) -> Iterator[tuple[Step, ...]]:
     """Complete continuations, from tiles for the extents that the schedule leaves."""
     if not above.steps:
         return
@@ -60,7 +60,7 @@ def _whole(above: Schedule, profile: Profile, model: DeviceModel) -> Iterator[tu
     if loops.nest.points == 0 or any(isinstance(s, (Vectorize, Do)) for s in above.steps):
         return
     uncut = all(isinstance(s, (Units, Inline, Fuse, Unfuse)) for s in above.steps)
-    for fusions, nest in fused(loops.nest) if uncut else [((), left(loops))]:
+    for fusions, nest in fused(loops.nest) if uncut else [((), remaining_nest(loops))]:
         for made in model.continue_from(nest, fusions, loops):
             yield _without(made, loops, above)
 
@@ -70,7 +70,7 @@ def has_blocks(loops: Loops) -> bool:
     return any(loop.level == "block" for loop in loops.loops)
 
 
-def left(loops: Loops) -> Nest:
+def remaining_nest(loops: Loops) -> Nest:
     """The part of a nest that remains inside all loops."""
     axes = tuple(NestAxis(a.name, min(a.extent, loops.tiles[-1][a.name]), a.reduction) for a in loops.nest.axes)
     return dataclasses.replace(loops.nest, axes=axes)

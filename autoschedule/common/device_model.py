@@ -21,7 +21,7 @@ Likely: TypeAlias = Callable[[Steps], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Made:
+class TaskCandidate:
     """The steps of one task and their estimate."""
 
     steps: Steps
@@ -34,7 +34,7 @@ class DeviceModel(Protocol):
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         """The time of a program's kernels, which run one after another."""
 
-    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
+    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[TaskCandidate]:
         """Steps for a task, the best first; at least one. likely: called at most once, during a long search, with the steps that will
         probably be the first."""
 
@@ -47,5 +47,5 @@ class DeviceModel(Protocol):
     def least(self, nest: Nest) -> float:
         """A lower bound on the seconds that the operations of a nest take."""
 
-    def unreached(self, nest: Nest) -> list[str]:
+    def memory_bound_levels(self, nest: Nest) -> list[str]:
         """The levels at which even the largest tile that fits leaves the kernel bound by memory."""

@@ -72,7 +72,7 @@ def shared_bytes(threads: Threads) -> int:
             inside = threads_at(loops, p.depth, profile) or threads.count
             partial = max(partial, _partial_result_bytes(p.stage, p.tile, inside, threads.count, profile))
     held = loops.held_bytes("shared")
-    return held + partial if loops.goes_on else max(held, partial)
+    return held + partial if loops.operands_stay_live else max(held, partial)
 
 
 def _partial_result_bytes(loops: Loops, tile: Tile, inside: int, count: int, profile: Profile) -> int:

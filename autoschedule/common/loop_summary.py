@@ -26,7 +26,7 @@ from tilelang.schedules.steps import Tile as Spread
 from tilelang.schedules.task import Task, placed_names, prefix_of, stored_names, task_of, tasks_of
 from tilelang.schedules.walk import Extents, piece_of, refine, walk_steps
 
-WALK = "walk"
+SEQUENTIAL = "loop"
 NONE = frozenset[str]()
 PREFETCHED = frozenset((l1.name, l2.name))  # a load into one of these is a prefetch
 
@@ -39,7 +39,7 @@ class Loop(Caching):
     """The loops of one `split` or `tile`."""
 
     rounds: tuple[tuple[str, int], ...]  # the number of iterations along each axis
-    level: str = WALK  # the units that the iterations are mapped to, or `WALK` for a sequential loop
+    level: str = SEQUENTIAL  # the units that the iterations are mapped to, or `SEQUENTIAL` for a loop
     unroll: bool = False
     count: int | None = None  # the number of units, if each takes several iterations (None: one each)
     order: Layout | None = None  # how the units are numbered (None: row-major)
@@ -54,7 +54,7 @@ class Loop(Caching):
     @cached_property
     def units(self) -> int:
         """How many units work at the same time; 1 for a sequential loop."""
-        return 1 if self.level == WALK else self.total if self.count is None else min(self.total, self.count)
+        return 1 if self.level == SEQUENTIAL else self.total if self.count is None else min(self.total, self.count)
 
     def __str__(self) -> str:
         count = f" over {self.count}" if self.count is not None else ""
@@ -221,17 +221,17 @@ class Loops(Caching):
 
     def held_bytes(self, memory: str) -> int:
         """The bytes that a block needs in shared memory, or a thread in registers: staged regions and accumulators. Results that pass
-        through shared memory reuse the bytes of the operands, unless these are still in use (`goes_on`)."""
+        through shared memory reuse the bytes of the operands, unless these are still in use (`operands_stay_live`)."""
         held = 0
         for place in self.places:
             if place.memory == memory and place.verb != "via":
                 owners = math.prod(loop.units for loop in self.loops[place.depth :]) if memory == "register" else 1
                 held += (place.ring_bytes if place.access is not None else self._state_bytes(place)) // max(1, owners)
         passing = sum(place.stop_bytes for place in self.places) if memory == "shared" else 0
-        return held + passing if self.goes_on else max(held, passing)
+        return held + passing if self.operands_stay_live else max(held, passing)
 
     @property
-    def goes_on(self) -> bool:
+    def operands_stay_live(self) -> bool:
         """Whether a block still needs the memory of its operands while it stores results: its teams run independently, or it computes
         several tiles."""
         return bool(self.teams) or any(loop.level == "block" and loop.units < loop.total for loop in self.loops)
@@ -268,7 +268,7 @@ def loops_of(schedule: Schedule, profile: Profile | None = None) -> tuple[Loops,
       i:64 j:100
     block i:8
       i:8 j:100
-    walk j:7
+    loop j:7
       i:8 j:16
     vector j:16
     """
@@ -359,7 +359,7 @@ class _Reading:
         match step:  # the most frequent first
             case Split():
                 selected = self.selected(step) if self.nest.decided else NONE
-                self.loops.append(Loop(self.cut(step), WALK, step.unroll, None, None, step.peel, selected, step.of))
+                self.loops.append(Loop(self.cut(step), SEQUENTIAL, step.unroll, None, None, step.peel, selected, step.of))
                 self.shared = step if step.of else self.shared
             case Place():
                 self.place(step)

@@ -18,5 +18,5 @@ def notes(computation: Computation, profile: Profile, model: DeviceModel) -> tup
     for task in plan(computation, set(), kept_in_memory(computation)):
         nest = next(fused(nest_of(task)))[1]
         if nest.points and nest.reduced and len(nest.factors) > 1:
-            found += model.unreached(nest)
+            found += model.memory_bound_levels(nest)
     return tuple(found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from tilelang.autoschedule.common.loop_summary import WALK, Loop, Loops
+from tilelang.autoschedule.common.loop_summary import SEQUENTIAL, Loop, Loops
 from tilelang.autoschedule.common.task_accesses import Tile
 from tilelang.core.lazy import cached_property
 from tilelang.instructions.instruction import Instruction, use
@@ -35,7 +35,7 @@ class Threads:
         found = dict(self.loops.tiles[-1])
         for d in range(max(depth, self.block_depth), len(self.loops.loops)):
             loop = self.loops.loops[d]
-            if loop.level == WALK:
+            if loop.level == SEQUENTIAL:
                 for a, n in loop.rounds:
                     found[a] = found[a] * n
             elif loop.units < loop.total:
@@ -51,20 +51,22 @@ class Threads:
     @cached_property
     def passes(self) -> int:
         """The number of tiles that a persistent block processes, one after another."""
-        return math.prod(-(-loop.total // loop.units) for loop in self.loops.loops[: self.block_depth] if loop.level != WALK)
+        return math.prod(
+            -(-loop.total // loop.units) for loop in self.loops.loops[: self.block_depth] if loop.level != SEQUENTIAL
+        )
 
-    def walked(self, depth: int) -> int:
+    def executions(self, depth: int) -> int:
         """How often one unit executes the body of the first `depth` loops."""
         found = 1
         for d in range(self.block_depth, depth):
             loop = self.loops.loops[d]
-            found *= loop.total if loop.level == WALK else -(-loop.total // loop.units)
+            found *= loop.total if loop.level == SEQUENTIAL else -(-loop.total // loop.units)
         return found * self.passes
 
     @cached_property
     def unrolled(self) -> int:
         """The number of unrolled iterations."""
-        return math.prod(loop.total for loop in self.loops.loops[self.block_depth :] if loop.level == WALK and loop.unroll)
+        return math.prod(loop.total for loop in self.loops.loops[self.block_depth :] if loop.level == SEQUENTIAL and loop.unroll)
 
     def union(self, depth: int) -> dict[str, int]:
         """The extents that all units of a block cover together inside the first `depth` loops."""
@@ -81,7 +83,7 @@ class Threads:
 
     def whole_block(self, depth: int) -> bool:
         """Whether none of the first `depth` loops is mapped to units within a block."""
-        return all(loop.level == WALK for loop in self.loops.loops[self.block_depth : depth])
+        return all(loop.level == SEQUENTIAL for loop in self.loops.loops[self.block_depth : depth])
 
     @cached_property
     def reading_depth(self) -> int:
@@ -90,7 +92,7 @@ class Threads:
         reduced = self.loops.nest.reduced_extents
         depth = self.block_depth
         for d, loop in enumerate(self.loops.loops):
-            if loop.level != WALK or any(a in reduced for a, _ in loop.rounds):
+            if loop.level != SEQUENTIAL or any(a in reduced for a, _ in loop.rounds):
                 depth = max(depth, d + 1)
         return depth
 
@@ -101,7 +103,7 @@ def threads_of_level(level: str, profile: Profile) -> int:
 
 def threads_at(loops: Loops, depth: int, profile: Profile) -> int | None:
     """The threads of the unit that executes the body of the first `depth` loops; None if that is the block."""
-    inner = [loop.level for loop in loops.loops[:depth] if loop.level not in (WALK, *BLOCK_LEVELS)]
+    inner = [loop.level for loop in loops.loops[:depth] if loop.level not in (SEQUENTIAL, *BLOCK_LEVELS)]
     return threads_of_level(inner[-1], profile) if inner else None
 
 
@@ -118,7 +120,7 @@ def _at_once(loop: Loop) -> list[tuple[str, int]]:
 def threads_of(loops: Loops, profile: Profile) -> Threads:
     """The threads of a block of a schedule's kernel."""
     block_depth = max((d + 1 for d, loop in enumerate(loops.loops) if loop.level in BLOCK_LEVELS), default=0)
-    inner = [(d, loop) for d, loop in enumerate(loops.loops) if d >= block_depth and loop.level != WALK]
+    inner = [(d, loop) for d, loop in enumerate(loops.loops) if d >= block_depth and loop.level != SEQUENTIAL]
     units = math.prod(loop.units for _, loop in inner)
     narrowest = inner[-1][1].level if inner else "thread"
     role = next((team for team in loops.teams if team.role == narrowest), None)
@@ -138,7 +140,7 @@ def _spread_threads(loops: Loops, profile: Profile) -> int:
     """The threads of a block without `units`: the product of the parallel loops, where those within a unit fill it."""
     total, inside = 1, 1
     for loop in loops.loops:
-        if loop.level != WALK and loop.level not in BLOCK_LEVELS:
+        if loop.level != SEQUENTIAL and loop.level not in BLOCK_LEVELS:
             here = threads_of_level(loop.level, profile)
             total *= 1 if inside > 1 else (loop.count or loop.total) * here
             inside = here

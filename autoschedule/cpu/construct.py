@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from tilelang.autoschedule.common.axes import fused, in_parts
-from tilelang.autoschedule.common.device_model import Likely, Made
+from tilelang.autoschedule.common.device_model import Likely, TaskCandidate
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
@@ -30,7 +30,7 @@ from tilelang.schedules.steps import Step
 T = TypeVar("T")
 
 
-def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) -> Iterator[Made]:
+def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) -> Iterator[TaskCandidate]:
     """Schedules of a task for CPUs, the best first: all that the search visits, starting from the seeds of `growth`.
 
     likely: called with the best steps after the climb from the best seed, if more climbs follow, which rarely find better ones.
@@ -59,9 +59,9 @@ def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) 
             likely(next(best_first((c, written) for written, c in found.items()))[1])
             likely = None
     if not found:  # no tile fits
-        yield Made((), estimate((read_steps(root, ()),), device))
+        yield TaskCandidate((), estimate((read_steps(root, ()),), device))
     for counted, written in best_first((c, written) for written, c in found.items()):
-        yield Made(written, counted.estimate)
+        yield TaskCandidate(written, counted.estimate)
 
 
 def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) -> Iterator[tuple[Counted, T]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
 from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.device_model import Likely, Made, Steps
+from tilelang.autoschedule.common.device_model import Likely, Steps, TaskCandidate
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.row_fusion import Rows
@@ -32,7 +32,7 @@ class CpuModel:
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)
 
-    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
+    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[TaskCandidate]:
         return cpu_candidates(nest, self.device, likely)
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
@@ -47,7 +47,7 @@ class CpuModel:
     def least(self, nest: Nest) -> float:
         return least_seconds(nest, self.device)
 
-    def unreached(self, nest: Nest) -> list[str]:
+    def memory_bound_levels(self, nest: Nest) -> list[str]:
         return []
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 
 from tilelang.autoschedule.common.axes import Fusions, fused
-from tilelang.autoschedule.common.device_model import Made
+from tilelang.autoschedule.common.device_model import TaskCandidate
 from tilelang.autoschedule.common.limits import shared_bytes, takes_blocks
 from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Nest
@@ -28,9 +28,9 @@ from tilelang.autoschedule.gpu.tile import GpuTile, WarpShape, panels, steps
 from tilelang.schedules.steps import Fuse, Step, Vectorize
 
 
-def gpu_candidates(root: Nest, device: GpuDevice) -> list[Made]:
+def gpu_candidates(root: Nest, device: GpuDevice) -> list[TaskCandidate]:
     """Schedules for a task on a GPU, the best first."""
-    found: dict[GpuTile, tuple[Nest, GpuTile, Made]] = {}
+    found: dict[GpuTile, tuple[Nest, GpuTile, TaskCandidate]] = {}
     for fusions, nest in fused(root):
         families = (shared_tiles, streams.tiles, matrix_tiles.tiles, warp_specialized.tiles)
         for tile in (t for family in families for t in family(nest, fusions, device)):
@@ -38,13 +38,13 @@ def gpu_candidates(root: Nest, device: GpuDevice) -> list[Made]:
             if made is not None and (kind not in found or made.estimate.seconds < found[kind][2].estimate.seconds):
                 found[kind] = nest, tile, made
     if not found:  # too small to be divided among threads
-        return [Made((), estimate((read_steps(root, ()),), device))]
+        return [TaskCandidate((), estimate((read_steps(root, ()),), device))]
     first = sorted(found.values(), key=lambda f: f[2].estimate.seconds)[: GPU.kept]
     ordered = [in_panels(*f, device) for f in first[: GPU.in_panels]] + [made for _, _, made in first[GPU.in_panels :]]
     return sorted(ordered, key=lambda m: m.estimate.seconds)
 
 
-def in_panels(nest: Nest, tile: GpuTile, made: Made, device: GpuDevice) -> Made:
+def in_panels(nest: Nest, tile: GpuTile, made: TaskCandidate, device: GpuDevice) -> TaskCandidate:
     """The schedule with its blocks numbered in panels, if that lowers the estimate: concurrent blocks then read fewer
     different bytes."""
     shared = any(nest.axis(a).reduction for a, _ in tile.block)
@@ -67,7 +67,7 @@ def apart_from_rounds(nest: Nest, tile: GpuTile) -> GpuTile:
     return dataclasses.replace(tile, block=block, chunk=(), staged=())
 
 
-def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> Made | None:
+def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> TaskCandidate | None:
     """A tile's schedule with its estimate; None if a pruning rule drops it."""
     drops = device.pruning.drops
     slow = device.shared_rate <= device.global_rate < math.inf
@@ -86,7 +86,7 @@ def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> Made | None:
         blocks = full_grid(threads, device)
         return judged(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
     device.pruning.keeps()
-    return Made(made, estimate((loops,), device))
+    return TaskCandidate(made, estimate((loops,), device))
 
 
 def staged_bytes(nest: Nest, tile: GpuTile) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.continuations import has_blocks
 from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.device_model import Likely, Made, Steps
+from tilelang.autoschedule.common.device_model import Likely, Steps, TaskCandidate
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.loop_summary import Loops
 from tilelang.autoschedule.common.lower_bound import peak
@@ -39,7 +39,7 @@ class GpuModel:
     def estimate(self, kernels: tuple[Loops, ...]) -> Estimate:
         return estimate(kernels, self.device)
 
-    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[Made]:
+    def construct(self, nest: Nest, likely: Likely | None = None) -> Iterator[TaskCandidate]:
         return iter(gpu_candidates(nest, self.device))
 
     def continue_from(self, nest: Nest, fusions: Fusions, loops: Loops) -> Iterator[Steps]:
@@ -64,7 +64,7 @@ class GpuModel:
         rate = peak(self.device.profile, nest.computed, nest.multiplied)
         return flops / rate * 1e-9 if rate else 0.0
 
-    def unreached(self, nest: Nest) -> list[str]:
+    def memory_bound_levels(self, nest: Nest) -> list[str]:
         """Messages about levels at which no tile reached the balance: block tiles for matrix instructions, or register tiles."""
         device = self.device
         units = [fit for memory in ("shared", "register") for fit in fits(nest, device, memory)]

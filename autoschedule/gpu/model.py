@@ -157,7 +157,7 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     unique = moved * _shared_by_wave(loops, wave, device)
     ring = [p for p in loops.places if p.verb == "load" and p.memory == "shared"]
     depth = min((p.depth for p in ring), default=None)
-    rounds = threads.walked(depth) if depth is not None else threads.walked(len(loops.loops))
+    rounds = threads.executions(depth) if depth is not None else threads.executions(len(loops.loops))
     ahead = max((p.ahead for p in ring), default=0)
     if depth is None:  # loads of unrolled iterations are in flight together
         rounds = -(-rounds // max(1, threads.unrolled))

@@ -42,7 +42,7 @@ def fragment(access: Access, place: Placed | None, threads: Threads, device: Gpu
         loops.vector is not None and loops.vector[0] in access.axes and (place is not None or access.stride(loops.vector[0]) == 1)
     ):
         vector = loops.vector[1]
-    times = threads.walked(depth)
+    times = threads.executions(depth)
     if (made := described(loops)) is not None:
         return 0.0, _by_descriptors(made, threads) / len(loops.nest.factors)
     if loops.instruction is not None:
@@ -111,7 +111,7 @@ def _steps_of(access: Access, strides: tuple[int, ...], axes: tuple[str, ...]) -
 def staging(place: Placed, threads: Threads, device: GpuDevice) -> tuple[float, float]:
     """Instructions of all threads for copying to shared memory, and the bytes of banks that writing occupies."""
     assert place.access is not None
-    times = threads.walked(place.depth)
+    times = threads.executions(place.depth)
     elements = place.box_bytes // place.access.element_bytes
     vector = place.vector[1] if place.vector is not None else 1
     if place.instruction is not None and use(place.instruction).issue == ONE_LANE:
@@ -127,13 +127,13 @@ def global_bytes(access: Access, place: Placed | None, threads: Threads, device:
     loops = threads.loops
     if place is not None:
         if threads.whole_block(place.depth):
-            return threads.walked(place.depth) * rounded(access, place.tile, device)
-        return threads.walked(place.depth) * rounded(access, threads.union(place.depth), device)
+            return threads.executions(place.depth) * rounded(access, place.tile, device)
+        return threads.executions(place.depth) * rounded(access, threads.union(place.depth), device)
     room = device.rates.get("l1_bytes", 0.0) / 2
     for depth in range(threads.block_depth, len(loops.loops) + 1):
         tile = threads.union(depth)
         if depth == len(loops.loops) or sum(r.footprint_bytes(tile) for r in loops.nest.reads) <= room:
-            return threads.walked(depth) * rounded(access, tile, device)
+            return threads.executions(depth) * rounded(access, tile, device)
     raise AssertionError("the innermost depth ends the search")
 
 

@@ -42,7 +42,7 @@ def traits_of(steps: Sequence[Step], within: tuple[str, ...] = ()) -> Traits:
     for step in steps:
         match step:
             case Tile(sizes=sizes) | Split(sizes=sizes):
-                level = step.level if isinstance(step, Tile) else "walk"
+                level = step.level if isinstance(step, Tile) else "loop"
                 for axis, size in sizes:
                     cut = (*within, level, axis)
                     found[*cut, str(cuts[cut])] = math.log2(size) if isinstance(size, int) else 0.0
