@@ -30,7 +30,7 @@ from benchmarks.ranking_candidates import Times, read, text_of, timed
 from tilelang.autoschedule.common.axes import Fusions, fused, in_parts
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.autoschedule.cpu.device import CpuDevice, cpu_device
-from tilelang.autoschedule.cpu.growth import form, needed, vectors
+from tilelang.autoschedule.cpu.growth import must_be_staged, staging_form, vectors
 from tilelang.autoschedule.cpu.tile import CpuTile, shared_bytes, steps
 from tilelang.computations.computation import as_computation
 from tilelang.schedules.schedule import Schedule
@@ -45,8 +45,8 @@ def grid(nest: Nest, fusions: Fusions, device: CpuDevice) -> Iterator[CpuTile]:
     """All tiles of a nest whose vectors go along an axis that `vectors` names."""
     reduced = {a.name: a.extent for a in nest.reduced}
     for axis, lanes in vectors(nest, device):
-        kinds = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None} if reduced else {}
-        must = {r.name for r in nest.reads if r.name in kinds and needed(nest, r, axis)}
+        kinds = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None} if reduced else {}
+        must = {r.name for r in nest.reads if r.name in kinds and must_be_staged(nest, r, axis)}
         subsets = [
             {n: kinds[n] for n in kept} for count in range(len(kinds) + 1) for kept in itertools.combinations(kinds, count)
         ]

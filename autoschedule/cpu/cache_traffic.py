@@ -33,20 +33,20 @@ class Cache:
     beyond: float | None = None
     page_bytes: int = 0
 
-    def lost(self, working_set: float) -> float:
+    def evicted_share(self, working_set: float) -> float:
         """The share of reused lines that were evicted by a working set of this size: none up to half of the cache, because pages
         compete for the same sets.
 
-        >>> [round(Cache("l2", 1 << 20, 16, 64).lost(n << 19), 2) for n in (1, 2, 4)]
+        >>> [round(Cache("l2", 1 << 20, 16, 64).evicted_share(n << 19), 2) for n in (1, 2, 4)]
         [0.0, 0.29, 1.0]
         """
         filled = working_set / max(1, self.bytes)
-        (least, none), (most, every) = CPU.lost[0], CPU.lost[-1]
+        (least, none), (most, every) = CPU.evicted_share[0], CPU.evicted_share[-1]
         if filled <= least:
             return none
         if filled >= most:
             return every
-        (x0, y0), (x1, y1) = next(ends for ends in itertools.pairwise(CPU.lost) if filled < ends[1][0])
+        (x0, y0), (x1, y1) = next(ends for ends in itertools.pairwise(CPU.evicted_share) if filled < ends[1][0])
         return y0 + (y1 - y0) * max(0.0, filled - x0) / (x1 - x0)
 
     def holds(self, access: Access, box: tuple[int, ...]) -> bool:
@@ -125,7 +125,7 @@ class Stream:
 
 
 @dataclasses.dataclass(frozen=True)
-class Follow:
+class HardwarePrefetcher:
     """The hardware prefetcher of a core: the number of rows that it follows at once, and the number of lines of a row that must miss
     before it does. Rows that begin within `near_bytes` of each other count as one."""
 
@@ -191,34 +191,34 @@ class Traffic:
     def missed(self, cache: Cache) -> list[tuple[Stream, float]]:
         """For every stream, the bytes of the lines that come from beyond a cache, for the whole kernel."""
         if cache.name not in self._found:
-            lost = self._lost(cache)
+            lost = self._evicted_shares(cache)
             self._found[cache.name] = [(s, self._missed(s, cache, lost)) for s in self.streams]
         return self._found[cache.name]
 
-    def _lost(self, cache: Cache) -> list[float]:
+    def _evicted_shares(self, cache: Cache) -> list[float]:
         """For each loop, the share of lines that the cache has evicted by the next iteration."""
         sets = self._sets.get(cache.line_bytes)
         if sets is None:
             sets = self._sets[cache.line_bytes] = self._working_sets(cache)
-        least = CPU.lost[0][0] * cache.bytes
-        return [cache.lost(n) if n > least else CPU.lost[0][1] for n in sets]
+        least = CPU.evicted_share[0][0] * cache.bytes
+        return [cache.evicted_share(n) if n > least else CPU.evicted_share[0][1] for n in sets]
 
-    def begun(self, cache: Cache, follow: Follow) -> list[tuple[float, float]]:
+    def row_starts(self, cache: Cache, follow: HardwarePrefetcher) -> list[tuple[float, float]]:
         """Misses that the hardware prefetcher does not cover, which are the first lines of each row: their number, and the bytes that
         the core has touched since it last read them (infinite if never). Lines that are written whole, past the caches, are not read.
         """
-        lost, found = self._lost(cache), list[tuple[float, float]]()
+        lost, found = self._evicted_shares(cache), list[tuple[float, float]]()
         for s, moved in self.missed(cache):
             if not (s.packed or s.past or s.fetched):
-                rows = self._begun(s, cache, lost, follow)
+                rows = self._row_starts(s, cache, lost, follow)
                 lines = min(moved / cache.line_bytes, s.weight * follow.lines * sum(rows.values()))
                 found += [(lines * n / sum(rows.values()), since) for since, n in rows.items()]
         return found
 
-    def begun_past(self, cache: Cache) -> float:
+    def streamed_row_starts(self, cache: Cache) -> float:
         """The number of rows that are written past the caches. Each counts, because nothing prefetches them."""
-        lost, alone = self._lost(cache), Follow(1, 1.0, 0)
-        return sum(sum(self._begun(s, cache, lost, alone).values()) for s in self.streams if s.past)
+        lost, alone = self._evicted_shares(cache), HardwarePrefetcher(1, 1.0, 0)
+        return sum(sum(self._row_starts(s, cache, lost, alone).values()) for s in self.streams if s.past)
 
     def _loops_of_stream(self, s: Stream) -> list[tuple[int, AxisLoop, bool]]:
         """The loops that count for a stream, by number, each with whether it runs along one of the stream's axes."""
@@ -232,7 +232,7 @@ class Traffic:
         """The depth from which on the loops do not move this stream."""
         return s.outer if s.outer is not None else self.pieces if s.access.store else math.inf
 
-    def _begun(self, s: Stream, cache: Cache, lost: list[float], follow: Follow) -> dict[float, float]:
+    def _row_starts(self, s: Stream, cache: Cache, lost: list[float], follow: HardwarePrefetcher) -> dict[float, float]:
         """The number of rows of a stream that begin beyond a cache, by the bytes touched since they last began."""
         boxes, sizes, sets = self.boxes(s.access), self._sized(s, cache), self._sets[cache.line_bytes]
         chosen = self._loops_of_stream(s)

@@ -17,7 +17,7 @@ class Constants:
     # ---- the model
     # The share of a cache's lines that are evicted before reuse, over the working set as a share of the cache. Measured on a Xeon
     # (Sapphire Rapids): sums over growing parts of the second-level cache. Pages compete for sets, so it evicts before it is full.
-    lost: tuple[tuple[float, float], ...] = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))
+    evicted_share: tuple[tuple[float, float], ...] = ((0.5, 0.0), (0.85, 0.13), (1.0, 0.29), (1.2, 0.54), (1.7, 1.0))
     # Blocks per core beyond which work stealing is not modelled: one block more or less changes the time by at most an eighth. Chosen
     many_blocks: int = 8
     unrolled_vectors: int = 16  # along an axis; a longer innermost body is a loop over vectors. Chosen
@@ -47,7 +47,7 @@ class Constants:
     # times a matrix of 4096 x 4096 took 3.8 ms in this way; with blocks of 32 columns, read from top to bottom, it took 9.6 ms.
     rows_at_once: tuple[int, ...] = (4, 8)
     several_blocks: int = 4  # per core, if a single number is enough. Chosen
-    # The last cache is divided by these for a block's operands: above a half, lines are evicted (`lost`); a quarter is chosen
+    # The last cache is divided by these for a block's operands: above a half, lines are evicted (`evicted_share`); a quarter is chosen
     cache_shares: tuple[int, ...] = (2, 4)
     halvings: int = 14  # of the interval of the number that sizes a tile, on a logarithmic scale. Chosen
     largest_divisor: int = 1 << 16  # to search for; the search takes as many steps. Chosen

@@ -20,11 +20,11 @@ from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
-from tilelang.autoschedule.cpu.dot_product_words import Words, spelled, words
-from tilelang.autoschedule.cpu.growth import chunk_sizes, form, is_memory_bound, nearest_bytes, needed, reused, seeds
-from tilelang.autoschedule.cpu.model import Counted, estimate
+from tilelang.autoschedule.cpu.dot_product_words import Words, in_elements, words
+from tilelang.autoschedule.cpu.growth import chunk_sizes, staging_form, is_memory_bound, nearest_bytes, must_be_staged, reused, seeds
+from tilelang.autoschedule.cpu.model import IncrementalEstimate, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
-from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, scattered, shared_bytes, stays, steps
+from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, scattered, shared_bytes, output_holds_sums, steps
 from tilelang.schedules.steps import Step
 
 T = TypeVar("T")
@@ -35,8 +35,8 @@ def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) 
 
     likely: called with the best steps after the climb from the best seed, if more climbs follow, which rarely find better ones.
     """
-    found: dict[tuple[Step, ...], Counted] = {}
-    begun: list[tuple[_Search, list[tuple[Counted, CpuTile]]]] = []
+    found: dict[tuple[Step, ...], IncrementalEstimate] = {}
+    begun: list[tuple[_Search, list[tuple[IncrementalEstimate, CpuTile]]]] = []
     every = list(fused(root))
     by_words = [(fusions, nest, made) for fusions, nest in every for made in words(nest, device)]
     by_words = by_words or [((), root, made) for made in words(root, device)]  # if fusion mixes its axis with others
@@ -44,7 +44,7 @@ def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) 
     for fusions, nest, made in nests:
         search = _Search(nest, device, CPU.visits // len(nests), found, made)
         begun.append((search, _starts(_visited(search, seeds(search.nest, fusions, device)))))
-    found |= {written: Counted((read_steps(root, written),), device) for written in scatters(root, device)}
+    found |= {written: IncrementalEstimate((read_steps(root, written),), device) for written in scatters(root, device)}
     least = min((counted.estimate.seconds for _, starts in begun for counted, _ in starts[:1]), default=0.0)
     climbs = [
         (search, counted, tile) for search, starts in begun for counted, tile in starts
@@ -64,7 +64,7 @@ def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) 
         yield TaskCandidate(written, counted.estimate)
 
 
-def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) -> Iterator[tuple[Counted, T]]:
+def best_first(counted: Iterable[tuple[IncrementalEstimate, T]], below: float = math.inf) -> Iterator[tuple[IncrementalEstimate, T]]:
     """The candidates that take less than `below` seconds, fastest first; equally fast ones in the order given.
 
     Each is counted only as far as it takes to show that another remaining candidate is faster.
@@ -81,14 +81,14 @@ def best_first(counted: Iterable[tuple[Counted, T]], below: float = math.inf) ->
             heapq.heapreplace(queue, (c.least_seconds, c.whole, n, c, what))
 
 
-def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[Counted, CpuTile]]:
+def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[IncrementalEstimate, CpuTile]]:
     """The seeds that fit, with their estimates. Along each vectorized axis, the first register tile, which takes the fewest cycles, has
     all of its seeds. Others get blocks and chunks from the best seeds so far instead, if that makes them fewer, because these depend
     little on the register tile unless memory bounds the nest."""
     seeds_of: dict[tuple[object, ...], dict[tuple[object, ...], CpuTile]] = {}
     for tile in grown:
         seeds_of.setdefault((tile.vector, *tile.piece.items()), {})[tile.key] = tile
-    found: dict[str, list[tuple[Counted, CpuTile]]] = {}  # by the vectorized axis
+    found: dict[str, list[tuple[IncrementalEstimate, CpuTile]]] = {}  # by the vectorized axis
     for group in seeds_of.values():
         tiles = list(group.values())
         known = found.setdefault(tiles[0].axis, [])
@@ -100,7 +100,7 @@ def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[Counted, C
     return list(itertools.chain(*found.values()))
 
 
-def _starts(visited: list[tuple[Counted, CpuTile]]) -> list[tuple[Counted, CpuTile]]:
+def _starts(visited: list[tuple[IncrementalEstimate, CpuTile]]) -> list[tuple[IncrementalEstimate, CpuTile]]:
     """The tiles from which the search starts: the best seeds, and the best ones with other register tiles or other staged operands."""
     found = list(itertools.islice(best_first(visited), CPU.beam - CPU.others))
     while len(found) < CPU.beam:
@@ -122,16 +122,16 @@ class _Search:
     estimate. made: the nest in words, if dot products compute it; the tiles are then tiles of that nest."""
 
     def __init__(
-        self, nest: Nest, device: CpuDevice, visits: int, found: dict[tuple[Step, ...], Counted], made: Words | None = None
+        self, nest: Nest, device: CpuDevice, visits: int, found: dict[tuple[Step, ...], IncrementalEstimate], made: Words | None = None
     ) -> None:
         self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
         self.memory_bound = is_memory_bound(self.nest, device)
-        self.known: dict[tuple[object, ...], Counted | None] = {}  # None: it does not fit
+        self.known: dict[tuple[object, ...], IncrementalEstimate | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
         self.best: CpuTile | None = None  # of those that climbs came to
         self.seconds = math.inf  # its estimate
 
-    def visit(self, tile: CpuTile) -> Counted | None:
+    def visit(self, tile: CpuTile) -> IncrementalEstimate | None:
         """The estimate of a tile, not fully counted yet; None if it does not fit, or the limit of visits is reached."""
         if tile.key in self.known or self.left <= 0:
             return self.known.get(tile.key)
@@ -139,23 +139,23 @@ class _Search:
         self.known[tile.key] = found
         return found
 
-    def _counted(self, written: tuple[Step, ...], fusions: int) -> Counted:
+    def _counted(self, written: tuple[Step, ...], fusions: int) -> IncrementalEstimate:
         """The estimate of steps. The first `fusions` of them fuse axes that are already fused in the nest."""
-        named = spelled(written, self.words) if self.words else written
+        named = in_elements(written, self.words) if self.words else written
         counted = self.found.get(named)
         if counted is None:
             self.left -= 1
             self.device.pruning.keeps()
-            counted = self.found[named] = Counted((read_steps(self.nest, written[fusions:]),), self.device)
+            counted = self.found[named] = IncrementalEstimate((read_steps(self.nest, written[fusions:]),), self.device)
         return counted
 
     def _drops(self, tile: CpuTile) -> bool:
         if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
             return True
-        near = self.memory_bound and not alone(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
+        near = self.memory_bound and not is_one_register_tile(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
-        return drops("tails", not sound(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
+        return drops("tails", not is_valid(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def start(self, seed: CpuTile, below: float) -> CpuTile | None:
         """Where to climb from: the first seed; of a later one, its register tile with its own sizes or those where earlier climbs
@@ -208,13 +208,13 @@ def neighbours(nest: Nest, tile: CpuTile, device: CpuDevice) -> Iterator[CpuTile
                 yield dataclasses.replace(tile, chunk={**tile.chunk, a.name: size})
     if nest.reduced and tile.axis not in nest.reduced_extents:
         yield dataclasses.replace(tile, panels_first=not tile.panels_first)
-        if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and stays(nest) and not scattered(nest, tile):
+        if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and output_holds_sums(nest) and not scattered(nest, tile):
             yield dataclasses.replace(tile, gathers=not tile.gathers)
         if device.fetches and any(r.name in tile.staged and fetchable(r, tile) for r in nest.reads):
             yield dataclasses.replace(tile, ahead=1 - tile.ahead)
         for access in {r.name: r for r in nest.reads}.values():
-            kind = form(nest, access)
-            if access.name in tile.staged and not needed(nest, access, tile.axis):
+            kind = staging_form(nest, access)
+            if access.name in tile.staged and not must_be_staged(nest, access, tile.axis):
                 yield dataclasses.replace(tile, staged={n: f for n, f in tile.staged.items() if n != access.name})
             elif access.name not in tile.staged and kind is not None and reused(nest, access):
                 yield dataclasses.replace(tile, staged={**tile.staged, access.name: kind})
@@ -225,16 +225,16 @@ def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
     return {max((n for n in sizes if n < now), default=now), min((n for n in sizes if n > now), default=now)}
 
 
-def alone(nest: Nest, tile: CpuTile) -> bool:
+def is_one_register_tile(nest: Nest, tile: CpuTile) -> bool:
     """Whether a block is a single register tile."""
     return all(tile.block[a] <= tile.piece[a] for a in nest.spatial_extents)
 
 
-def sound(nest: Nest, tile: CpuTile) -> bool:
+def is_valid(nest: Nest, tile: CpuTile) -> bool:
     """Whether staged operands have blocks whose memory they are in, and all operands are staged whose index computation would be too
     expensive at every point: those indexed by a fused axis that a loop cuts."""
     if tile.staged and not blocks_of(nest, tile):
         return False
     fusions = {name for name, _ in tile.fusions}
     cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
-    return not cut or all(r.name in tile.staged or form(nest, r) is None for r in nest.reads if cut & r.axes)
+    return not cut or all(r.name in tile.staged or staging_form(nest, r) is None for r in nest.reads if cut & r.axes)

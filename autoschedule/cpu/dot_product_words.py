@@ -2,7 +2,7 @@
 
 Such an instruction adds to each 32-bit lane the products of a few elements that are consecutive along the reduction: those of one row,
 which all lanes share, and those of the lane itself. Counted in words of 32 bits, the task is a product of 32-bit elements, so growth,
-search and model need not treat it specially: `in_words` turns a task and its loops to words, and `spelled` turns steps in words
+search and model need not treat it specially: `in_words` turns a task and its loops to words, and `in_elements` turns steps in words
 back to steps in elements.
 
 Generated schedules use only the integer instructions, because integer sums do not depend on the order. Floating-point ones round
@@ -112,7 +112,7 @@ class Words:
         return next((d.name for d, i in zip(access.tensor.dims, access.indices, strict=True) if axis_of(i) == axis), axis)
 
     @cached_property
-    def counted(self) -> Nest:
+    def nest_in_words(self) -> Nest:
         """The nest in words."""
         extents = self.count(self.nest.extents)
         axes = tuple(dataclasses.replace(a, extent=extents[a.name]) for a in self.nest.axes)
@@ -194,7 +194,7 @@ def in_words(loops: Loops, device: CpuDevice) -> Loops:
     except NotInWords:
         return loops
     tiles = tuple(map(made.count, loops.tiles))
-    return dataclasses.replace(loops, nest=made.counted, tiles=tiles, places=places, vector=vector)
+    return dataclasses.replace(loops, nest=made.nest_in_words, tiles=tiles, places=places, vector=vector)
 
 
 class NotInWords(Exception):
@@ -226,14 +226,14 @@ def _layout_in_words(layout: Layout, variable: Var, depth: int) -> Layout:
 # ---------------------------------------------------------------- steps
 
 
-def spelled(steps: tuple[Step, ...], made: Words) -> tuple[Step, ...]:
+def in_elements(steps: tuple[Step, ...], made: Words) -> tuple[Step, ...]:
     """Steps in words, which end in vectors, as steps of the nest itself, which end in the instruction."""
     *above, vector = steps
     assert isinstance(vector, Vectorize) and isinstance(vector.lanes, int)
-    return tuple(_Spelling(made, vector.axis, vector.lanes).steps(above))
+    return tuple(_ToElements(made, vector.axis, vector.lanes).steps(above))
 
 
-class _Spelling:
+class _ToElements:
     """Translates steps in words to steps of the nest. layouts: of the operands in shared memory, by name."""
 
     def __init__(self, made: Words, axis: str, lanes: int) -> None:

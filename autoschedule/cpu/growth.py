@@ -18,21 +18,21 @@ from tilelang.autoschedule.common.loop_summary import read_steps
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
-from tilelang.autoschedule.cpu.model import leaf_cycles, result_cycles
+from tilelang.autoschedule.cpu.model import body_cycles, result_cycles
 from tilelang.autoschedule.cpu.tile import (
     BOX,
     PANELS,
     CpuTile,
-    boxed,
+    reads_share_a_box,
     by_points,
     overlaps,
     reduction_order,
     scattered,
     shared_bytes,
-    stays,
+    output_holds_sums,
     steps,
 )
-from tilelang.autoschedule.cpu.tile_size_selection import sized
+from tilelang.autoschedule.cpu.tile_size_selection import largest_tile
 
 # ---------------------------------------------------------------- vectors
 
@@ -46,10 +46,10 @@ def vectors(nest: Nest, device: CpuDevice) -> list[tuple[str, int]]:
     if not found or (not direct and nest.reduced):
         least = 2 if not found else device.lanes
         found |= {a.name: None for r in nest.reads for a in nest.axes if r.stride(a.name) == 1 and a.extent >= least}
-    copied = any(needed(nest, r, a) for a in found for r in nest.reads if a in r.axes)
+    copied = any(must_be_staged(nest, r, a) for a in found for r in nest.reads if a in r.axes)
     divided = any(divided_share(nest, a, device.lanes) for a in found)
     if nest.reduced and (copied or divided or not direct or all(nest.extents[a] < 2 * device.lanes for a in found)):
-        found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _apart(nest, a.name)}
+        found |= {a.name: None for a in nest.spatial if a.extent >= device.lanes and _has_own_dimension(nest, a.name)}
     widest = max(a.element_bytes for a in nest.accesses)
     lanes = max(1, device.lanes * 4 // max(4, widest))
     chosen = []
@@ -60,9 +60,9 @@ def vectors(nest: Nest, device: CpuDevice) -> list[tuple[str, int]]:
     return chosen
 
 
-def _apart(nest: Nest, axis: str) -> bool:
+def _has_own_dimension(nest: Nest, axis: str) -> bool:
     """Whether the axis occurs alone in one dimension of every operand, so that a copy with this dimension last serves vectors."""
-    return all(boxed(nest, r.name) for r in nest.reads if axis in r.axes)
+    return all(reads_share_a_box(nest, r.name) for r in nest.reads if axis in r.axes)
 
 
 # ---------------------------------------------------------------- registers
@@ -76,7 +76,7 @@ def pieces(nest: Nest, device: CpuDevice, axis: str, lanes: int, whole: bool = F
         if whole and any(nest.extents[a] % n for a, n in piece.items()):
             continue
         loops = read_steps(nest, steps(nest, CpuTile((), piece, nest.reduced_extents, piece, (axis, lanes), staged)))
-        cycles = (leaf_cycles(loops, device) + result_cycles(loops, device)) / nest.points
+        cycles = (body_cycles(loops, device) + result_cycles(loops, device)) / nest.points
         found.append((cycles, sum(n > 1 for n in piece.values()), len(found), piece))
     found.sort(key=lambda f: (round(f[0], 3), *f[1:3]))
     return [f[-1] for f in found[: CPU.kept_pieces] if f[0] <= found[0][0] * CPU.kept_cycles]
@@ -132,7 +132,7 @@ def _tile_extents(extent: int, most: int) -> list[int]:
 def form(nest: Nest, access: Access) -> str | None:
     """How an operand is staged: as its box if windows overlap or it cannot be packed, else in panels; None if it cannot be staged."""
     extents = nest.extents
-    if boxed(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
+    if reads_share_a_box(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
         return BOX
     return PANELS if by_points(nest, access.name) else None
 
@@ -142,7 +142,7 @@ def reused(nest: Nest, access: Access) -> bool:
     return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
 
 
-def needed(nest: Nest, access: Access, axis: str) -> bool:
+def must_be_staged(nest: Nest, access: Access, axis: str) -> bool:
     """Whether an operand must be staged: its reads are padded; or not contiguous along the vectors or, for operands that all lanes
     share, along the innermost loop; or they run across rows within one axis."""
     if not nest.reduced:
@@ -159,7 +159,7 @@ def needed(nest: Nest, access: Access, axis: str) -> bool:
 def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
     """The candidates for staged operands: only those that must be; and all that are reused."""
     every = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None and reused(nest, r)}
-    least = {r.name: every[r.name] for r in nest.reads if r.name in every and needed(nest, r, axis)}
+    least = {r.name: every[r.name] for r in nest.reads if r.name in every and must_be_staged(nest, r, axis)}
     return [least, every] if least != every else [every]
 
 
@@ -220,19 +220,19 @@ def _row_by_row(nest: Nest, device: CpuDevice, tile: CpuTile) -> Iterator[CpuTil
     for rows, share in itertools.product(CPU.rows_at_once, CPU.blocks_of_a_core):
         chunk = {a: min(rows, n) if a == longest else 1 for a, n in nest.reduced_extents.items()}
         block = shared_out(nest.spatial, device.cores * share, tile.piece)
-        yield dataclasses.replace(tile, block=block, chunk=chunk, panels_first=False, gathers=not stays(nest))
+        yield dataclasses.replace(tile, block=block, chunk=chunk, panels_first=False, gathers=not output_holds_sums(nest))
 
 
 def _by_capacity(nest: Nest, device: CpuDevice, plain: CpuTile, must: dict[str, str], every: dict[str, str]) -> Iterator[CpuTile]:
     """Closed-form tiles with a given register tile: all operands of a block fit in the core's last cache, or one is resident and the
     others stream past it; with the whole reduction, or with chunks as long as the other axes. must, every: the fewest and the most
     operands to stage."""
-    piece, gathers = plain.piece, not stays(nest) or scattered(nest, plain)
+    piece, gathers = plain.piece, not output_holds_sums(nest) or scattered(nest, plain)
     for resident in (None, *(r for r in nest.reads if r.name in every)):
         kinds = every if resident is None else {**must, resident.name: every[resident.name]}
         found: dict[tuple[object, ...], CpuTile] = {}
         for share, least in itertools.product(CPU.cache_shares, ({}, plain.chunk)):
-            size = sized(nest, {**piece, **least}, device.cache_bytes / share, resident)
+            size = largest_tile(nest, {**piece, **least}, device.cache_bytes / share, resident)
             block = {a.name: in_parts(a.extent, -(-a.extent // size[a.name]), piece[a.name]) for a in nest.spatial}
             chunk = {a.name: max((n for n in chunk_sizes(a.extent) if n <= size[a.name]), default=a.extent) for a in nest.reduced}
             tile = CpuTile(
@@ -309,9 +309,9 @@ def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str,
             piece = wide if axis in reduced else {**wide, axis: width}
             turned = _transposed_operands(nest, axis) if axis not in reduced else {}
             for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
-                blocks = [(_corner(nest, turned, piece, width), piece)]
+                blocks = [(_transposed_block(nest, turned, piece, width), piece)]
                 if square > 1:  # stores whole rows, one after another
-                    large = [_large(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
+                    large = [_large_transposed_block(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
                     blocks += [(block, {**piece, axis: block[axis]}) for block in large]
                 before = CPU.squares_ahead if square > 1 and device.fetches else 0
                 for block, rows_of_block in blocks:
@@ -332,11 +332,11 @@ def _transposed_operands(nest: Nest, axis: str) -> dict[str, str]:
     """Operands that are contiguous along another axis than that of the vectors, so that they must be transposed."""
     return {
         r.name: BOX for r in nest.reads
-        if axis in r.axes and r.stride(axis) != 1 and boxed(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
+        if axis in r.axes and r.stride(axis) != 1 and reads_share_a_box(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
     }  # fmt: skip
 
 
-def _corner(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
+def _transposed_block(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
     """A block that is as long along the contiguous axes of the transposed operands as along the vectors."""
     along = _followed(nest, turned)
     return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
@@ -347,7 +347,7 @@ def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
     return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
 
 
-def _large(
+def _large_transposed_block(
     nest: Nest, device: CpuDevice, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
 ) -> dict[str, int]:
     """A block that extends along both of the last two axes, in whole squares. sides: its extent along the rows that are read and those

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.cpu.bodies import stage_share, stages_inside
-from tilelang.autoschedule.cpu.cache_traffic import Cache, Follow, Traffic, touched_bytes
+from tilelang.autoschedule.cpu.cache_traffic import Cache, HardwarePrefetcher, Traffic, touched_bytes
 from tilelang.autoschedule.cpu.device import CpuDevice, divided
 
 
-def waiting(loops: Loops, traffic: Traffic, share: float, device: CpuDevice) -> list[tuple[str, float]]:
+def wait_cycles(loops: Loops, traffic: Traffic, share: float, device: CpuDevice) -> list[tuple[str, float]]:
     """For each cache, the cycles (of all cores) in which lines arrive from beyond it; stages count once. share: the share of all bytes
     that one core handles.
 
@@ -19,7 +19,7 @@ def waiting(loops: Loops, traffic: Traffic, share: float, device: CpuDevice) -> 
     inside = 0.0 if loops.shares else sum(_stage_bytes(p, loops) for p, _ in stages_inside(loops))
     for what, cache in zip([*(c.name for c in device.caches[1:]), "global"], device.caches, strict=False):
         if cache is device.caches[-1]:
-            cycles, fetched = _from_afar(loops, traffic, inside, share, device), _fetched(traffic, cache)
+            cycles, fetched = _outer_memory_cycles(loops, traffic, inside, share, device), _fetched(traffic, cache)
             found.append(("prefetches", cycles * fetched))
             cycles *= 1.0 - fetched
         else:
@@ -35,7 +35,7 @@ def _fetched(traffic: Traffic, cache: Cache) -> float:
     return divided(sum(b * s.fetched for s, b in moved), sum(b for _, b in moved))
 
 
-def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, device: CpuDevice) -> float:
+def _outer_memory_cycles(loops: Loops, traffic: Traffic, inside: float, share: float, device: CpuDevice) -> float:
     """The cycles (of all cores) in which lines arrive from beyond a core's own caches. A line is evicted later at the same cost,
     whether it was modified or not.
 
@@ -48,7 +48,7 @@ def _from_afar(loops: Loops, traffic: Traffic, inside: float, share: float, devi
     moved = inside + _moved_bytes(traffic, cache)
     distant = moved if device.last_level is None else min(moved, inside + _moved_bytes(traffic, device.last_level))
     own = share * (touched_bytes(loops) - past)
-    kept = device.rate("kept_share") * cache.bytes * (1.0 - cache.lost(2 * _block_bytes(loops)))
+    kept = device.rate("kept_share") * cache.bytes * (1.0 - cache.evicted_share(2 * _block_bytes(loops)))
     found = min(distant, kept / share)
     near, far = device.far(cache.bytes / 2), device.far(max(own, 2.0 * cache.bytes))
     turned = divided(found, near) + divided(distant - found, far)
@@ -68,17 +68,17 @@ def _block_bytes(loops: Loops) -> int:
     return sum(a.footprint_bytes(loops.tiles[depth]) for a in loops.nest.accesses)
 
 
-def stalled(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
+def stall_cycles(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
     """The cycles (of all cores) of stalls that overlap with nothing: TLB misses and the beginnings of rows."""
-    return sum(_searched(traffic, pages) * cycles for pages, cycles in device.pages) + _begin_cycles(loops, traffic, device)
+    return sum(_tlb_misses(traffic, pages) * cycles for pages, cycles in device.pages) + _row_start_cycles(loops, traffic, device)
 
 
-def _searched(traffic: Traffic, pages: Cache) -> float:
+def _tlb_misses(traffic: Traffic, pages: Cache) -> float:
     """The number of TLB misses of reads. Stores do not wait for them."""
     return sum(b for s, b in traffic.missed(pages) if not s.packed and not s.access.store) / pages.line_bytes
 
 
-def _begin_cycles(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
+def _row_start_cycles(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
     """The cycles in which the first lines of rows arrive from beyond a core's caches, and rows that are written past the caches begin.
     Nothing prefetched these lines, so each takes the full latency; several are in flight at once.
 
@@ -90,12 +90,12 @@ def _begin_cycles(loops: Loops, traffic: Traffic, device: CpuDevice) -> float:
         return 0.0
     last, whole = device.caches[-1], float(loops.nest.compulsory_bytes)
     near = int(device.rates.get("page_bytes", 0)) // 2  # the prefetcher follows a row within its page
-    follow = Follow(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
+    follow = HardwarePrefetcher(int(device.rates.get("followed_rows", 1)), device.rate("begun_lines"), near)
     waited, moving = 0.0, divided(last.line_bytes, last.beyond)
-    for lines, since in traffic.begun(last, follow):
+    for lines, since in traffic.row_starts(last, follow):
         waited += lines * max(0.0, device.latency.at(min(whole, since * device.cores)) / together / cycle - moving)
     written = device.rates.get("streamed_row_ns", 0.0) / cycle
-    return waited + traffic.begun_past(last) * written
+    return waited + traffic.streamed_row_starts(last) * written
 
 
 def _stage_bytes(place: Placed, loops: Loops) -> float:

@@ -29,7 +29,7 @@ from tilelang.autoschedule.cpu.cache_traffic import Traffic, fetched_share
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice, divided
 from tilelang.autoschedule.cpu.dot_product_words import in_words
-from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
+from tilelang.autoschedule.cpu.memory_stalls import stall_cycles, wait_cycles
 from tilelang.autoschedule.cpu.move_cost import axis_names, move_cycles, row_extent, turned_vector_cycles
 from tilelang.core.expr import Binary, Const
 
@@ -43,10 +43,10 @@ Parts: TypeAlias = list[tuple[str, float]]
 
 def estimate(kernels: tuple[Loops, ...], device: CpuDevice) -> Estimate:
     """The time of a program's kernels, one after another."""
-    return Counted(kernels, device).estimate
+    return IncrementalEstimate(kernels, device).estimate
 
 
-class Counted:
+class IncrementalEstimate:
     """An estimate in three steps, from cheap to expensive: the work of a program's kernels; waits that overlap with work; and stalls
     that do not.
 
@@ -101,9 +101,9 @@ def _in_steps(loops: Loops, even: float, device: CpuDevice) -> Iterator[Parts]:
     yield worked
     traffic, busy = Traffic(loops, len(loops.loops), loops.piece_depth), sum(seconds for _, seconds in worked)
     slower = cycle * device.scale("waiting")
-    waits = [(cache, cycles * slower) for cache, cycles in waiting(loops, traffic, even, device)]
-    yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, drained_cycles(loops, device) * cycle - busy))]
-    yield [("pages and rows", stalled(loops, traffic, device) * slower)]
+    waits = [(cache, cycles * slower) for cache, cycles in wait_cycles(loops, traffic, even, device)]
+    yield [*exposed(waits, busy, device), ("waiting for stores", max(0.0, partial_store_cycles(loops, device) * cycle - busy))]
+    yield [("pages and rows", stall_cycles(loops, traffic, device) * slower)]
 
 
 def _whole(loops: Loops, parts: Parts, even: float, device: CpuDevice) -> Parts:
@@ -192,7 +192,7 @@ def _points_of_first(blocks: int, levels: list[tuple[int, int, int, int]]) -> in
 
 def work(loops: Loops, device: CpuDevice) -> Iterator[tuple[str, float]]:
     """The work of the cores, by name, in cycles of all cores together."""
-    yield "operations", leaf_cycles(loops, device) * device.scale("operations")
+    yield "operations", body_cycles(loops, device) * device.scale("operations")
     yield "results", result_cycles(loops, device) * device.scale("operations")
     for p, stage in stages_inside(loops):
         computed = stage_share(p, loops) * sum(c for _, c in work(stage, device))
@@ -206,7 +206,7 @@ def work(loops: Loops, device: CpuDevice) -> Iterator[tuple[str, float]]:
                 yield f"prefetch {p.access.name}", asked * device.rate("round_cycles")
 
 
-def leaf_cycles(loops: Loops, device: CpuDevice) -> float:
+def body_cycles(loops: Loops, device: CpuDevice) -> float:
     """The cycles of the innermost bodies, over all iterations of all blocks."""
     nest = loops.nest
     body = body_of(loops, device)
@@ -428,7 +428,7 @@ def _transposed(loops: Loops) -> bool:
     return any(p.stop_bytes for p in loops.places)
 
 
-def drained_cycles(loops: Loops, device: CpuDevice) -> float:
+def partial_store_cycles(loops: Loops, device: CpuDevice) -> float:
     """The cycles of partial-vector stores, and of partial-line stores of transposed rows. They overlap with the computation that
     follows."""
     vectors = _result_vectors(loops, device) * _partial(loops, device)
@@ -448,7 +448,7 @@ def _turned_rows(loops: Loops, device: CpuDevice) -> float:
         if row is not None and tile[row] % device.lanes:
             own = write.footprint_bytes(loops.nest.extents) / device.cores
             vectors = math.prod(-(-tile[a] // (device.lanes if a == row else 1)) for a in write.axes)
-            stores += vectors * device.caches[-1].lost(own)
+            stores += vectors * device.caches[-1].evicted_share(own)
     return stores
 
 

@@ -18,8 +18,8 @@ from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
 from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
-from tilelang.autoschedule.cpu.growth import nearest_bytes, pieces, reused, vectors
-from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, boxed, steps
+from tilelang.autoschedule.cpu.growth import nearest_bytes, register_tiles, reused, vectors
+from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, reads_share_a_box, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout
@@ -104,7 +104,7 @@ class _Kernel:
         for tensor, nest in inside:
             for read in nest.reads if not self.inner(nest) else ():
                 if read.name not in {t.name for t, _ in inside} and self.along in read.axes and read.stride(self.along) != 1:
-                    if not boxed(nest, read.name) or (self.in_place(nest) and not reused(nest, read)):
+                    if not reads_share_a_box(nest, read.name) or (self.in_place(nest) and not reused(nest, read)):
                         return None
                     turned.setdefault(read.name, read)
             how = self.stage(nest, set(turned) | {t.name for t, _ in inside})
@@ -199,7 +199,7 @@ class _Kernel:
 
     def tile(self, nest: Nest, axis: str, lanes: int, staged: set[str]) -> Steps | None:
         """A product with a register tile: of those with nearly the fewest cycles, the one with the fewest loads."""
-        found = pieces(nest, self.device, axis, lanes, whole=True) or pieces(nest, self.device, axis, lanes)
+        found = register_tiles(nest, self.device, axis, lanes, whole=True) or register_tiles(nest, self.device, axis, lanes)
         if not found:
             return None
         chosen = min([*found, *_whole_row(nest, axis, lanes)], key=lambda piece: _loaded(nest, piece, axis, lanes))

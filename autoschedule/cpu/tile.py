@@ -140,7 +140,7 @@ def _inner_loops(nest: Nest, tile: CpuTile, left: dict[str, int]) -> Iterator[St
             yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # operands shared by all results along the other axes are loaded once
-                if axis in access.axes and not access.axes.issuperset(inside) and together(nest, access.name):
+                if axis in access.axes and not access.axes.issuperset(inside) and read_at_constant_distances(nest, access.name):
                     if access.name in tile.staged or access.stride(axis) == 1:
                         yield _load(access.name, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
@@ -202,7 +202,7 @@ def _transposing_store(nest: Nest, tile: CpuTile) -> Place:
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def stays(nest: Nest) -> bool:
+def output_holds_sums(nest: Nest) -> bool:
     """Whether results are plain sums without an epilogue, so that the output itself can hold the sums between chunks."""
     states = [t.dtype for s in nest.task.states for t in s.tensors]
     return not nest.outer and states == [w.tensor.dtype for w in nest.writes]
@@ -233,7 +233,7 @@ def _fetches(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     """Prefetches of the operands that are not staged."""
     if tile.ahead:
         for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
-            if together(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
+            if read_at_constant_distances(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
                 yield Place("load", name, "l1", ahead=tile.ahead)
 
 
@@ -340,7 +340,7 @@ def box_layout(access: Access, axis: str) -> Layout | None:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def boxed(nest: Nest, name: str) -> bool:
+def reads_share_a_box(nest: Nest, name: str) -> bool:
     """Whether all reads of a tensor share one box: their indices are sums of axes that differ by constants only."""
     reads = [a for a in nest.reads if a.name == name]
     sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
@@ -349,7 +349,7 @@ def boxed(nest: Nest, name: str) -> bool:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def together(nest: Nest, name: str) -> bool:
+def read_at_constant_distances(nest: Nest, name: str) -> bool:
     """Whether all reads of a tensor differ by constants only, so that one staged region can serve them."""
     return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
 
@@ -388,14 +388,14 @@ def _move_steps(access: Access, layout: Layout | None, tile: CpuTile, left: Mapp
 def _box_bytes(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> int:
     """The bytes of a staged box that covers all reads of the tensor, including elements outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    spans = [n + apart for n, apart in zip(access.spans(left), _apart(nest, access.name), strict=True)]
+    spans = [n + apart for n, apart in zip(access.spans(left), _read_distances(nest, access.name), strict=True)]
     if layout is None:
         return int(math.prod(spans)) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def _apart(nest: Nest, name: str) -> tuple[int, ...]:
+def _read_distances(nest: Nest, name: str) -> tuple[int, ...]:
     """The distance between the first and the last read of a tensor along each dimension. The reads differ by constants only."""
     begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == name), strict=True)
     return tuple(max(b) - min(b) for b in begins)

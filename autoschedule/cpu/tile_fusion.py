@@ -20,7 +20,7 @@ from tilelang.computations.computation import Tensor
 from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Place, Step, Tile, Vectorize
 
-Reach = dict[str, tuple[int, int]]  # a halo: along each axis, how far a stage extends before and after the tile
+Halo = dict[str, tuple[int, int]]  # a halo: along each axis, how far a stage extends before and after the tile
 
 
 def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
@@ -30,7 +30,7 @@ def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
     if not part.overlapping or part.stored:
         return
     stages, last = [nest_of(part.stage(t, placed)) for t in placed], nest_of(part.task(placed))
-    around = _around(placed, stages, last)
+    around = _halos(placed, stages, last)
     axes = [a for a in last.spatial if a.extent > 1]
     if around is None or not axes:
         return
@@ -39,7 +39,7 @@ def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
     nearest = min(c.bytes for c in device.caches) if device.caches else device.cache_bytes
     for bytes_held in (nearest // 2, int(device.room_bytes) // CPU.cache_shares[0]):
         for width in CPU.tile_widths:
-            size = _tile(axes, min(width, axes[-1].extent), placed, around, bytes_held, device.cores)
+            size = _largest_tile(axes, min(width, axes[-1].extent), placed, around, bytes_held, device.cores)
             if size is None:
                 continue
             for stream in (False, True):
@@ -50,10 +50,10 @@ def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
                 yield rows, rows.steps(tuple(head), [("shared", vectors)] * len(rows.first), vectors)
 
 
-def _around(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Reach] | None:
+def _halos(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Halo] | None:
     """The halo of each stage; None if some stage is not read at constant distances along the axes of the last task."""
     names = {a.name for a in last.axes}
-    found: dict[Tensor, Reach] = {t: {} for t in placed}
+    found: dict[Tensor, Halo] = {t: {} for t in placed}
     nests = dict(zip(placed, stages, strict=True))
     for reader, nest in ((None, last), *reversed(nests.items())):
         own = found[reader] if reader is not None else {}
@@ -72,8 +72,8 @@ def _around(placed: list[Tensor], stages: list[Nest], last: Nest) -> list[Reach]
     return [found[t] for t in placed]
 
 
-def _tile(
-    axes: list[NestAxis], width: int, placed: list[Tensor], around: list[Reach], bytes_held: int, cores: int
+def _largest_tile(
+    axes: list[NestAxis], width: int, placed: list[Tensor], around: list[Halo], bytes_held: int, cores: int
 ) -> Mapping[str, int] | None:
     """The extents of a tile of the given width along the last axis, whose stages fit in `bytes_held`. It is as long as possible
     along the second to last axis, and has one element along the others. None if it would be shorter than the widest halo."""

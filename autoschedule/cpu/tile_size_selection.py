@@ -23,19 +23,19 @@ def reused_along(nest: Nest) -> list[tuple[int, list[NestAxis]]]:
     return [(sum(same[1:]), axes) for same, axes in groups.items()]
 
 
-def sized(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> Mapping[str, int]:
+def largest_tile(nest: Nest, piece: Mapping[str, int], room_bytes: float, resident: Access | None = None) -> Mapping[str, int]:
     """The extents of the largest tile whose operands, or whose resident operand alone, fit in `room_bytes`; at least a register tile.
 
     Axes that a resident operand does not have are not cut, because the other operands stream past it.
     """
     free = nest.extents if resident is None else resident.axes
     least = tuple([min(a.extent, piece.get(a.name, 1)) if a.name in free else a.extent for a in nest.axes])
-    return _sized(nest, least, room_bytes, resident)
+    return _largest_tile(nest, least, room_bytes, resident)
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def _sized(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Access | None) -> Mapping[str, int]:
-    """`sized` by the least extent of each axis, so that register tiles that differ only along the other axes share a result."""
+def _largest_tile(nest: Nest, least: tuple[int, ...], room_bytes: float, resident: Access | None) -> Mapping[str, int]:
+    """`largest_tile` by the least extent of each axis, so that register tiles that differ only along the other axes share a result."""
     held = nest.accesses if resident is None else [resident]
     smallest = dict(zip(nest.extents, least, strict=True))
     groups = [(reused, [(a.name, a.extent, smallest[a.name]) for a in axes]) for reused, axes in reused_along(nest)]

@@ -34,7 +34,7 @@ def gpu_candidates(root: Nest, device: GpuDevice) -> list[TaskCandidate]:
     for fusions, nest in fused(root):
         families = (shared_tiles, streams.tiles, matrix_tiles.tiles, warp_specialized.tiles)
         for tile in (t for family in families for t in family(nest, fusions, device)):
-            made, kind = judged(nest, tile, device), apart_from_rounds(nest, tile)
+            made, kind = candidate_of(nest, tile, device), without_chunk_length(nest, tile)
             if made is not None and (kind not in found or made.estimate.seconds < found[kind][2].estimate.seconds):
                 found[kind] = nest, tile, made
     if not found:  # too small to be divided among threads
@@ -55,11 +55,11 @@ def in_panels(nest: Nest, tile: GpuTile, made: TaskCandidate, device: GpuDevice)
     blocks = math.prod(-(-nest.extents[a] // size) for a, size in tile.block)
     if blocks <= device.cores or not 1 < width < -(-nest.extents[n] // columns):
         return made
-    other = judged(nest, dataclasses.replace(tile, order=panels(tuple(a for a, _ in tile.block), width)), device)
+    other = candidate_of(nest, dataclasses.replace(tile, order=panels(tuple(a for a, _ in tile.block), width)), device)
     return other if other is not None and other.estimate.seconds < made.estimate.seconds else made
 
 
-def apart_from_rounds(nest: Nest, tile: GpuTile) -> GpuTile:
+def without_chunk_length(nest: Nest, tile: GpuTile) -> GpuTile:
     """The tile without the length of its reduction chunks: a key of tiles that differ in nothing else, of which only the best one
     is kept."""
     parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
@@ -67,7 +67,7 @@ def apart_from_rounds(nest: Nest, tile: GpuTile) -> GpuTile:
     return dataclasses.replace(tile, block=block, chunk=(), staged=())
 
 
-def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> TaskCandidate | None:
+def candidate_of(nest: Nest, tile: GpuTile, device: GpuDevice) -> TaskCandidate | None:
     """A tile's schedule with its estimate; None if a pruning rule drops it."""
     drops = device.pruning.drops
     slow = device.shared_rate <= device.global_rate < math.inf
@@ -84,7 +84,7 @@ def judged(nest: Nest, tile: GpuTile, device: GpuDevice) -> TaskCandidate | None
         return None
     if drops("grid", not takes_blocks(threads)):
         blocks = full_grid(threads, device)
-        return judged(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
+        return candidate_of(nest, dataclasses.replace(tile, blocks=blocks), device) if blocks else None
     device.pruning.keeps()
     return TaskCandidate(made, estimate((loops,), device))
 

@@ -54,7 +54,7 @@ class GpuModel:
         inside = sorted((t for t in tiles if all(n <= spatial.get(a, 0) for a, n in t.block)), key=_size, reverse=True)
         padded = math.prod(spatial.values()) * MOST_PADDED
         yield from map(steps, [t for t in whole if _size(t) <= padded] or ([] if inside else whole))
-        yield from (tuple(map(_walked, steps(t))) for t in inside[:MOST_WALKED])
+        yield from (tuple(map(_without_blocks, steps(t))) for t in inside[:MOST_WALKED])
 
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
         return rows_by_lanes(part, self.device)
@@ -73,11 +73,13 @@ class GpuModel:
             rows, columns = (least.made.shape[a] for a, _ in least.binding[:2])
             length = GPU.round_bytes[-1] // min(r.element_bytes for r in nest.factors)
             grown = block_front(nest, device, {least.axes[0]: rows, least.axes[1]: columns}, length)
-            return _said(nest, "blocks", "memory takes less time than matrix instructions", least.axes[:2], grown)
+            return _memory_bound_note(nest, "blocks", "memory takes less time than matrix instructions", least.axes[:2], grown)
         axes = tiled_axes(nest)
         if len(axes) < 2:
             return []
-        return _said(nest, "register tiles", "shared memory takes less time than arithmetic", axes, register_tiles(nest, device))
+        return _memory_bound_note(
+            nest, "register tiles", "shared memory takes less time than arithmetic", axes, register_tiles(nest, device)
+        )
 
 
 def _size(tile: GpuTile) -> int:
@@ -85,12 +87,12 @@ def _size(tile: GpuTile) -> int:
     return math.prod(n for _, n in tile.block)
 
 
-def _walked(step: Step) -> Step:
+def _without_blocks(step: Step) -> Step:
     """The step, with a loop in place of a tile mapped to blocks."""
     return Split(step.sizes) if isinstance(step, Tile) and step.level == "block" else step
 
 
-def _said(nest: Nest, level: str, until: str, axes: tuple[str, ...], grown: Growth) -> list[str]:
+def _memory_bound_note(nest: Nest, level: str, until: str, axes: tuple[str, ...], grown: Growth) -> list[str]:
     if grown.reached or not grown.tiles:
         return []
     tiles = ", ".join(" ".join(f"{a}={t[a]}" for a in axes) for t in grown.tiles)

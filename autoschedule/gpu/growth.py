@@ -24,7 +24,7 @@ class Growth:
     path: tuple[dict[str, int], ...]
 
 
-def brought(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> int:
+def operand_bytes(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> int:
     """Bytes of all operands that a tile reads for these extents of the reduction."""
     return sum(r.footprint_bytes({**tile, **reduced}) for r in nest.factors)
 
@@ -32,19 +32,19 @@ def brought(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> 
 def traffic(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
     """Bytes of all operands that all tiles read."""
     tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
-    return float(tiles * brought(nest, tile, reduced))
+    return float(tiles * operand_bytes(nest, tile, reduced))
 
 
 def intensity(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int]) -> float:
     """Operations of a tile per byte that it reads; a multiply-add counts as two."""
     points = math.prod(tile[a.name] for a in nest.spatial) * math.prod(reduced.values())
-    return sum(nest.inner.values()) * points / max(1, brought(nest, tile, reduced))
+    return sum(nest.inner.values()) * points / max(1, operand_bytes(nest, tile, reduced))
 
 
 def reuse(nest: Nest, tile: Mapping[str, int], larger: Mapping[str, int], reduced: Mapping[str, int]) -> float:
     """The score of an enlargement: bytes of traffic saved per byte of footprint added."""
     saved = traffic(nest, tile, reduced) - traffic(nest, larger, reduced)
-    taken = brought(nest, larger, reduced) - brought(nest, tile, reduced)
+    taken = operand_bytes(nest, larger, reduced) - operand_bytes(nest, tile, reduced)
     return saved / taken if taken > 0 else saved
 
 
@@ -93,10 +93,10 @@ def grow(
         stack += sorted(inside, key=lambda t: reuse(nest, tile, t, reduced))
     if found:
         return Growth(tuple(found), True, tuple(path))
-    return Growth(tuple(front(nest, border, reduced, units)), False, tuple(path))
+    return Growth(tuple(pareto_front(nest, border, reduced, units)), False, tuple(path))
 
 
-def front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], units: int) -> list[dict[str, int]]:
+def pareto_front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], units: int) -> list[dict[str, int]]:
     """The Pareto front of some tiles, those with the fewest bytes per operation first."""
     measured = [(_measures(nest, t, reduced, units), t) for t in tiles]
     kept = [
@@ -109,4 +109,4 @@ def front(nest: Nest, tiles: list[dict[str, int]], reduced: Mapping[str, int], u
 def _measures(nest: Nest, tile: Mapping[str, int], reduced: Mapping[str, int], units: int) -> tuple[float, float, float]:
     tiles = math.prod(-(-a.extent // tile[a.name]) for a in nest.spatial)
     idle = math.ceil(tiles / units) * units / tiles
-    return 1 / intensity(nest, tile, reduced), float(brought(nest, tile, reduced)), idle
+    return 1 / intensity(nest, tile, reduced), float(operand_bytes(nest, tile, reduced)), idle

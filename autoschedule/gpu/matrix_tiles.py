@@ -184,7 +184,7 @@ def _tile(
 def direct_stores(nest: Nest, device: GpuDevice, fit: Fit) -> tuple[Step, ...]:
     """Stores as vectors of the neighbouring results that a lane holds."""
     held, n = fit.made.fragment(fit.made.writes), fit.axes[1]
-    lanes = beside(held, 1) if held is not None else 1
+    lanes = contiguous_slots(held, 1) if held is not None else 1
     lanes = min(lanes, vector_lanes(nest.writes[0], n, device))
     return (Vectorize(n, lanes),) if lanes > 1 else ()
 
@@ -198,7 +198,7 @@ def through_shared(nest: Nest, device: GpuDevice, fit: Fit, block: dict[str, int
     wide = vector_lanes(write, n, device)
     if held is None or len(nest.writes) > 1 or dims[-2:] != [m, n] or block[n] % wide:
         return ()
-    own = min(beside(held, 1), wide)
+    own = min(contiguous_slots(held, 1), wide)
     if own == wide or math.prod(block.values()) * write.element_bytes > device.shared_bytes:
         return ()
     lanes = tuple((int(r), int(c)) for r, c in held.table[:, 0, :])
@@ -208,11 +208,11 @@ def through_shared(nest: Nest, device: GpuDevice, fit: Fit, block: dict[str, int
     return Place("via", None, "shared", layout), Tile(move, "thread"), Vectorize(n, wide)
 
 
-def beside(held: Fragment, dimension: int) -> int:
+def contiguous_slots(held: Fragment, dimension: int) -> int:
     """The number of a lane's first slots that are neighbours along a dimension of the operand.
 
     >>> from tilelang.instructions.fragment import fragment
-    >>> beside(fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot // 2), 2 * (lane % 4) + slot % 2)), 1)
+    >>> contiguous_slots(fragment(32, 4, lambda lane, slot: (lane // 4 + 8 * (slot // 2), 2 * (lane % 4) + slot % 2)), 1)
     2
     """
     table = held.table
@@ -246,9 +246,9 @@ def _stage(
         reading = [(int(r), int(c)) for r, c in source.table[:, 0, :]]
         kept_by, kept = mover.name, None
     else:
-        column = max(mine, key=lambda a: (beside(held, mine.index(a)), a == near))
+        column = max(mine, key=lambda a: (contiguous_slots(held, mine.index(a)), a == near))
         row = next(a for a in mine if a != column)
-        piece = min(beside(held, mine.index(column)), 16 // access.element_bytes)
+        piece = min(contiguous_slots(held, mine.index(column)), 16 // access.element_bytes)
         table = held.table[:, 0, :]
         reading = [(int(t[mine.index(row)]), int(t[mine.index(column)])) for t in table]
         kept_by, kept = None, (column, piece) if piece > 1 else None

@@ -19,7 +19,16 @@ from tilelang.autoschedule.common.threads import Threads, described, threads_of
 from tilelang.autoschedule.gpu.bank_conflicts import places_at
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice
-from tilelang.autoschedule.gpu.traffic import fragment, global_bytes, rounded, stage_work, staged, staging, stops, storing
+from tilelang.autoschedule.gpu.traffic import (
+    fragment,
+    global_bytes,
+    rounded,
+    stage_work,
+    staged,
+    staging,
+    staging_barriers,
+    storing,
+)
 from tilelang.core.layout import Layout
 from tilelang.instructions.instruction import use
 
@@ -130,7 +139,7 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     compute = flops * points / (rate * efficiency) + done_flops * results / device.flops_rate(nest)
     issued, shared, stored = storing(threads, device)
     epilogue = issued / device.issue_rate + shared / device.shared_rate + done_flops * results / device.flops_rate(nest)
-    epilogue += stops(threads) * 2 * device.time("barrier_ns") * 1e-9 / device.cores
+    epilogue += staging_barriers(threads) * 2 * device.time("barrier_ns") * 1e-9 / device.cores
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
     stages = stage_work(threads, device)
     issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
@@ -153,7 +162,7 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
             shared += bytes_written
         moved += global_bytes(access, place, threads, device)
     whole = sum(rounded(w, threads.block_tile, device) for w in nest.writes) * threads.passes
-    shared += _meeting(threads)
+    shared += _partial_result_bytes(threads)
     unique = moved * _shared_by_wave(loops, wave, device)
     ring = [p for p in loops.places if p.verb == "load" and p.memory == "shared"]
     depth = min((p.depth for p in ring), default=None)
@@ -278,7 +287,7 @@ def first_units(rounds: tuple[tuple[str, int], ...], order: Layout | None, count
         corner |= wider
 
 
-def _meeting(threads: Threads) -> float:
+def _partial_result_bytes(threads: Threads) -> float:
     """Bytes of shared memory through which threads combine their partial results."""
     loops = threads.loops
     reduced = loops.nest.reduced_extents

@@ -20,11 +20,11 @@ from tilelang.autoschedule.gpu.tile import GpuTile, Staged, layout_over
 
 def tiles(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Every tile of this family."""
-    yield from alone(nest, fusions, device)
+    yield from one_thread_per_result(nest, fusions, device)
     if nest.reduced:
-        yield from together(nest, fusions, device)
+        yield from shared_reductions(nest, fusions, device)
     else:
-        yield from turned(nest, fusions, device)
+        yield from transposed_operands(nest, fusions, device)
 
 
 def contiguous_axis(nest: Nest) -> str | None:
@@ -41,7 +41,7 @@ def widest(nest: Nest, axis: str, device: GpuDevice) -> int:
     return min((vector_lanes(a, axis, device) for a in accesses), default=1)
 
 
-def alone(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
+def one_thread_per_result(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Each thread computes some results, with the whole reduction of each."""
     x = contiguous_axis(nest)
     if x is None:
@@ -52,19 +52,19 @@ def alone(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
         lanes = widest_of_reads(nest, r, device)
         vectors += [(r, lanes)] if 1 < lanes <= nest.extents[r] else []
     for vector in vectors:
-        for second in seconds(nest, x, device):
+        for second in second_axes(nest, x, device):
             for threads in GPU.block_threads:
-                for row in (threads, GPU.square) if slow(device) and second[0] else (threads,):
+                for row in (threads, GPU.square) if is_shared_memory_slow(device) and second[0] else (threads,):
                     if threads <= device.profile.max_block_threads:
                         yield _alone(nest, fusions, x, vector, second, (threads, row))
 
 
-def slow(device: GpuDevice) -> bool:
+def is_shared_memory_slow(device: GpuDevice) -> bool:
     """Whether shared memory is no faster than global memory."""
     return device.shared_rate <= device.global_rate
 
 
-def seconds(nest: Nest, x: str, device: GpuDevice) -> list[tuple[str, int]]:
+def second_axes(nest: Nest, x: str, device: GpuDevice) -> list[tuple[str, int]]:
     """The other axes along which a thread may compute several results, and how many: for overlapping windows or shared
     operands; else one."""
     found = [("", 1)]
@@ -72,7 +72,7 @@ def seconds(nest: Nest, x: str, device: GpuDevice) -> list[tuple[str, int]]:
         for a in nest.spatial:
             shared = any(a.name not in r.axes or r.stride(a.name) != 1 for r in nest.factors)
             if a.name != x and a.extent > 1 and shared:
-                found += [(a.name, n) for n in ((2, 4, 8) if slow(device) else (2, 4)) if n <= a.extent]
+                found += [(a.name, n) for n in ((2, 4, 8) if is_shared_memory_slow(device) else (2, 4)) if n <= a.extent]
     return found
 
 
@@ -95,12 +95,12 @@ def _alone(
         fusions,
         ordered,
         tuple((a, piece[a]) for a, _ in ordered),
-        inner=tuple(walks(nest, *vector)),
+        inner=tuple(reduction_loops(nest, *vector)),
         vector=vector if vector[1] > 1 else None,
     )
 
 
-def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
+def reduction_loops(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, int], ...], bool]]:
     """The loops over a whole reduction: the innermost ones unrolled if they are short; with a vector's step along the
     vectorized axis."""
     reduced = [a for a in nest.reduced if a.extent > 1]
@@ -125,7 +125,7 @@ def walks(nest: Nest, axis: str, lanes: int) -> Iterator[tuple[tuple[tuple[str, 
         yield tuple((a.name, step[a.name]) for a in written), True
 
 
-def together(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
+def shared_reductions(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Lanes, threads and blocks that share the reduction of a result."""
     longest = max(nest.reduced, key=lambda a: (any(r.stride(a.name) == 1 for r in nest.factors), a.extent))
     r = longest.name
@@ -176,7 +176,7 @@ def widest_of_reads(nest: Nest, axis: str, device: GpuDevice) -> int:
     return min((vector_lanes(a, axis, device) for a in nest.factors if axis in a.axes), default=1)
 
 
-def turned(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
+def transposed_operands(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iterator[GpuTile]:
     """Operands contiguous along another axis than the result: square tiles go through shared memory, in rows padded by one element."""
     x = contiguous_axis(nest)
     for access in nest.reads:

@@ -163,7 +163,7 @@ def storing(threads: Threads, device: GpuDevice) -> tuple[float, float, float]:
     if place.stop_bytes:
         by_lane = place.instruction is not None and use(place.instruction).issue == ONE_LANE
         return results / 2 + (0.0 if by_lane else 2 * results / vector), 2 * moved, moved
-    return results / vector, 0.0, moved * max(1.0, _apart(threads, vector, device))
+    return results / vector, 0.0, moved * max(1.0, _transaction_overhead(threads, vector, device))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -198,7 +198,7 @@ def stage_work(threads: Threads, device: GpuDevice) -> StageWork:
     return StageWork(made, tuple(operations), read_bytes, sum(bool(stage.reduced) for stage in stages))
 
 
-def stops(threads: Threads) -> int:
+def staging_barriers(threads: Threads) -> int:
     """How often a block synchronizes while its results go through shared memory."""
     loops = threads.loops
     passing = sum(p.stop_bytes for p in loops.places)
@@ -206,7 +206,7 @@ def stops(threads: Threads) -> int:
     return -(-whole // passing) * threads.passes if passing else 0
 
 
-def _apart(threads: Threads, vector: int, device: GpuDevice) -> float:
+def _transaction_overhead(threads: Threads, vector: int, device: GpuDevice) -> float:
     """The ratio of transaction bytes to stored bytes for one store of a warp; above 1 if lanes are not contiguous."""
     loops = threads.loops
     write = loops.nest.writes[0]

@@ -55,7 +55,7 @@ def _tile(
     m, n, k = fit.axes
     rows, columns, depth = (fit.made.shape[a] for a, _ in fit.binding)
     block = {m: rows * rounds * consumers, n: columns}
-    teams = shared_out(device, fit.made, consumers, block[m] * columns // (consumers * fit.made.lanes))
+    teams = block_roles(device, fit.made, consumers, block[m] * columns // (consumers * fit.made.lanes))
     if (
         device.pruning.drops("registers", teams is None)
         or teams is None
@@ -92,7 +92,7 @@ def _tile(
     )
 
 
-def shared_out(device: GpuDevice, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
+def block_roles(device: GpuDevice, made: Instruction, consumers: int, sums: int) -> tuple[Team, ...] | None:
     """The roles of a block, with register budgets if an even share is too small for the sums; None if no distribution suffices."""
     profile, wanted = device.profile, sums + GPU.overhead_registers
     threads = (consumers + 1) * made.lanes

@@ -24,8 +24,8 @@ from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.construct import best_first, cpu_candidates
 from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.cpu.growth import chunk_sizes, seeds
-from tilelang.autoschedule.cpu.memory_stalls import waiting
-from tilelang.autoschedule.cpu.model import STEPS, Counted
+from tilelang.autoschedule.cpu.memory_stalls import wait_cycles
+from tilelang.autoschedule.cpu.model import STEPS, IncrementalEstimate
 from tilelang.autoschedule.cpu.tile import shared_bytes, steps
 from tilelang.autoschedule.models import estimate_loops
 from tilelang.computations.computation import as_computation
@@ -207,7 +207,7 @@ def test_a_row_that_is_read_at_a_label_too_is_fetched_by_the_read_along_it() -> 
 
 
 class Guess:
-    """What looks like `Counted`: lower bounds that rise to an estimate, one for each step that is counted."""
+    """What looks like `IncrementalEstimate`: lower bounds that rise to an estimate, one for each step that is counted."""
 
     def __init__(self, bounds: list[int]) -> None:
         self.bounds, self.number = sorted(bounds), 0
@@ -247,7 +247,7 @@ def test_counting_in_steps_changes_no_estimate(name: str) -> None:
     made = [m for m in cpu_candidates(root, cpu_device(POCL)) if not any(isinstance(s, Fuse) for s in m.steps)]
     for one in made[:20]:
         loops = read_steps(root, one.steps)
-        counted = Counted((loops,), cpu_device(POCL))
+        counted = IncrementalEstimate((loops,), cpu_device(POCL))
         bounds = [counted.least_seconds]
         while not counted.whole:
             counted.count()
@@ -284,13 +284,13 @@ def test_sizes_of_the_best_seeds_suit_other_register_tiles(monkeypatch: pytest.M
 
 def test_the_first_candidate_leaves_some_of_the_others_without_an_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     computation, asked = tl.parse(COMPUTATIONS["convolution"]).computation(), list[Any]()
-    whole = waiting
+    whole = wait_cycles
 
     def noted(*given: Any) -> Any:
         asked.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(model, "waiting", noted)
+    monkeypatch.setattr(model, "wait_cycles", noted)
     pruning = Pruning()
     first = next(ranked(computation, POCL, pruning))
     assert len(asked) < pruning.kept

@@ -19,8 +19,8 @@ from tilelang.autoschedule.cpu.cache_traffic import Cache, Traffic
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import cpu_device
 from tilelang.autoschedule.cpu.growth import seeds
-from tilelang.autoschedule.cpu.memory_stalls import stalled, waiting
-from tilelang.autoschedule.cpu.model import _last_block_end, exposed, last_block_end, leaf_cycles, least_seconds
+from tilelang.autoschedule.cpu.memory_stalls import stall_cycles, wait_cycles
+from tilelang.autoschedule.cpu.model import _last_block_end, body_cycles, exposed, last_block_end, least_seconds
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.profiles.profile import Curve, Profile
 from tilelang.schedules.task import plan
@@ -110,7 +110,7 @@ def test_memory_is_as_fast_as_it_was_over_as_many_bytes() -> None:
         whole = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i))
         (loops,) = loops_of(whole.tile(i=elements // 64).to(tl.block).split(i=64).vectorize(i=16), POCL)
         traffic = Traffic(loops, 2, 2)
-        measured, nominal = (dict(waiting(loops, traffic, 0.5, cpu_device(p)))["global"] for p in (POCL, by_rate))
+        measured, nominal = (dict(wait_cycles(loops, traffic, 0.5, cpu_device(p)))["global"] for p in (POCL, by_rate))
         assert (measured < nominal / 3) == faster and (measured > nominal) != faster
 
 
@@ -119,7 +119,7 @@ def relu_waits(elements: int, blocks: int, stream: bool) -> float:
     i = tl.axes(i=elements)
     start = tl.schedule(tl.define("Y", tl.input("X", tl.float32, i)[i] * 2, i)).tile(i=elements // blocks).to(tl.block)
     (loops,) = loops_of((start.via(tl.register, stream=True) if stream else start).split(i=64).vectorize(i=64), POCL)
-    return dict(waiting(loops, Traffic(loops, 2, 2), 0.5, cpu_device(POCL)))["global"]
+    return dict(wait_cycles(loops, Traffic(loops, 2, 2), 0.5, cpu_device(POCL)))["global"]
 
 
 def test_what_a_launch_leaves_in_the_caches_is_not_fetched_by_the_next_one() -> None:
@@ -267,8 +267,8 @@ def test_vectors_of_windows_that_begin_at_other_elements_are_loaded_each() -> No
     made = whole.split(q=64).accumulate(tl.register).split(s=1, unroll=True).vectorize(q=16)
     (loops,) = loops_of(made, POCL)
     device, crossing = (cpu_device(with_rates(l1_bytes_per_cycle=64.0, crossing_cycles=n)) for n in (0.0, 1.0))
-    assert leaf_cycles(loops, device) == 64 * (4 * 3 + 3)
-    assert leaf_cycles(loops, crossing) == 64 * (4 * 3 + 3 + 4 * 3)
+    assert body_cycles(loops, device) == 64 * (4 * 3 + 3)
+    assert body_cycles(loops, crossing) == 64 * (4 * 3 + 3 + 4 * 3)
 
 
 @pytest.mark.parametrize(("offset", "crossing"), [(0.0, 0), (16.0, 1), (64.0, 0)])
@@ -281,7 +281,7 @@ def test_vectors_of_an_array_that_begins_within_a_line_lie_on_two(offset: float,
     for made in (whole, packed):
         leaf = made.split(m=8, n=64).accumulate(tl.register).split(k=1).split(m=1, unroll=True).vectorize(n=16)
         (loops,) = loops_of(leaf, POCL)
-        found.append(leaf_cycles(loops, device))
+        found.append(body_cycles(loops, device))
     assert found == [crossing * 32 * 4, 0.0]
 
 
@@ -345,7 +345,7 @@ def test_rows_that_begin_again_in_a_shared_cache_take_its_latency() -> None:
 
     def stalls(near_ns: float) -> float:
         curve = Curve("latency", "footprint_bytes", "ns", ((again - 1.0, near_ns), (float(again), 150.0)))
-        return stalled(loops, traffic, dataclasses.replace(device, latency=curve))
+        return stall_cycles(loops, traffic, dataclasses.replace(device, latency=curve))
 
     first = stalls(0.0)  # what begins for the first time comes from memory
     assert 0 < first < stalls(100.0) < stalls(150.0) and first < 0.2 * stalls(150.0)

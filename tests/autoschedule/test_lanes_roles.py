@@ -10,7 +10,7 @@ from tilelang.autoschedule.common.loop_summary import loops_of
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.model import registers
-from tilelang.autoschedule.gpu.warp_specialized import shared_out
+from tilelang.autoschedule.gpu.warp_specialized import block_roles
 from tilelang.autoschedule.models import estimate_schedule
 from tilelang.computations.computation import Computation, as_computation
 from tilelang.instructions.instruction import use
@@ -84,9 +84,9 @@ def test_tensors_that_boxes_do_not_reach_are_left_to_others() -> None:
 
 def test_registers_are_shared_out_where_an_even_share_is_too_small() -> None:
     device, made = GpuDevice(HOPPER), use("wgmma_m64n256k16")
-    assert [t.registers for t in shared_out(device, made, 2, 128) or ()] == [None, None]
-    assert [t.registers for t in shared_out(device, made, 2, 192) or ()] == [40, 232]
-    assert shared_out(device, made, 2, 256) is None
+    assert [t.registers for t in block_roles(device, made, 2, 128) or ()] == [None, None]
+    assert [t.registers for t in block_roles(device, made, 2, 192) or ()] == [40, 232]
+    assert block_roles(device, made, 2, 256) is None
 
 
 def test_the_model_counts_the_teams_of_a_block() -> None:

@@ -40,7 +40,7 @@ def read(name: str) -> Loops:
 
 def test_rounds_boxes_and_sources() -> None:
     loops = read("cpu")
-    assert [str(x) for x in loops.loops] == ["block m:8 n:1", "walk k:4", "walk n:2 m:16", "walk k:16", "walk m:8 unroll"]
+    assert [str(x) for x in loops.loops] == ["block m:8 n:1", "loop k:4", "loop n:2 m:16", "loop k:16", "loop m:8 unroll"]
     assert (loops.units("block"), loops.rounds(2), loops.rounds()) == (8, 32, 8 * 4 * 32 * 16 * 8)
     assert [str(p) for p in loops.places] == [
         "accumulate state in shared from global, 0 bytes",
@@ -70,7 +70,7 @@ def test_stages_have_loops_of_their_own() -> None:
     """)
     (rows,) = loops_of(document.schedule("rows"))
     (stage,) = [p.stage for p in rows.places]
-    assert stage is not None and [str(x) for x in stage.loops] == ["walk j:7"] and stage.vector == ("j", 16)
+    assert stage is not None and [str(x) for x in stage.loops] == ["loop j:7"] and stage.vector == ("j", 16)
     assert [x.nest.task.name for x in loops_of(document.schedule("apart"))] == ["peak", "Y"]
 
 
@@ -146,4 +146,4 @@ def test_a_kernel_that_the_schedule_refines_is_the_task_that_it_makes() -> None:
     text += "schedule s for drawn { compute F in global { split j=2 n=4 }\n tile n=4 -> block }"
     loops = loops_of(tl.parse(text).schedule())[-1]
     (stage,) = [p.stage for p in loops.places if p.stage is not None]
-    assert [str(x) for x in stage.loops] == ["walk j:4 n:4"]
+    assert [str(x) for x in stage.loops] == ["loop j:4 n:4"]

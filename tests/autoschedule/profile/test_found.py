@@ -9,7 +9,7 @@ import pytest
 
 from tests.autoschedule.profile.benches import Compiling
 from tilelang.autoschedule.gpu.device import GpuDevice
-from tilelang.autoschedule.gpu.streams import slow
+from tilelang.autoschedule.gpu.streams import is_shared_memory_slow
 from tilelang.autoschedule.profile.aspects import access, arithmetic, local, residence, threads, types, units
 from tilelang.autoschedule.profile.aspects.shapes import cycle_ns
 from tilelang.autoschedule.profile.findings import Findings
@@ -141,7 +141,7 @@ def test_local_memory_is_real_or_in_disguise(gain: float, banks: int) -> None:
     assert profile.rate("shared_gb_per_s") == pytest.approx(max(y for _, y in widths.points), rel=1e-3)
     measured = GpuDevice(profile)
     assert measured.shared_rate == pytest.approx((profile.rate("shared_gb_per_s") or 0) * 1e9)
-    assert slow(measured) == (measured.shared_rate <= measured.global_rate)
+    assert is_shared_memory_slow(measured) == (measured.shared_rate <= measured.global_rate)
 
 
 def test_bytes_that_are_moved_are_taken_where_nobody_knew_them() -> None:
