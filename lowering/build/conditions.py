@@ -242,7 +242,7 @@ def _solved(d: Expr, q: Expr, exact: bool = True) -> Limit | None:
     return _solved(simplify(beyond), q, exact)
 
 
-def rounds(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
+def loop_limits(frame: Frame, axis: str, size: int, conditions: Iterable[Expr]) -> tuple[list[Expr], list[Expr], list[Expr]]:
     """(begins, ends, exact) for a loop in steps of `size`: it starts at the largest of begins and stops before the smallest of
     ends.
 

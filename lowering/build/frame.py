@@ -98,7 +98,7 @@ class Trim:
 
 
 @dataclasses.dataclass(frozen=True)
-class Walk:
+class EnclosingLoop:
     """A loop over an axis, as the frames inside it see it.
 
     var: the number of the iteration. rounds: the greatest number of iterations. trim: the iterations that remain. trip: the
@@ -130,7 +130,7 @@ class Walk:
         """Whether it always runs all its iterations."""
         return self.first is index(0) and isinstance(self.end, Const) and self.end.value == self.rounds
 
-    def whole_until_the_end_of(self, outer: Walk) -> bool:
+    def whole_until_the_end_of(self, outer: EnclosingLoop) -> bool:
         """Whether it runs all its iterations in every iteration of an enclosing loop, except perhaps in the last ones."""
         if self.whole or self.trim is None or self.trim.conditioned:
             return self.whole
@@ -267,15 +267,15 @@ class Frame:
     of: Key = ()  # the stage whose steps these are; empty: the kernel's own
     matched: Matched | None = None  # the match of the instruction at the end of the steps
     pieces: tuple[Piece, ...] = ()  # finishing: only these chunks of the results
-    rounds: tuple[Walk, ...] = ()  # all enclosing loops, outermost first, with a block's loop over its tiles
-    nest: tuple[Walk, ...] = ()  # the enclosing loops that are perfectly nested, outermost first
+    rounds: tuple[EnclosingLoop, ...] = ()  # all enclosing loops, outermost first, with a block's loop over its tiles
+    nest: tuple[EnclosingLoop, ...] = ()  # the enclosing loops that are perfectly nested, outermost first
     shared: Shared | None = None  # the enclosing loop that several reductions share
     repairs: Mapping[int, Repair] = dataclasses.field(default_factory=dict)  # finishing: accumulators to repair, by number
     fetches: tuple[Fetch, ...] = ()  # prefetches that an inner loop executes, a few lines per iteration
     uses: list[Uses] = dataclasses.field(default_factory=list)  # the reads of this spec and these steps, found on demand
     specs: dict[int, Spec] = dataclasses.field(default_factory=dict)  # the first spec before each step, for `explain`
 
-    def but(self, **changes: Any) -> Frame:
+    def replace(self, **changes: Any) -> Frame:
         """The same point with some fields changed: `dataclasses.replace`, but several times faster."""
         assert changes.keys() <= self.__dict__.keys(), changes
         made = object.__new__(Frame)

@@ -39,7 +39,7 @@ def plain_leaf(build: Build, frame: Frame, step: Vectorize | None) -> ir.Stmt:
     points[axis.name] = simplify(axis.base + lane)
     bounds = tuple(b.replace(offset=simplify(b.offset + lane)) for b in axis.bounds)
     axes = tuple(a.replace(extent=1, base=points[a.name], bounds=bounds) if a is axis else a for a in frame.spec.axes)
-    inner = frame.but(spec=frame.spec.replace(axes=axes))
+    inner = frame.replace(spec=frame.spec.replace(axes=axes))
     body = at_points(build, inner, points, lane, step)
     return ir.For(lane, index(axis.extent), body, "vector", getattr(step, "span", None))
 

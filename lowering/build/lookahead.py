@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.core.simplify import simplify
-from tilelang.lowering.build.distribution.parallel_mapping import Spread, plan_spread
+from tilelang.lowering.build.distribution.parallel_mapping import UnitMapping, map_tiles
 from tilelang.lowering.build.frame import Build, Frame, is_move
 from tilelang.lowering.build.movement.storage import Owners
 from tilelang.profiles.profile import Profile
@@ -19,21 +19,21 @@ from tilelang.schedules.walk import Walked, refine, walk_steps
 
 def reduced_below(frame: Frame, i: int) -> frozenset[str]:
     """The names of the reduction axes at step i, and of the axes that `fuse` and `unfuse` make from them below it."""
-    return frozenset().union(frame.spec.extents.reduced, *(w.after.reduced for w in walk_below(frame, i)))
+    return frozenset().union(frame.spec.extents.reduced, *(w.after.reduced for w in steps_below(frame, i)))
 
 
-def walk_below(frame: Frame, i: int) -> Iterator[Walked]:
+def steps_below(frame: Frame, i: int) -> Iterator[Walked]:
     """The steps from step i on, with the extents before and after each one."""
     return walk_steps(frame.spec.extents, frame.steps[i:], i)
 
 
-def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Expr, int, Spread]]:
+def unit_mappings_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Expr, int, UnitMapping]]:
     """(lane, units, mapping) of every tile below the block, by the number of its step; lane and units are those before the step."""
     units, lane = frame.spec.units or 1, frame.spec.lane
     found = {}
-    for w in walk_below(frame, i):
+    for w in steps_below(frame, i):
         if isinstance(w.step, Tile) and w.step.level != "block":
-            plan = plan_spread(profile, w.step, w.before, units, is_move(frame))
+            plan = map_tiles(profile, w.step, w.before, units, is_move(frame))
             found[w.number] = lane, units, plan
             units, lane = plan.per, simplify(lane % plan.per)
     return found
@@ -42,9 +42,9 @@ def spreads_below(frame: Frame, i: int, profile: Profile) -> dict[int, tuple[Exp
 def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...], str | None, int]:
     """The dimensions of a register accumulator: one per loop over an output axis below step i; and the vectorized axis with
     its lanes."""
-    plans = spreads_below(frame, i, profile)
+    plans = unit_mappings_below(frame, i, profile)
     shape: list[int] = []
-    for w in walk_below(frame, i):
+    for w in steps_below(frame, i):
         if isinstance(w.step, Vectorize) and (lanes := w.before.sizes[w.step.axis]) > 1:
             return tuple(shape), w.step.axis, lanes
         loops = w.loops.items() if isinstance(w.step, Split) else plans[w.number][2].walks if w.number in plans else ()
@@ -52,7 +52,7 @@ def slots_below(frame: Frame, i: int, profile: Profile) -> tuple[tuple[int, ...]
     return tuple(shape), None, 1
 
 
-def is_walk(v: Var) -> bool:
+def is_lookahead_variable(v: Var) -> bool:
     """Whether a variable is a loop variable of the look-ahead, made by `leaf_spec`."""
     return v.name.startswith("?")
 
@@ -60,13 +60,13 @@ def is_walk(v: Var) -> bool:
 def leaf_spec(frame: Frame, i: int, profile: Profile) -> Spec:
     """The spec of the innermost statement, with a fresh variable for every loop and for the vector's lane."""
     spec = frame.spec
-    plans = spreads_below(frame, i, profile)
+    plans = unit_mappings_below(frame, i, profile)
     fresh = iter(range(1 << 30))
 
     def variable(name: str, count: int) -> Expr:
         return Var(f"?{name}{next(fresh)}", INDEX, 0, count - 1) if count > 1 else index(0)
 
-    for w in walk_below(frame, i):
+    for w in steps_below(frame, i):
         step = w.step
         if isinstance(step, Split):
             spec = spec.cut(w.piece, {a: variable(a, n) for a, n in w.rounds.items()})
@@ -107,7 +107,7 @@ def owners_of(build: Build, frame: Frame, leaf: Spec, names: Sequence[str]) -> O
     spec = frame.spec
     present, alone = list(spec.present), list[Expr]()
     reduced = frozenset(a.name for a in spec.axes if a.reduction)
-    for lane, units, plan in spreads_below(frame, 0, build.profile).values():
+    for lane, units, plan in unit_mappings_below(frame, 0, build.profile).values():
         present += plan.present(lane, units)
         alone += [simplify(index(0) >= digit) for digit, *_ in plan.reduced_digits(reduced, lane, units)]
     if not isinstance(frame.steps[-1] if frame.steps else None, Do) and (leaf.units or 1) > 1:

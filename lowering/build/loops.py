@@ -12,8 +12,8 @@ from tilelang.core.expr import INDEX, Const, Expr, Var, binary, index, substitut
 from tilelang.core.simplify import interval, simplify
 from tilelang.lowering import ir
 from tilelang.lowering.build.accesses import depends, folds
-from tilelang.lowering.build.conditions import needed, needed_by, rounds
-from tilelang.lowering.build.frame import Build, Frame, Trim, Walk
+from tilelang.lowering.build.conditions import loop_limits, needed, needed_by
+from tilelang.lowering.build.frame import Build, EnclosingLoop, Frame, Trim
 from tilelang.lowering.build.movement.storage import is_thread_part
 from tilelang.lowering.build.reads import residence_here
 from tilelang.schedules.spec import Bound
@@ -41,16 +41,16 @@ def named_ends(build: Build, trim: Trim | None, axis: str, step: Split) -> tuple
     return named, trim
 
 
-def walk_of(build: Build, frame: Frame, axis: str, size: int, v: Var, trim: Trim | None) -> Walk:
+def enclosing_loop(build: Build, frame: Frame, axis: str, size: int, v: Var, trim: Trim | None) -> EnclosingLoop:
     a = frame.spec.axis(axis)
     rounds = -(-a.extent // size)
     if trim is None:
-        return Walk(axis, v, v, rounds, None, a.cut_key, len(frame.residences))
+        return EnclosingLoop(axis, v, v, rounds, None, a.cut_key, len(frame.residences))
     trip = v if trim.first is index(0) else build.variable(f"{axis}_trip", rounds)
-    return Walk(axis, v, trip, rounds, trim, a.cut_key, len(frame.residences))
+    return EnclosingLoop(axis, v, trip, rounds, trim, a.cut_key, len(frame.residences))
 
 
-def walked(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[Walk]) -> Frame:
+def inside_loops(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks: list[EnclosingLoop]) -> Frame:
     """The frame inside loops. indices: the number of the tile along each cut axis."""
     trims = [(w.axis, w.trim) for w in walks if w.trim is not None]
     kept = [(a, b) for a, trim in trims for b in _trimming(frame, a) if not trim.forced]
@@ -63,7 +63,7 @@ def walked(frame: Frame, sizes: dict[str, int], indices: dict[str, Expr], walks:
     last = next(((w.axis, sizes[w.axis]) for w in reversed(walks)), frame.last_walk)
     undecided = frame.undecided or any(frame.spec.axis(w.axis).reduction and sizes[w.axis] > 1 for w in walks)
     known = frame.known.union(*(trim.known for _, trim in trims))
-    return frame.but(spec=spec, slots=tuple(slots), walks=tuple(trips), last_walk=last, within=(*frame.within, *within),
+    return frame.replace(spec=spec, slots=tuple(slots), walks=tuple(trips), last_walk=last, within=(*frame.within, *within),
                      known=known, undecided=undecided, rounds=(*frame.rounds, *walks))  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
     end: Expr = index(count)
     for e in begins:
         first = simplify(binary("max", first, e))
-    for e in [_rounds_within(b, size) for b in bounds] + ends:
+    for e in [_iterations_within(b, size) for b in bounds] + ends:
         end = simplify(binary("min", end, e))
     if ir.loads(first):  # data may hold any value: clamp it, so that the number of iterations cannot wrap
         first = simplify(binary("min", first, index(count)))
@@ -107,7 +107,7 @@ def trim_of(build: Build, frame: Frame, i: int, step: Split, axis: str, size: in
 def _conditioned(
     build: Build, frame: Frame, i: int, step: Split, axis: str, size: int
 ) -> tuple[list[Expr], list[Expr], list[Expr]]:
-    """The iterations that the conditions of the reductions leave of a loop, in the form of `conditions.rounds`; nothing for an
+    """The iterations that the conditions of the reductions leave of a loop, in the form of `conditions.loop_limits`; nothing for an
     unrolled loop.
 
     The roles of a block, and the blocks of a cluster, count each other's iterations; the counts must therefore not depend on
@@ -125,7 +125,7 @@ def _conditioned(
     if step.of and frame.shared is not None:  # an iteration is skipped only if no stage needs it either
         stages = [build.task_of(name) for name in frame.shared.stages]
         conditions = [c for c in conditions if all(c in needed_by(s, False) for task in stages for s in task.states)]
-    return rounds(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
+    return loop_limits(frame, axis, size, conditions) if conditions and not _reads_registers(frame, axis) else ([], [], [])
 
 
 def _reads_registers(frame: Frame, axis: str) -> bool:
@@ -148,5 +148,5 @@ def addresses_registers(frame: Frame, reduction: bool) -> bool:
     return in_state and not reduction
 
 
-def _rounds_within(b: Bound, size: int) -> Expr:
+def _iterations_within(b: Bound, size: int) -> Expr:
     return simplify((index(b.limit) - b.offset + (size - 1)) // size)

@@ -18,26 +18,26 @@ from tilelang.lowering.build.clusters import rank_of
 from tilelang.lowering.build.conditions import holding, stated
 from tilelang.lowering.build.distribution.owners import readers_are_owners
 from tilelang.lowering.build.distribution.parallel_mapping import (
+    map_tiles,
     numbers,
-    plan_spread,
     tile_numbered,
     units_numbered,
     whole_number,
 )
-from tilelang.lowering.build.frame import Build, Frame, Trim, Walk, is_move
+from tilelang.lowering.build.frame import Build, EnclosingLoop, Frame, Trim, is_move
 from tilelang.lowering.build.innermost_body import plain_leaf, written_at
 from tilelang.lowering.build.instruction.emit import instruction
 from tilelang.lowering.build.lookahead import ahead_in
-from tilelang.lowering.build.loops import addresses_registers, named_ends, trim_of, walk_of, walked
+from tilelang.lowering.build.loops import addresses_registers, enclosing_loop, inside_loops, named_ends, trim_of
 from tilelang.lowering.build.movement.asynchronous_copies import copied_leaf
 from tilelang.lowering.build.movement.cache_prefetch import fetched, is_cache
 from tilelang.lowering.build.movement.materialize import compute
 from tilelang.lowering.build.movement.storage import is_thread_part
-from tilelang.lowering.build.pipelining.multistage_buffers import ring_walk
+from tilelang.lowering.build.pipelining.multistage_buffers import pipelined_loop
 from tilelang.lowering.build.pipelining.producer_loads import role_accumulate, role_load
-from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_done, is_aside, on_roles
+from tilelang.lowering.build.pipelining.warp_specialization import by_role, has_done, on_roles, only_loads
 from tilelang.lowering.build.reductions.results import via
-from tilelang.lowering.build.reductions.shared_loop import aside, begin, finished, parts_stored
+from tilelang.lowering.build.reductions.shared_loop import begin, finished, in_loading_role, parts_stored
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.passes.unroll import MOST_STATEMENTS
 from tilelang.schedules.check import later
@@ -56,14 +56,14 @@ def chain(build: Build, frame: Frame, i: int) -> ir.Stmt:
         return _versions(build, frame, i)
     build.reach(frame, i)
     if frame.fetches and not frame.finishing and i and (here := [f for f in frame.fetches if f.within is frame.steps[i - 1]]):
-        rest = frame.but(fetches=tuple(f for f in frame.fetches if f not in here))
+        rest = frame.replace(fetches=tuple(f for f in frame.fetches if f not in here))
         return ir.seq(*(fetched(build, frame, f) for f in here), chain(build, rest, i))
     if i == len(frame.steps):
         return leaf(build, frame, i, None)
     step = frame.steps[i]
     if isinstance(step, (Tile, Split, Fuse, Unfuse, Vectorize, Do)) and step.span is not None and step.span not in frame.cuts:
-        frame = frame.but(cuts=(*frame.cuts, step.span))
-    if isinstance(step, Place) and (frame.finishing or is_aside(build) and step.verb in ("compute", "via")):
+        frame = frame.replace(cuts=(*frame.cuts, step.span))
+    if isinstance(step, Place) and (frame.finishing or only_loads(build) and step.verb in ("compute", "via")):
         return chain(build, frame, i + 1)
     verb = step.verb if isinstance(step, Place) else type(step)
     assert verb in VERBS, f"`{step}`: `check_lowered` refuses holes"
@@ -80,10 +80,10 @@ def leaf(build: Build, frame: Frame, i: int, step: Vectorize | Do | None) -> ir.
 
 def renamed(build: Build, frame: Frame, i: int, step: Fuse | Unfuse) -> ir.Stmt:
     """A `fuse` or `unfuse`: continues with the renamed axes."""
-    return chain(build, frame.but(spec=frame.spec.after(step)), i + 1)
+    return chain(build, frame.replace(spec=frame.spec.after(step)), i + 1)
 
 
-def said(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
+def already_applied(build: Build, frame: Frame, i: int, step: Units | Inline) -> ir.Stmt:
     """`units` and `inline`, which took effect before the first step: continues with the remaining steps."""
     return chain(build, frame, i + 1)
 
@@ -95,10 +95,10 @@ def tile(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     """Maps tiles to the blocks of the grid, or to units below the block or in a cluster."""
     within = frame.spec.level == "cluster" or frame.move is not None and frame.move.among_blocks
     below = within if step.level == "block" else step.level != "cluster"
-    return (spread if below else blocks)(build, frame, i, step)
+    return (map_to_units if below else map_to_blocks)(build, frame, i, step)
 
 
-def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+def map_to_blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     """Maps tiles to blocks, or to clusters of blocks: the grid.
 
     Up to three axes get a dimension of the grid each. If there is an order or a count, if there are more axes, or if the device
@@ -129,9 +129,9 @@ def blocks(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     tile = Var(build.name("tile"), INDEX, 0, total - 1)
     # The loop's extent is computed instead of a condition in each iteration: PoCL miscompiles barriers under a condition.
     mine = simplify((index(total + whole - 1) - block) // whole)
-    walk = Walk("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
+    walk = EnclosingLoop("block", again, again, -(-total // count), Trim(index(0), mine), "", len(frame.residences))
     entered = _entered(build, frame, sizes, tile_numbered(order, tiles, tile), step.level)
-    inner = chain(build, entered.but(rounds=(*frame.rounds, walk)), i + 1)
+    inner = chain(build, entered.replace(rounds=(*frame.rounds, walk)), i + 1)
     body = ir.Seq((ir.Let(tile, again * whole + block, step.span), inner), step.span)
     return ir.For(again, mine, body, "serial", step.span)
 
@@ -158,13 +158,13 @@ def _grid_numbers(build: Build, extents: list[int], step: Tile, empty: bool) -> 
     return [simplify(blocks[0] // n) if level == "cluster" else blocks[0], *blocks[1:]]
 
 
-def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
+def map_to_units(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     """Maps tiles to units below the block, or to blocks of a cluster: one each, or several in a loop if there are more tiles
     than units."""
     spec, among = frame.spec, step.level == "block"
     units, lane = (build.cluster, rank_of(build)) if among else (spec.units or 1, spec.lane)
     reduced = spec.extents.reduced
-    plan = plan_spread(build.profile, step, spec.extents, units, is_move(frame))
+    plan = map_tiles(build.profile, step, spec.extents, units, is_move(frame))
     walked = [(a, n) for a, n in plan.walks if not (frame.finishing and a in reduced)]  # reduced axes: done
     again = {a: build.variable(f"{a}_round", n) for a, n in walked}
     current: dict[str, Expr] = {a: again.get(a, index(0)) for a, _ in plan.walks}
@@ -173,13 +173,15 @@ def spread(build: Build, frame: Frame, i: int, step: Tile) -> ir.Stmt:
     stores = frame.finishing and not frame.repairs  # the owners store; idle threads own no results
     present = spec.present if stores else (*spec.present, *plan.present(lane, units))
     if not among:
-        inner = inner.but(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
-    inner = inner.but(idle=(*frame.idle, *idle))
+        inner = inner.replace(spec=inner.spec.replace(units=plan.per, lane=simplify(lane % plan.per), present=present))
+    inner = inner.replace(idle=(*frame.idle, *idle))
     if again:
-        rounds = [Walk(a, v, v, n, None, "", len(frame.residences)) for (a, n), v in zip(walked, again.values(), strict=True)]
-        inner = inner.but(rounds=(*frame.rounds, *rounds)) if among else inner
+        rounds = [
+            EnclosingLoop(a, v, v, n, None, "", len(frame.residences)) for (a, n), v in zip(walked, again.values(), strict=True)
+        ]
+        inner = inner.replace(rounds=(*frame.rounds, *rounds)) if among else inner
         slots, walks = ([v for a, v in again.items() if (a in reduced) is kind] for kind in (False, True))
-        inner = inner.but(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())
+        inner = inner.replace(slots=(*frame.slots, *slots), walks=(*frame.walks, *walks), nest=())
     body = chain(build, inner, i + 1)
     for a, n in reversed(walked):
         body = ir.For(again[a], index(n), body, "serial", step.span)
@@ -190,7 +192,7 @@ def _entered(build: Build, frame: Frame, sizes: dict[str, int], indices: dict[st
     spec = frame.spec.cut(sizes, indices)
     if level == "block" and frame.spec.units is None:
         spec = spec.replace(units=build.threads, lane=build.thread)
-    return frame.but(spec=spec.replace(level=level))
+    return frame.replace(spec=spec.replace(level=level))
 
 
 # ------------------------------------------------------------ conditions
@@ -219,31 +221,31 @@ def _decides(build: Build, frame: Frame, i: int) -> bool:
 def _versions(build: Build, frame: Frame, i: int) -> ir.Stmt:
     """The remaining steps in two versions: for tiles where the reduction's conditions hold at all points, and for the other tiles."""
     known, test = holding(frame)
-    frame = frame.but(undecided=False)
-    whole = frame.but(known=frame.known | known)
+    frame = frame.replace(undecided=False)
+    whole = frame.replace(known=frame.known | known)
     if test is None:
         return chain(build, whole, i)
-    plain, rest = chain(build, whole.but(nest=()), i), chain(build, frame.but(nest=()), i)
+    plain, rest = chain(build, whole.replace(nest=()), i), chain(build, frame.replace(nest=()), i)
     return ir.If(test, plain, rest, getattr(frame.steps[i - 1], "span", None))
 
 
 # ------------------------------------------------------------ loops
 
 
-def walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
+def split(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     """A loop per cut axis, first axis outermost. Loads and stages that run ahead are executed before the iteration that uses them."""
     before: ir.Stmt = ir.seq()
     if step.of and frame.finishing and not frame.repairs:
         frame = finished(build, frame, i)
-    elif step.of and not frame.finishing and is_aside(build):
-        frame = aside(build, frame, i, step)
+    elif step.of and not frame.finishing and only_loads(build):
+        frame = in_loading_role(build, frame, i, step)
     elif step.of and not frame.finishing:
         before, frame = begin(build, frame, i, step)
-        return ir.seq(before, _walk(build, frame, i, step), parts_stored(build, frame, i, step))
-    return ir.seq(before, _walk(build, frame, i, step))
+        return ir.seq(before, _split(build, frame, i, step), parts_stored(build, frame, i, step))
+    return ir.seq(before, _split(build, frame, i, step))
 
 
-def _walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
+def _split(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     sizes = numbers(step)
     left = frame.spec.extents
     done = left.reduced if frame.finishing else ()  # already reduced: cut, but without a loop
@@ -255,12 +257,12 @@ def _walk(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     for place in ahead:
         _check_before(build, frame.steps[i + 1 :], place)
     if ahead and len(loops) > 1:
-        return chain(build, frame.but(steps=_by_axis(frame.steps, i, step, loops)), i)
+        return chain(build, frame.replace(steps=_by_axis(frame.steps, i, step, loops)), i)
     if ahead and not loops:
-        frame = frame.but(steps=tuple(s.replace(ahead=0) if any(s is p for p in ahead) else s for s in frame.steps))
+        frame = frame.replace(steps=tuple(s.replace(ahead=0) if any(s is p for p in ahead) else s for s in frame.steps))
         ahead = []
     if frame.finishing and frame.store_lanes and loops == [frame.store_lanes[0]] and sizes[loops[0]] == 1:
-        return _vector_walk(build, frame, i, step, loops[0])
+        return _vector_loop(build, frame, i, step, loops[0])
     return _loops(build, frame, i, step, sizes, variables, loops, ahead)
 
 
@@ -294,16 +296,16 @@ def _read_by(build: Build, stage: Place) -> set[str]:
 def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], variables: dict[str, Var], loops: list[str],
            ahead: list[Place]) -> ir.Stmt:  # fmt: skip
     indices: dict[str, Expr] = {a: variables.get(a, index(0)) for a in sizes}
-    walks: list[Walk] = []
+    walks: list[EnclosingLoop] = []
     begins: dict[str, list[ir.Stmt]] = {}
     outside = frame
     for a in loops:  # an inner loop's conditions depend on the tile of the outer loops
         trim = trim_of(build, outside, i, step, a, sizes[a])
         begins[a], trim = named_ends(build, trim, a, step)
-        walks.append(walk_of(build, frame, a, sizes[a], variables[a], trim))
-        outside = outside.but(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
+        walks.append(enclosing_loop(build, frame, a, sizes[a], variables[a], trim))
+        outside = outside.replace(spec=outside.spec.cut({a: sizes[a]}, {a: variables[a]}))
     if ahead:
-        return ir.seq(*begins[loops[0]], ring_walk(build, frame, i, step, sizes, walks[0], ahead))
+        return ir.seq(*begins[loops[0]], pipelined_loop(build, frame, i, step, sizes, walks[0], ahead))
     if (
         step.peel
         and len(loops) == 1
@@ -316,15 +318,15 @@ def _loops(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int
                          f" this makes {written:,} statements, and the limit is {MOST_STATEMENTS:,}",
                          "remove `peel` from some of these loops")  # fmt: skip
         return ir.seq(*begins[loops[0]], peeled)
-    inner = walked(frame, sizes, indices, walks)
-    body = chain(build, inner.but(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
+    inner = inside_loops(frame, sizes, indices, walks)
+    body = chain(build, inner.replace(nest=() if step.peel else (*inner.nest, *walks)), i + 1)
     for w in reversed(walks):
         kind = "unroll" if step.unroll and w.trim is None else "serial"
         body = ir.seq(*begins[w.axis], w.loop(body, kind, step.span))
     return body
 
 
-def _vector_walk(build: Build, frame: Frame, i: int, step: Split, axis: str) -> ir.Stmt:
+def _vector_loop(build: Build, frame: Frame, i: int, step: Split, axis: str) -> ir.Stmt:
     """Finishing: the last loop along the stored axis becomes a vector."""
     assert frame.store_lanes is not None
     extent, lanes = frame.spec.axis(axis).extent, frame.store_lanes[1]
@@ -338,12 +340,12 @@ def _vector_walk(build: Build, frame: Frame, i: int, step: Split, axis: str) -> 
     group: Expr = build.variable(axis, extent // lanes) if extent > lanes else index(0)
     value = simplify(group * lanes + lane)
     spec = frame.spec.cut({axis: 1}, {axis: value})
-    body = chain(build, frame.but(spec=spec, slots=(*frame.slots, value)), i + 1)
+    body = chain(build, frame.replace(spec=spec, slots=(*frame.slots, value)), i + 1)
     vector = ir.For(lane, index(lanes), body, "vector", step.span)
     return ir.For(group, index(extent // lanes), vector, "serial", step.span) if isinstance(group, Var) else vector
 
 
-def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: Walk) -> ir.Stmt | None:
+def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], walk: EnclosingLoop) -> ir.Stmt | None:
     """A main loop over whole tiles without bounds checks, then the partial last tile; in a load, then also the tiles that are
     only filled."""
     axis, v, size = walk.axis, walk.var, sizes[walk.axis]
@@ -360,7 +362,7 @@ def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int]
     keys = {*(b.key for b in bounds), walk.makes}
     piece = Var(v.name, INDEX, 0, max(0, a.extent // size - 1))  # whole tiles only
     indices: dict[str, Expr] = {n: piece if n == axis else index(0) for n in sizes}
-    frame = frame.but(nest=())  # the body exists in two versions
+    frame = frame.replace(nest=())  # the body exists in two versions
     trim = walk.trim
     needs: list[Expr] = []
     main = partial = Trim(index(0), whole, forced=True)
@@ -368,13 +370,13 @@ def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int]
         needs = [whole < trim.end, trim.first <= whole]
         main, partial = (Trim(trim.first, simplify(e), forced=True) for e in (binary("min", whole, trim.end), trim.end))
     pieces = dataclasses.replace(walk, var=piece, trip=piece if walk.trip is v else walk.trip, trim=main)
-    inner = walked(frame, sizes, indices, [pieces])
+    inner = inside_loops(frame, sizes, indices, [pieces])
     kept = tuple(
         x.replace(bounds=tuple(b.replace(known=True) if b.key in keys else b for b in x.bounds)) if x.name == axis else x
         for x in inner.spec.axes
     )
     within = [simplify(b.offset + piece * size + (size - 1)) < b.limit for b in bounds]
-    inner = inner.but(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
+    inner = inner.replace(spec=inner.spec.replace(axes=kept), within=(*frame.within, *within))
     most = pieces.loop(chain(build, inner, i + 1), "serial", step.span)
     last = Var(build.name(v.name), INDEX, 0, v.upper)
     remainder: Expr = index(a.extent)
@@ -386,13 +388,13 @@ def _peel(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int]
     if filled:
         partial = Trim(whole, simplify((remainder + (size - 1)) // size))
     end = dataclasses.replace(walk, var=last, trip=trip, trim=partial, before=[])
-    rest = walked(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
+    rest = inside_loops(frame, sizes, {n: last if n == axis else index(0) for n in sizes}, [end])
     if filled:
-        return ir.seq(most, end.loop(chain(build, rest.but(rare=True), i + 1), "serial", step.span))
+        return ir.seq(most, end.loop(chain(build, rest.replace(rare=True), i + 1), "serial", step.span))
     guard, round = conjunction([whole * size < remainder, *needs]), whole
     if guard is not None and trim is not None and trim.forced:  # if no tile is whole, this is the one iteration that always runs
         guard, round = simplify(binary("or", guard, whole <= trim.first)), simplify(binary("max", whole, trim.first))
-    tail = ir.Seq((ir.Let(last, round, step.span), chain(build, rest.but(rare=True), i + 1)), step.span)
+    tail = ir.Seq((ir.Let(last, round, step.span), chain(build, rest.replace(rare=True), i + 1)), step.span)
     return ir.seq(most, tail if guard is None else ir.If(guard, tail, None, step.span))
 
 
@@ -405,6 +407,7 @@ def _by_axis(steps: tuple[Step, ...], i: int, step: Split, loops: list[str]) -> 
 
 
 VERBS: dict[str | type[Step], Callable[[Build, Frame, int, Any], ir.Stmt]] = {
-    Tile: tile, Split: walk, Fuse: renamed, Unfuse: renamed, Vectorize: leaf, Do: leaf, Units: said, Inline: said,
+    Tile: tile, Split: split, Fuse: renamed, Unfuse: renamed, Vectorize: leaf, Do: leaf,
+    Units: already_applied, Inline: already_applied,
     "load": role_load, "compute": compute, "accumulate": role_accumulate, "via": via,
 }  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 import tilelang as tl
 from tilelang.core.expr import INDEX, Expr, Var, index
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Trim, Walk
-from tilelang.lowering.build.pipelining.iteration_count import Rounds
+from tilelang.lowering.build.frame import EnclosingLoop, Trim
+from tilelang.lowering.build.pipelining.iteration_count import Iterations
 from tilelang.lowering.pipeline import lower
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.schedule import Schedule
@@ -304,13 +304,13 @@ def test_every_wait_and_barrier_is_needed(profile: Profile) -> None:
 # ---------------------------------------------------------------- counting
 
 
-def walk(name: str, rounds: int, end: Expr | None = None, bound: str = "", axis: str = "k") -> Walk:
+def walk(name: str, rounds: int, end: Expr | None = None, bound: str = "", axis: str = "k") -> EnclosingLoop:
     v = Var(name, INDEX, 0, rounds - 1)
-    return Walk(axis, v, v, rounds, None if end is None else Trim(index(0), end, frozenset({bound})), f"{name}<", 0)
+    return EnclosingLoop(axis, v, v, rounds, None if end is None else Trim(index(0), end, frozenset({bound})), f"{name}<", 0)
 
 
 def test_rounds_are_counted_through_all_walks() -> None:
-    rounds = Rounds((walk("i", 3), walk("j", 4), walk("k", 5)))
+    rounds = Iterations((walk("i", 3), walk("j", 4), walk("k", 5)))
     assert str(rounds.number) == "i * 20 + j * 5 + k"
     assert [str(e) for e in rounds.at(index(37)).values()] == ["1", "3", "2"]
     assert str(rounds.exists(rounds.number + 2)) == "i * 20 + j * 5 + k < 58"
@@ -323,7 +323,7 @@ def test_a_last_round_may_be_shorter() -> None:
     assert inner.whole_until_the_end_of(outer) and not inner.whole
     assert not walk("k", 4, inner.end, "other<").whole_until_the_end_of(outer)
     assert not walk("k", 4, inner.end, "i<", "n").whole_until_the_end_of(outer)
-    there = [n for n in range(12) if Rounds((outer, inner)).exists(index(n)) is None]
+    there = [n for n in range(12) if Iterations((outer, inner)).exists(index(n)) is None]
     assert there == list(range(10))
 
 

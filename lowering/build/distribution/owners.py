@@ -22,7 +22,7 @@ BLOCKS = frozenset(v.name for v in ir.BLOCK)
 def of_threads(coordinates: Sequence[Expr], threads: int, where: Sequence[Expr] = ()) -> Distribution:
     """The coordinates that each thread of the first block has in each iteration of the loops."""
     thread, others = thread_among([*coordinates, *where])
-    walks = ((v, (interval(v)[1] or 0) + 1 if _is_walked(v) else 1) for v in others)
+    walks = ((v, (interval(v)[1] or 0) + 1 if _is_enumerable(v) else 1) for v in others)
     return Distribution(((thread, threads), *walks), tuple(coordinates), tuple(where))
 
 
@@ -42,8 +42,8 @@ def existing_beyond(beyond: Sequence[tuple[int, Expr, Sequence[int]]], condition
     for d, x, values in beyond:
         walks = set(variables([x]))
         told = [c for c in conditions if not (mine := set(variables([c]))) or mine & walks]
-        told = [c for c in told if all(map(_is_walked, variables([c])))]
-        points = of_threads([x], threads, told).table() if all(map(_is_walked, walks)) else None
+        told = [c for c in told if all(map(_is_enumerable, variables([c])))]
+        points = of_threads([x], threads, told).table() if all(map(_is_enumerable, walks)) else None
         if points is None or not np.isin(points.coordinates[0], values).all():
             return d
     return None
@@ -56,7 +56,7 @@ def offsets_within(offset: Expr, bounds: Sequence[Bound], threads: int) -> tuple
     return tuple(tuple(np.unique(found.coordinates[0][found.holder == t]).tolist()) for t in range(threads))
 
 
-def _is_walked(v: Var) -> bool:
+def _is_enumerable(v: Var) -> bool:
     """Whether a variable is the thread index, or a loop variable inside a block that runs from 0 to a known end."""
     low, high = interval(v)
     return v.name == ir.THREAD.name or low == 0 and high is not None and v.name not in BLOCKS
@@ -74,7 +74,7 @@ def readers_are_owners(step: Step | None, threads: int) -> Iterator[None]:
 def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     share = error.share
     name, dims = share.tensor.name, share.names
-    around = _taken_in_rounds(share)
+    around = _taken_in_one_loop(share)
     if around:
         which = " and ".join(around)
         return Refusal(
@@ -104,9 +104,9 @@ def _not_owner(error: NotOwner, step: Step | None, threads: int) -> Refusal:
     )
 
 
-def _taken_in_rounds(share: Share) -> list[str]:
+def _taken_in_one_loop(share: Share) -> list[str]:
     """The dimensions whose tiles are advanced by one common loop, so that no single dimension tells which elements a thread has."""
-    rounds = [{v for v in variables([d.unit]) if v.name != ir.THREAD.name and _is_walked(v)} for d in share.dims]
+    rounds = [{v for v in variables([d.unit]) if v.name != ir.THREAD.name and _is_enumerable(v)} for d in share.dims]
     return [n for n, mine in zip(share.names, rounds, strict=True) if any(sum(v in r for r in rounds) > 1 for v in mine)]
 
 

@@ -67,7 +67,7 @@ def tile_numbered(order: Layout | None, rounds: Mapping[str, int], number: Expr)
 
 
 @dataclasses.dataclass(frozen=True)
-class Spread:
+class UnitMapping:
     """How tiles are mapped to units below the block.
 
     per: threads of one unit. count: units in use. rounds: the number of tiles along each axis. abreast: how many of them are
@@ -153,7 +153,7 @@ def check_level(profile: Profile, step: Tile) -> None:
                      + ", ".join(profile.level_names))  # fmt: skip
 
 
-def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move: bool) -> Spread:
+def map_tiles(profile: Profile, step: Tile, left: Extents, units: int, is_move: bool) -> UnitMapping:
     """The mapping of a step's tiles to `units` threads; left: the remaining extent of each axis.
 
     The tiles are numbered in one sequence, so that every iteration but the last uses all units, in moves, if an order numbers the
@@ -184,11 +184,11 @@ def plan_spread(profile: Profile, step: Tile, left: Extents, units: int, is_move
         repeats = -(-tiles // count)
         abreast = {**tiled, first: min(tiled[first], max(1, count // rest))}
         again = ((first, repeats),) if repeats > 1 else ()
-        return Spread(sizes, per, count, tiled, abreast, again, True, count * per < units, over, order)
+        return UnitMapping(sizes, per, count, tiled, abreast, again, True, count * per < units, over, order)
     abreast = _abreast(tiled, count)
     walks = tuple((a, -(-tiled[a] // abreast[a])) for a in sizes if tiled[a] > abreast[a])
     used = math.prod(abreast.values())
-    return Spread(sizes, per, used, tiled, abreast, walks, False, used * per < units, over)
+    return UnitMapping(sizes, per, used, tiled, abreast, walks, False, used * per < units, over)
 
 
 def _abreast(rounds: Mapping[str, int], units: int) -> dict[str, int]:

@@ -17,7 +17,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.owners import offsets_within, thread_among
 from tilelang.lowering.build.frame import Build, Frame, Target, nested
 from tilelang.lowering.build.instruction.fragments import shifted
-from tilelang.lowering.build.lookahead import is_walk, leaf_points, leaf_spec, owners_of
+from tilelang.lowering.build.lookahead import is_lookahead_variable, leaf_points, leaf_spec, owners_of
 from tilelang.lowering.build.movement.access_regions import Use
 from tilelang.lowering.build.movement.footprint import Region, sources
 from tilelang.lowering.build.movement.shared_loads import move_frame
@@ -175,7 +175,7 @@ def declared_share(whole: AxisState, leaf: AxisState, step: Place, name: str) ->
     share = dim_share([offset], step, name)
     outside = {b.key for b in whole.bounds}
     cuts = [b for b in leaf.bounds if b.key not in outside and b.limit < whole.extent and not b.is_certain(1)]
-    told = [b for b in cuts if all(is_walk(v) or v.name == ir.THREAD.name for v in variables([b.offset]))]
+    told = [b for b in cuts if all(is_lookahead_variable(v) or v.name == ir.THREAD.name for v in variables([b.offset]))]
     if not told:
         return share
     thread, _ = thread_among([b.offset for b in told])
@@ -228,14 +228,14 @@ def dim_share(offsets: list[Expr], step: Place, name: str) -> DimShare:
 
 def _is_fixed(atom: Expr) -> bool:
     """Whether a term is the same for all elements of a share of a thread: no loop below changes it."""
-    return is_thread_part(atom) or not any(isinstance(v, Var) and is_walk(v) for v in atom.walk())
+    return is_thread_part(atom) or not any(isinstance(v, Var) and is_lookahead_variable(v) for v in atom.walk())
 
 
 def _mixed(offsets: list[Expr]) -> bool:
     """Whether no single term separates the threads: readers use different ones, or a loop variable is inside it too (through a
     quotient)."""
     units = {split_terms(o, is_thread_part)[0] for o in offsets}
-    return len(units) > 1 or any(isinstance(v, Var) and is_walk(v) for unit in units for v in unit.walk())
+    return len(units) > 1 or any(isinstance(v, Var) and is_lookahead_variable(v) for unit in units for v in unit.walk())
 
 
 def _everything(offsets: list[Expr]) -> DimShare:

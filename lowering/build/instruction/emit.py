@@ -8,7 +8,7 @@ from tilelang.instructions.instruction import AT_ONCE, IN_ORDER_GROUP, Instructi
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.innermost_body import guarded
-from tilelang.lowering.build.instruction.fragment_results import fragments_back
+from tilelang.lowering.build.instruction.fragment_results import store_fragments
 from tilelang.lowering.build.instruction.match import checked
 from tilelang.lowering.build.instruction.moves import move_instruction
 from tilelang.lowering.build.instruction.operands import instruction_guards, operand_at
@@ -27,7 +27,7 @@ def instruction(build: Build, frame: Frame, step: Do) -> ir.Stmt:
     if not frame.task.states:
         return (stored_instruction if frame.fill is None else move_instruction)(build, frame, step)
     if frame.finishing:
-        return fragments_back(build, frame, step)
+        return store_fragments(build, frame, step)
     assert frame.state is not None
     read = checked(frame, step, "")
     if any(a.empty for a in frame.spec.axes):

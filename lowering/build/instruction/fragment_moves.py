@@ -32,7 +32,7 @@ def fragment_move(build: Build, frame: Frame, step: Place, region: Region, share
     assert isinstance(do, Do)
     spec = region.spec.replace(level=share.level)
     inner = Frame(region.task, (do,), spec, Target((share,)), sources(frame, region), cuts=frame.cuts)
-    inner = inner.but(matched=leaf_match(build, region.task, spec, (do,), inner.residences, "register"))
+    inner = inner.replace(matched=leaf_match(build, region.task, spec, (do,), inner.residences, "register"))
     checked(inner, do, "register")
     found = inner.match
     tile = _moved_tile(do, found, region, share)

@@ -43,7 +43,7 @@ def stage_share(build: Build, stage: Frame, step: Place, tensor: Tensor, slot: E
                          operand=found.instruction.writes, lane=leaf.lane, level=leaf.level)  # fmt: skip
 
 
-def fragments_back(build: Build, frame: Frame, step: Do) -> ir.Stmt:
+def store_fragments(build: Build, frame: Frame, step: Do) -> ir.Stmt:
     """Each lane stores its slots of one tile at the coordinates of the map; neighbours along a dimension as a vector."""
     found = frame.match
     semantics = found.instruction
@@ -62,7 +62,7 @@ def fragments_back(build: Build, frame: Frame, step: Do) -> ir.Stmt:
     points: dict[str, Expr] = {a.name: a.base for a in axes.values()}
     spec = frame.spec.replace(axes=tuple(axes.values()), units=1)
     places = tuple(_held_in(frame, p, slot, step) for p in frame.target.places)
-    body = at_points(build, frame.but(spec=spec, target=dataclasses.replace(frame.target, places=places)), points, slot, step)
+    body = at_points(build, frame.replace(spec=spec, target=dataclasses.replace(frame.target, places=places)), points, slot, step)
     return nested([group], nested([lane], body, "vector", step.span), "unroll", step.span)
 
 

@@ -44,7 +44,7 @@ def written_out(build: Build, frame: Frame, steps: tuple[Step, ...], into: str, 
     """
     matched = leaf_match(build, frame.task, frame.spec, (*between, *steps), frame.residences, into)
     taken = {} if matched is None else matched.taken
-    return frame.but(steps=complete(frame.spec, steps, bool(frame.task.states), order, taken), matched=matched)
+    return frame.replace(steps=complete(frame.spec, steps, bool(frame.task.states), order, taken), matched=matched)
 
 
 def held_as(step: Do, type: DType) -> DType:

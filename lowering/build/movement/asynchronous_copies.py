@@ -98,7 +98,7 @@ def _copy_by(build: Build, frame: Frame, step: Vectorize | None, moving: str | N
     """Copies the elements of an innermost statement, `lanes` at a time."""
     piece = build.several("piece", elements // lanes)
     if moving is not None:
-        frame = frame.but(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
+        frame = frame.replace(spec=frame.spec.cut({moving: lanes}, {moving: piece}))
     place, span = frame.target.places[0], getattr(step, "span", None) or frame.origin
     points = {a.name: a.base for a in frame.spec.axes}
     load, inside = _source(build, frame, points)

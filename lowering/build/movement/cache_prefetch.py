@@ -35,7 +35,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         far = simplify(frame.spec.axis(axis).base + size * step.ahead)
         axes = tuple(a.replace(base=far) if a.name == axis else a for a in axes)
     unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
-    region, _ = region_of(build, frame.but(spec=unbounded), i, step)
+    region, _ = region_of(build, frame.replace(spec=unbounded), i, step)
     if region.points or len(region.spec.axes) < len(region.task.outputs[0].dims):
         raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
                      "remove the prefetch")  # fmt: skip
@@ -58,7 +58,7 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         # If `ahead` exceeds the loop, each prefetch fetches what follows the loop's elements in memory, such as the next row.
         exists = simplify(last.var + step.ahead < last.rounds) if last is not None and step.ahead < last.rounds else None
         fetch = Fetch(loop, len(frame.rounds), counts, at, exists)
-        return build.chain(frame.but(fetches=(*frame.fetches, fetch)), i + 1)
+        return build.chain(frame.replace(fetches=(*frame.fetches, fetch)), i + 1)
     variables = [build.several(f"{tensor.name}_line", n) for n in counts]
     return ir.seq(_looped(at(variables), variables, step.span), build.chain(frame, i + 1))
 

@@ -12,7 +12,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.lowering.build.frame import Build, Frame, Piece, Target
 from tilelang.lowering.build.movement.storage import Box
-from tilelang.lowering.build.reductions.results import boxes_for, stored_by_round
+from tilelang.lowering.build.reductions.results import boxes_for, stored_by_iteration
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Do, Place, Split, Step
 
@@ -32,13 +32,13 @@ def in_pieces(build: Build, frame: Frame, finishing: Frame, i: int, step: Place,
     out, first = list[ir.Stmt](), tuple[Box, ...]()
     for numbered in itertools.product(*counts):
         spec = frame.spec.cut(sizes, {axis: index(j) for axis, j in zip(sizes, numbered, strict=True)})
-        inner = frame.but(spec=spec)
+        inner = frame.replace(spec=spec)
         if not first:
             first = boxes_for(build, inner, stop)
         boxes = tuple(_of_piece(box, inner) for box in first)
         pieces = tuple(Piece(axis, spec.axis(axis).base, size) for axis, size in sizes.items())
-        put = build.chain(finishing.but(target=Target(boxes), pieces=pieces), i + 1)
-        out += [put, stored_by_round(build, inner, finishing.target, step, boxes, rest)]
+        put = build.chain(finishing.replace(target=Target(boxes), pieces=pieces), i + 1)
+        out += [put, stored_by_iteration(build, inner, finishing.target, step, boxes, rest)]
     return ir.seq(*out)
 
 

@@ -295,7 +295,7 @@ def axes_of(use: Use) -> tuple[str, ...]:
     return tuple(found)
 
 
-def nobody_reads(frame: Frame, uses: list[Use]) -> bool:
+def is_unread(frame: Frame, uses: list[Use]) -> bool:
     """Whether there is nothing to load, because no point reads it.
 
     Points that a cut created outside the tensor do not count: they may be read as well, if fill values make them contribute

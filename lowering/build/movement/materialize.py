@@ -14,7 +14,7 @@ from tilelang.lowering.build.instruction.fragment_loads import share_of
 from tilelang.lowering.build.instruction.fragment_results import stage_share
 from tilelang.lowering.build.lookahead import ahead_in, slots_below
 from tilelang.lowering.build.movement.cache_prefetch import prefetch
-from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
+from tilelang.lowering.build.movement.footprint import is_unread, region_of
 from tilelang.lowering.build.movement.shared_loads import box_for, move_frame, move_region, shared_buffer, through_registers
 from tilelang.lowering.build.movement.stages import check_stored, stage_frame
 from tilelang.lowering.build.movement.staging import by_registers
@@ -36,7 +36,7 @@ def load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     if step.memory not in ("shared", "register"):
         return prefetch(build, frame, i, step)
     move, residence = make_resident(build, frame, i, step, None)
-    return ir.seq(move, build.chain(frame.but(residences=(*frame.residences, residence)), i + 1))
+    return ir.seq(move, build.chain(frame.replace(residences=(*frame.residences, residence)), i + 1))
 
 
 def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, Residence]:
@@ -50,7 +50,7 @@ def make_resident(build: Build, frame: Frame, i: int, step: Place, slot: Expr | 
         raise refuse(step, "layout-dimension", f"`{step}` loads a region of {step.tensor_name}, which is staged as one element per"
                      f" point of {', '.join(points)}", "use these axes in the layout, or remove the layout",
                      f"{uses[0].read} is one of those elements; its neighbours in the tensor are not staged")  # fmt: skip
-    unread, ring = nobody_reads(frame, uses), build.ring(frame.key(i))
+    unread, ring = is_unread(frame, uses), build.ring(frame.key(i))
     residence: Residence
     move = ir.seq()
     if step.memory == "register":
@@ -80,7 +80,7 @@ def staged_move(build: Build, frame: Frame, i: int, step: Place, slot: Expr) -> 
         return make_resident(build, frame, i, step, slot)[0], None
     region, uses = region_of(build, frame, i, step)
     box = box_for(build, frame, step, region, ring, slot)
-    if nobody_reads(frame, uses):
+    if is_unread(frame, uses):
         return ir.seq(), None
     whole = move_frame(build, frame, step, region, Target((box,)))
     shape, _, lanes = slots_below(whole, 0, build.profile)
@@ -104,16 +104,16 @@ def ring_body(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], move
     rings = {step: build.ring(frame.key(frame.steps.index(step, i))) for step in moves}
     mine = [step for step, ring in rings.items() if completes_later(ring, step)]
     if not mine:
-        return _round(build, frame, i, slots, moves)
+        return _iteration_body(build, frame, i, slots, moves)
     last = mine[-1]
     closed = {**moves, last: ir.seq(moves[last], ir.Commit(last.span))}
     pending = min(step.ahead for step in mine) - 1
-    body = _round(build, frame, i, slots, closed)
+    body = _iteration_body(build, frame, i, slots, closed)
     awaited = awaits_itself(build, [rings[step] for step in mine], body)
     return body if awaited else ir.seq(ir.Wait(pending, last.span), body)
 
 
-def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
+def _iteration_body(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: dict[Place, ir.Stmt]) -> ir.Stmt:
     """The moves for later iterations, then the rest of the loop's body with the prefetched tensors resident."""
     out: list[ir.Stmt] = []
     here = ahead_in(frame.steps, i)
@@ -121,7 +121,7 @@ def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: 
     for k, step in mine:
         out.append(moves[step])
         if step.verb == "compute":
-            frame = frame.but(residences=(*frame.residences, *_stage_places(build, frame, k, step, slots[step])))
+            frame = frame.replace(residences=(*frame.residences, *_stage_places(build, frame, k, step, slots[step])))
             continue
         region, uses = region_of(build, frame, k, step)
         ring = build.ring(frame.key(k))
@@ -130,21 +130,21 @@ def _round(build: Build, frame: Frame, i: int, slots: dict[Place, Expr], moves: 
             residence: Residence = dataclasses.replace(share, buffer=ring.buffers[step.tensor_name][0])
         else:
             residence = box_for(build, frame, step, region, ring, slots[step])
-        frame = frame.but(residences=(*frame.residences, residence))
+        frame = frame.replace(residences=(*frame.residences, residence))
     done = {k for k, _ in mine}  # other loads may stand between those that run ahead
     rest = tuple(s for k, s in enumerate(frame.steps) if k not in done)
-    return ir.seq(ir.joined(*out), build.chain(frame.but(steps=rest), i))
+    return ir.seq(ir.joined(*out), build.chain(frame.replace(steps=rest), i))
 
 
 def compute(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     """A stage: computes a tensor here, for this spec and for later stages."""
     shared = frame.shared
     if shared is not None and shared.member(step.tensor_name) is not None:
-        made, frame = make_stage(build, frame, i, step, None)[0], frame.but(shared=shared.after(step))
+        made, frame = make_stage(build, frame, i, step, None)[0], frame.replace(shared=shared.after(step))
         complete = shared.after(step).complete
         return ir.seq(made, states_repaired(build, frame, i + 1) if complete else ir.seq(), build.chain(frame, i + 1))
     made, residences = make_stage(build, frame, i, step, None)
-    return ir.seq(made, build.chain(frame.but(residences=(*frame.residences, *residences)), i + 1))
+    return ir.seq(made, build.chain(frame.replace(residences=(*frame.residences, *residences)), i + 1))
 
 
 def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | None) -> tuple[ir.Stmt, tuple[Residence, ...]]:
@@ -162,11 +162,11 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
         build.stages[stage.of] = stage
         places = {r.tensor: r for r in frame.residences}
         residences = tuple(places[t] for t in stage.task.outputs)
-        stage = stage.but(shared=None)
+        stage = stage.replace(shared=None)
     else:
         residences = tuple(_stage_place(build, frame, stage, step, t, slot) for t in stage.task.outputs)
     empty = any(a.extent == 0 and not a.reduction for a in stage.spec.axes)
-    return ir.seq() if empty else build.chain(stage.but(target=Target(residences, step.stream)), 0), residences
+    return ir.seq() if empty else build.chain(stage.replace(target=Target(residences, step.stream)), 0), residences
 
 
 def _check_memory(build: Build, frame: Frame, step: Place, task: Task) -> None:

@@ -64,7 +64,7 @@ def move_region(build: Build, frame: Frame, step: Place, region: Region, target:
 
 
 def _move_version(build: Build, frame: Frame, step: Place, region: Region, target: Target, of: Move) -> ir.Stmt:
-    inner = move_frame(build, frame, step, region, target).but(move=of)
+    inner = move_frame(build, frame, step, region, target).replace(move=of)
     return ir.seq(*through_registers(build, inner)) if by_registers(step) else build.chain(inner, 0)
 
 
@@ -74,8 +74,8 @@ def through_registers(build: Build, move: Frame) -> tuple[ir.Stmt, ir.Stmt]:
     (tensor,) = move.task.outputs
     held = (*shape, lanes) if axis else (shape or (1,))
     buffer = build.buffer(f"{tensor.name}_staged", tensor.dtype, held, "register")
-    fetch = build.chain(move.but(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
-    return fetch, build.chain(move.but(staged=buffer), 0)
+    fetch = build.chain(move.replace(target=Target((Staging(tensor, None, buffer),)), staged=buffer), 0)
+    return fetch, build.chain(move.replace(staged=buffer), 0)
 
 
 def whole_version(build: Build, spec: Spec, axes: Collection[str] | None = None) -> tuple[Expr | None, Spec]:

@@ -16,17 +16,17 @@ from tilelang.core.expr import Expr, Var, index, substitute
 from tilelang.core.simplify import conjunction, simplify
 from tilelang.instructions.instruction import IN_ORDER_GROUP, use
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, Ring, Walk
+from tilelang.lowering.build.frame import Build, EnclosingLoop, Frame, Ring
 from tilelang.lowering.build.movement.storage import Box, Residence
 from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Do, Place
 
 
 @dataclasses.dataclass(frozen=True)
-class Rounds:
+class Iterations:
     """The iterations over which a multistage buffer continues: of its own loop, the last of `walks`, and of enclosing loops."""
 
-    walks: tuple[Walk, ...]
+    walks: tuple[EnclosingLoop, ...]
 
     @property
     def most(self) -> int:
@@ -75,7 +75,7 @@ class Arrival:
     unfinished when the data is there (None: not copied asynchronously). awaited: the statements that wait for it themselves.
     """
 
-    rounds: Rounds
+    rounds: Iterations
     early: bool
     pending: int | None
     awaited: list[ir.Stmt] = dataclasses.field(default_factory=list, compare=False)
@@ -99,7 +99,7 @@ def _reads(stmt: ir.Stmt, names: set[str]) -> bool:
     return any(not writes and b.name in names for b, writes in ir.touched(stmt))
 
 
-def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
+def in_iteration(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
     """The frame as it is in another iteration of the enclosing loops. Only tensors resident outside these loops are valid in it."""
 
     def go(e: Any) -> Any:
@@ -122,4 +122,4 @@ def elsewhere(frame: Frame, at: Mapping[Var, Expr]) -> Frame:
     around = tuple((e, go(value)) for e, value in frame.around)
     spec = frame.spec.replace(axes=axes, coordinates=coordinates)
     within = tuple(map(go, frame.within))
-    return frame.but(spec=spec, within=within, residences=tuple(map(moved, frame.residences)), around=around)
+    return frame.replace(spec=spec, within=within, residences=tuple(map(moved, frame.residences)), around=around)

@@ -14,15 +14,15 @@ from collections.abc import Callable, Mapping
 from tilelang.core.expr import INDEX, Expr, Read, Var, index, substitute
 from tilelang.core.simplify import simplify
 from tilelang.lowering import ir
-from tilelang.lowering.build.frame import Build, Frame, Ring, Walk
+from tilelang.lowering.build.frame import Build, EnclosingLoop, Frame, Ring
 from tilelang.lowering.build.instruction.fragment_loads import share_of
-from tilelang.lowering.build.loops import walked
+from tilelang.lowering.build.loops import inside_loops
 from tilelang.lowering.build.movement.access_regions import Use
 from tilelang.lowering.build.movement.asynchronous_copies import choose_copies
 from tilelang.lowering.build.movement.footprint import Region, region_of
 from tilelang.lowering.build.movement.materialize import make_resident, make_stage, ring_body, staged_move
 from tilelang.lowering.build.movement.stages import stage_frame
-from tilelang.lowering.build.pipelining.iteration_count import Arrival, Rounds, completes_later, elsewhere
+from tilelang.lowering.build.pipelining.iteration_count import Arrival, Iterations, completes_later, in_iteration
 from tilelang.lowering.build.pipelining.register_buffers import clear_ring, register_ring, rotate_ring
 from tilelang.lowering.build.refusals import refuse
 from tilelang.schedules.steps import Place, Split
@@ -32,23 +32,25 @@ MOST_AHEAD = 1024  # iterations; the moves before the loop are unrolled
 UNKNOWN_BYTES = 1 << 24  # the capacity of a memory if the profile has none
 
 
-def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: Walk, ahead: list[Place]) -> ir.Stmt:
+def pipelined_loop(
+    build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, int], own: EnclosingLoop, ahead: list[Place]
+) -> ir.Stmt:
     """A loop in which some loads and stages run ahead."""
 
     def at(where: Mapping[Var, Expr]) -> Frame:
         outer = {v: e for v, e in where.items() if v is not own.var}
         indices = {a: where.get(own.var, own.var) if a == own.axis else index(0) for a in sizes}
-        return walked(elsewhere(frame, outer), sizes, indices, [own])
+        return inside_loops(in_iteration(frame, outer), sizes, indices, [own])
 
     places = {place: frame.steps.index(place, i + 1) for place in ahead}
     rings = {place: build.ring(frame.key(k)) for place, k in places.items()}
     for place, k in places.items():
         _check_room(build, at({}), k, place)
-    rounds = {place: _unbroken(build, frame, at, k, place, own) for place, k in places.items()}
+    rounds = {place: _continuous_iterations(build, frame, at, k, place, own) for place, k in places.items()}
     for place, k in places.items():
         choose_copies(build, at(_variables(rounds[place], place, lambda stem: f"?{stem}")), k, place, index(0))
     awaited: list[tuple[Arrival, int]] = []
-    _first_rounds(build, at, places, rounds, rings, awaited)
+    _prologue(build, at, places, rounds, rings, awaited)
     fetches: dict[Place, ir.Stmt] = {}
     ends: list[ir.Stmt] = []  # at the end of the iteration: stores of what waited in registers
     rotations: list[ir.Stmt] = []
@@ -59,7 +61,7 @@ def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, 
             waits = _waits(build, at, k, place, rounds[place], awaited)
             fetches[place] = _crossing(build, at, k, place, rounds[place], arrival, waits)
         else:
-            fetches[place], end = _following(build, at, k, place, rounds[place])
+            fetches[place], end = _load_ahead(build, at, k, place, rounds[place])
             ends += end
         if place.memory == "register":
             if place.verb == "compute":
@@ -71,7 +73,7 @@ def ring_walk(build: Build, frame: Frame, i: int, step: Split, sizes: dict[str, 
                 rounds[place], place.ahead > len(end), pending
             )
     slots = {p: simplify(rounds[p].number % (p.ahead + 1)) for p in ahead}
-    body = ring_body(build, at({}).but(nest=(*frame.nest, own)), i + 1, slots, fetches)
+    body = ring_body(build, at({}).replace(nest=(*frame.nest, own)), i + 1, slots, fetches)
     return own.loop(ir.seq(body, ir.joined(*ends), ir.joined(*rotations)), "serial", step.span)
 
 
@@ -110,7 +112,7 @@ def _buffer_bytes(build: Build, frame: Frame, k: int, place: Place) -> int:
         return share_of(build, frame, k, place, region, uses).buffer.bytes
 
 
-def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Rounds], rings: Mapping[Place, Ring],
+def _prologue(build: Build, at: At, places: Mapping[Place, int], rounds: Mapping[Place, Iterations], rings: Mapping[Place, Ring],
           awaited: list[tuple[Arrival, int]]) -> None:  # fmt: skip
     """Puts the moves for the first iterations before the loops. The copies for one iteration form one group, as inside the loop."""
     for first in dict.fromkeys(r.walks[0] for r in rounds.values()):
@@ -124,7 +126,7 @@ def _first_rounds(build: Build, at: At, places: Mapping[Place, int], rounds: Map
                 first.before.append(ir.Commit(later[-1].span))
 
 
-def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: int) -> ir.Stmt:
+def _first_move(build: Build, at: At, k: int, place: Place, rounds: Iterations, j: int) -> ir.Stmt:
     """The move for iteration j."""
     number = simplify(rounds.first + j)
     where = _no_better_known(build, at, k, place, rounds, rounds.at(number))
@@ -140,7 +142,7 @@ def _first_move(build: Build, at: At, k: int, place: Place, rounds: Rounds, j: i
     return move if guard is None else ir.If(guard, move, None, place.span)
 
 
-def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tuple[ir.Stmt, list[ir.Stmt]]:
+def _load_ahead(build: Build, at: At, k: int, place: Place, rounds: Iterations) -> tuple[ir.Stmt, list[ir.Stmt]]:
     """What an iteration loads for a later one: the part at its beginning, and the part that is left for its end."""
     n = place.ahead
     number = rounds.number + n
@@ -165,7 +167,7 @@ def _following(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> tu
 # ------------------------------------------------------------ from the multistage buffer of an enclosing loop
 
 
-def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arrival | None:
+def _arrival(build: Build, at: At, k: int, place: Place, rounds: Iterations) -> Arrival | None:
     """The multistage buffer of an enclosing loop from which a load reads, if it also reads that loop's next iteration."""
     if len(rounds.walks) == 1:
         return None
@@ -174,7 +176,7 @@ def _arrival(build: Build, at: At, k: int, place: Place, rounds: Rounds) -> Arri
     return found if found is not None and any(w is found.rounds.walks[-1] for w in rounds.walks) else None
 
 
-def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
+def _waits(build: Build, at: At, k: int, place: Place, rounds: Iterations, awaited: list[tuple[Arrival, int]]) -> list[ir.Stmt]:
     """The wait before a load's move, unless an earlier load of the loop has already waited for it."""
     arrival = _arrival(build, at, k, place, rounds)
     if arrival is None or arrival.pending is None:
@@ -186,14 +188,14 @@ def _waits(build: Build, at: At, k: int, place: Place, rounds: Rounds, awaited: 
     return [ir.Wait(arrival.pending, place.span)]
 
 
-def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
+def _crossing(build: Build, at: At, k: int, place: Place, rounds: Iterations, arrival: Arrival, waits: list[ir.Stmt]) -> ir.Stmt:
     """The move for a later iteration of the inner loop: within the current iteration of the enclosing loop, or in its next
     one, whose data must have arrived."""
     split = next(d for d, w in enumerate(rounds.walks) if w is arrival.rounds.walks[-1]) + 1
-    outer, inner = Rounds(rounds.walks[:split]), Rounds(rounds.walks[split:])
+    outer, inner = Iterations(rounds.walks[:split]), Iterations(rounds.walks[split:])
     number = inner.number + place.ahead
 
-    def move(part: Rounds, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
+    def move(part: Iterations, values: Mapping[Var, Expr], waits: list[ir.Stmt], guard: Expr | None) -> ir.Stmt:
         where = _no_better_known(build, at, k, place, part, _variables(part, place, build.name))
         fetch = register_ring(build, at(where), k, place, place.ahead)
         arrival.awaited.extend(ir.statements(fetch))
@@ -207,7 +209,9 @@ def _crossing(build: Build, at: At, k: int, place: Place, rounds: Rounds, arriva
     return ir.If(simplify(number) < inner.most, stay, cross, place.span)
 
 
-def _no_better_known(build: Build, at: At, k: int, place: Place, rounds: Rounds, where: Mapping[Var, Expr]) -> Mapping[Var, Expr]:
+def _no_better_known(
+    build: Build, at: At, k: int, place: Place, rounds: Iterations, where: Mapping[Var, Expr]
+) -> Mapping[Var, Expr]:
     """The iteration `where` with known loop variables, or with fresh ones if knowing them would give another region than the
     readers have.
 
@@ -241,23 +245,25 @@ def _shape_of(build: Build, frame: Frame, k: int, place: Place, where: Mapping[V
 # ------------------------------------------------------------ where a multistage buffer drains
 
 
-def _unbroken(build: Build, frame: Frame, at: At, k: int, place: Place, own: Walk) -> Rounds:
+def _continuous_iterations(build: Build, frame: Frame, at: At, k: int, place: Place, own: EnclosingLoop) -> Iterations:
     """The iterations over which a multistage buffer continues without draining; for a stage, those of its own loop."""
-    rounds = Rounds((own,))
+    rounds = Iterations((own,))
     if not frame.nest or place.verb == "compute":
         return rounds
     here = at({})
     region, uses = region_of(build, here, k, place)
     for walk in reversed(frame.nest):
-        reason = _breaks(build, here, place, region, uses, rounds, walk)
+        reason = _why_it_drains(build, here, place, region, uses, rounds, walk)
         if reason is not None:
             build.note(f"`{place}`: the pipeline drains in every iteration over {walk.axis}, because {reason}")
             break
-        rounds = Rounds((walk, *rounds.walks))
+        rounds = Iterations((walk, *rounds.walks))
     return rounds
 
 
-def _breaks(build: Build, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Rounds, walk: Walk) -> str | None:
+def _why_it_drains(
+    build: Build, here: Frame, place: Place, region: Region, uses: list[Use], rounds: Iterations, walk: EnclosingLoop
+) -> str | None:
     """Why the buffer must drain before the next iteration of an enclosing loop; None if it continues."""
     short = next((w for w in rounds.walks if not w.whole_until_the_end_of(walk)), None)
     if short is not None:
@@ -281,7 +287,7 @@ def _slot(place: Place, number: Expr, ahead: int) -> Expr:
     return index(ahead) if place.memory == "register" else simplify(number % (place.ahead + 1))
 
 
-def _variables(rounds: Rounds, place: Place, name: Callable[[str], str]) -> dict[Var, Var]:
+def _variables(rounds: Iterations, place: Place, name: Callable[[str], str]) -> dict[Var, Var]:
     """The loop variables of the iteration that a move is for."""
     if len(rounds.walks) == 1:
         (own,) = rounds.walks

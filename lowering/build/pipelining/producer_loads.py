@@ -18,7 +18,7 @@ from tilelang.instructions.instruction import BARRIER_BY_BYTES, use
 from tilelang.lowering import ir
 from tilelang.lowering.build.clusters import divided, is_multicast, shares
 from tilelang.lowering.build.frame import Build, Frame, Move, StatePlace, Target
-from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
+from tilelang.lowering.build.movement.footprint import is_unread, region_of
 from tilelang.lowering.build.movement.materialize import load
 from tilelang.lowering.build.movement.shared_loads import box_for, move_region
 from tilelang.lowering.build.movement.storage import Residence
@@ -38,7 +38,7 @@ def all_roles(build: Build, plan: Plan, frame: Frame) -> ir.Stmt:
         _count_threads(build, role)
         build.grid = []
         spec = frame.spec if frame.spec.units is None else frame.spec.replace(units=role.threads, lane=build.thread)
-        body = build.chain(frame.but(spec=spec), 0)
+        body = build.chain(frame.replace(spec=spec), 0)
         if any(s.in_cluster for s in roles.signals.values()):  # others may still fill this block's slots, or release theirs
             body = ir.seq(body, ir.ClusterBarrier(plan.step.span))
         grid = grid or build.grid
@@ -71,9 +71,9 @@ def _count_threads(build: Build, role: Role) -> None:
 def role_accumulate(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     """The scope of an accumulator; a role that only loads just continues with the steps inside."""
     roles = build.roles
-    if roles is None or not roles.aside or frame.task is not roles.task:
+    if roles is None or not roles.only_loads or frame.task is not roles.task:
         return accumulate(build, frame, i, step)
-    walked = frame.but(state=StatePlace(((),), step.memory), outer=frame.state, slots=(), walks=(), idle=())
+    walked = frame.replace(state=StatePlace(((),), step.memory), outer=frame.state, slots=(), walks=(), idle=())
     return build.chain(walked, i + 1)
 
 
@@ -82,14 +82,14 @@ def role_load(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
     roles = build.roles
     if roles is None or not by_role(build, step):
         return load(build, frame, i, step)
-    if roles.aside and not roles.is_mine(step):
+    if roles.only_loads and not roles.is_mine(step):
         return build.chain(frame, i + 1)
     beside = [step]  # adjacent loads share the barriers of their slots
     for other in frame.steps[i + 1 :]:
         if not (isinstance(other, Place) and other.verb == "load" and (other.on, other.ahead) == (step.on, step.ahead)):
             break
         beside.append(other)
-    return (_filled_ring if roles.aside else _emptied_ring)(build, frame, i, beside, roles)
+    return (_filled_ring if roles.only_loads else _emptied_ring)(build, frame, i, beside, roles)
 
 
 # ------------------------------------------------------------ consumer and producer
@@ -100,7 +100,7 @@ def _emptied_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles:
     signals, together = _signals_of(build, frame, i, loads, roles), _together(build, roles.plan.main)
     slot, use = _place(frame, signals)
     boxes = tuple(_slot_of(build, frame, k, step, slot)[0] for k, step in enumerate(loads, i))
-    body = build.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
+    body = build.chain(frame.replace(residences=(*frame.residences, *boxes)), i + len(loads))
     span = loads[0].span
     left = ir.Arrive(signals.empty, slot, together, 0, span, signals.in_cluster)
     return ir.seq(ir.Await(signals.full, slot, use, span), body, left)
@@ -119,7 +119,7 @@ def _filled_ring(build: Build, frame: Frame, i: int, loads: list[Place], roles: 
         moves.append(
             ir.seq(move, ir.Commit(step.span), ir.Wait(0, step.span)) if completes_later(build.ring(frame.key(k)), step) else move
         )
-    rest = build.chain(frame.but(residences=(*frame.residences, *boxes)), i + len(loads))
+    rest = build.chain(frame.replace(residences=(*frame.residences, *boxes)), i + len(loads))
     emptied = ir.Await(signals.empty, slot, simplify(1 - use), span)
     announced = ir.Arrive(signals.full, slot, 1, bytes, span) if bytes else None
     one = build.thread < 1
@@ -139,7 +139,7 @@ def _slot_of(build: Build, frame: Frame, k: int, step: Place, slot: Expr, signal
     ring = build.ring(frame.key(k))
     box = box_for(build, frame, step, region, ring, slot)
     mine, move = divided(build, step, region.spec), ir.seq()
-    if signals is not None and not nobody_reads(frame, uses):
+    if signals is not None and not is_unread(frame, uses):
         of = Move(ring, (signals.full, slot), shares(mine) is not None)
         move = move_region(build, frame, mine, region, Target((box,), step.stream), of)
     return box, move, math.prod(a.extent for a in region.spec.axes)

@@ -13,7 +13,7 @@ from tilelang.lowering import ir
 from tilelang.lowering.build.distribution.layout_conversion import redistributed
 from tilelang.lowering.build.frame import Build, Frame, Ring, nested
 from tilelang.lowering.build.instruction.fragment_loads import share_of
-from tilelang.lowering.build.movement.footprint import nobody_reads, region_of
+from tilelang.lowering.build.movement.footprint import is_unread, region_of
 from tilelang.schedules.steps import Place
 
 
@@ -22,7 +22,7 @@ def register_ring(build: Build, frame: Frame, i: int, step: Place, number: int) 
     region, uses = region_of(build, frame, i, step)
     share = share_of(build, frame, i, step, region, uses)
     buffer = ring_register(build, build.ring(frame.key(i)), share.tensor, share.buffer.shape, number)
-    if nobody_reads(frame, uses):  # nothing to fetch, but the buffers rotate
+    if is_unread(frame, uses):  # nothing to fetch, but the buffers rotate
         return _cleared(build, buffer, step)
     return redistributed(build, frame, step, region, dataclasses.replace(share, buffer=buffer))
 

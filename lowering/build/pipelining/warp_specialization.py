@@ -187,7 +187,7 @@ class Roles:
     signals: dict[Key, Signals] = dataclasses.field(default_factory=dict)
 
     @property
-    def aside(self) -> bool:
+    def only_loads(self) -> bool:
         """Whether the role being built only loads."""
         return self.role is not self.plan.main
 
@@ -199,7 +199,7 @@ class Roles:
 def by_role(build: Build, step: Place) -> bool:
     """Whether a load is executed by another role than the main one, or the role being built only loads."""
     roles = build.roles
-    return roles is not None and (roles.aside or step.on not in (None, roles.plan.main.name))
+    return roles is not None and (roles.only_loads or step.on not in (None, roles.plan.main.name))
 
 
 def on_roles(build: Build, steps: tuple[Step, ...]) -> bool:
@@ -208,12 +208,12 @@ def on_roles(build: Build, steps: tuple[Step, ...]) -> bool:
     return main is not None and any(isinstance(s, Place) and s.on not in (None, main) for s in steps)
 
 
-def is_aside(build: Build) -> bool:
+def only_loads(build: Build) -> bool:
     """Whether the role being built only loads."""
-    return build.roles is not None and build.roles.aside
+    return build.roles is not None and build.roles.only_loads
 
 
 def has_done(build: Build, frame: Frame, i: int) -> bool:
     """Whether a role that only loads has nothing left to do from step i on."""
     roles = build.roles
-    return roles is not None and roles.aside and frame.task is roles.task and not any(map(roles.is_mine, frame.steps[i:]))
+    return roles is not None and roles.only_loads and frame.task is roles.task and not any(map(roles.is_mine, frame.steps[i:]))

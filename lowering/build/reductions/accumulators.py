@@ -28,8 +28,8 @@ from tilelang.lowering.build.movement.storage import Partial, Whole
 from tilelang.lowering.build.pipelining.warp_specialization import on_roles
 from tilelang.lowering.build.reads import residence_here
 from tilelang.lowering.build.reductions.combine import Combining, elements, stored
-from tilelang.lowering.build.reductions.cross_thread import Each, each, threads_meet
-from tilelang.lowering.build.reductions.results import boxes_for, by_round, check_stop, stored_by_round
+from tilelang.lowering.build.reductions.cross_thread import Each, combine_threads, each
+from tilelang.lowering.build.reductions.results import boxes_for, by_iteration, check_stop, stored_by_iteration
 from tilelang.lowering.build.reductions.shared_accumulators import shared_accumulator
 from tilelang.lowering.build.reductions.shared_loop import repairs_of
 from tilelang.lowering.build.refusals import check_chain, refuse
@@ -66,18 +66,21 @@ def _check_partial_rounds(frame: Frame, step: Place) -> None:
         return  # nothing is stored
     for value, place, output in zip(frame.task.values, frame.target.places, frame.task.outputs, strict=True):
         members = [
-            (s, m) for s, st in enumerate(frame.task.states) for m, t in enumerate(st.tensors) if value is st_read(frame, t)
+            (s, m)
+            for s, st in enumerate(frame.task.states)
+            for m, t in enumerate(st.tensors)
+            if value is accumulator_read(frame, t)
         ]
         state_type = frame.task.states[members[0][0]].reduce.combiner.left[members[0][1]].dtype if members else None
         if state_type == place.buffer.dtype:
             continue
-        held = [st_read(frame, t) for s in frame.task.states for t in s.tensors]
+        held = [accumulator_read(frame, t) for s in frame.task.states for t in s.tensors]
         rounded = bool(members) or isinstance(value, Cast) and value.operand in held
         why = f"is {output.dtype}, narrower than the accumulator" if rounded else "is computed from the accumulator"
         stores = f"the accumulator{{}} rounded to {output.dtype}" if rounded else "the finished value of the accumulator{}"
         raise _not_held(frame, step, output, f"{output.name} {why}", stores)
     for state in frame.task.states:
-        stored = [t for t in state.tensors if st_read(frame, t) in frame.task.values]
+        stored = [t for t in state.tensors if accumulator_read(frame, t) in frame.task.values]
         if len(stored) < len(state.tensors):
             missing = ", ".join(t.name for t in state.tensors if t not in stored)
             why = f"the accumulator has {counted(len(state.tensors), 'member')}, and {missing} is not an output"
@@ -98,7 +101,7 @@ def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir
     some = wanted(frame) if skips else None
     if first is None or some is None:
         return _register_scopes(build, frame, i, step)
-    return ir.If(Binary("or", first, some), _register_scopes(build, frame.but(nest=()), i, step), None, step.span)
+    return ir.If(Binary("or", first, some), _register_scopes(build, frame.replace(nest=()), i, step), None, step.span)
 
 
 def _register_scopes(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
@@ -111,19 +114,19 @@ def _register_scopes(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt
     guard, whole = whole_version(build, frame.spec, axes)
     if guard is None:
         return _register_scope(build, frame, i, step)
-    frame = frame.but(nest=())  # the body exists in two versions
-    plain = _register_scope(build, frame.but(spec=whole), i, step)
-    return ir.If(guard, plain, _register_scope(build, frame.but(rare=True), i, step, partial=True), step.span)
+    frame = frame.replace(nest=())  # the body exists in two versions
+    plain = _register_scope(build, frame.replace(spec=whole), i, step)
+    return ir.If(guard, plain, _register_scope(build, frame.replace(rare=True), i, step, partial=True), step.span)
 
 
 def _register_scope(build: Build, frame: Frame, i: int, step: Place, partial: bool = False) -> ir.Stmt:
     """partial: the tile is known to be incomplete."""
     place = _register_place(build, frame, i)
-    below = frame.but(state=place, outer=frame.state, slots=(), walks=(), idle=())
+    below = frame.replace(state=place, outer=frame.state, slots=(), walks=(), idle=())
     body = build.chain(below, i + 1)
-    met, folded = _lanes_meet(build, frame, place, step)
-    threads = threads_meet(build, below, i + 1, folded, step)
-    finishing = below.but(state=folded, finishing=True, origin=step.span)
+    met, folded = _combine_lanes(build, frame, place, step)
+    threads = combine_threads(build, below, i + 1, folded, step)
+    finishing = below.replace(state=folded, finishing=True, origin=step.span)
     return ir.seq(_identity(build, frame, place, step), body, *met, *threads, _rounds(build, frame, finishing, i, step, partial))
 
 
@@ -133,12 +136,16 @@ def _rounds(build: Build, frame: Frame, finishing: Frame, i: int, step: Place, p
     guard, whole = (None, finishing.spec) if partial else whole_version(build, finishing.spec)
 
     def back(f: Frame) -> ir.Stmt:
-        guarded = _go_back(build, frame, f, i, step)
-        return guarded if guard is None else ir.If(guard, _go_back(build, frame, f.but(spec=whole), i, step), guarded, step.span)
+        guarded = _store_results(build, frame, f, i, step)
+        return (
+            guarded
+            if guard is None
+            else ir.If(guard, _store_results(build, frame, f.replace(spec=whole), i, step), guarded, step.span)
+        )
 
     if at_stop(step.steps) is not None:  # all iterations use the same staging buffer; only the move from there differs
         return back(finishing)
-    return by_round(frame, finishing.target, step, lambda target: back(finishing.but(target=target)))
+    return by_iteration(frame, finishing.target, step, lambda target: back(finishing.replace(target=target)))
 
 
 def state_shape(build: Build, frame: Frame, i: int) -> tuple[tuple[int, ...], str | None, int]:
@@ -178,7 +185,7 @@ def _identity(build: Build, frame: Frame, place: StatePlace, step: Place) -> ir.
     return ir.seq(*out)
 
 
-def _lanes_meet(build: Build, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
+def _combine_lanes(build: Build, frame: Frame, place: StatePlace, step: Place) -> tuple[list[ir.Stmt], StatePlace]:
     """Combines the partial values of vector lanes into one, by halving."""
     if not place.lanes:
         return [], place
@@ -217,9 +224,9 @@ def _halve(
 # ------------------------------------------------------------ results
 
 
-def _go_back(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
+def _store_results(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) -> ir.Stmt:
     """Stores the results, from their owners to the output, as the accumulator's braces say."""
-    finishing = finishing.but(target=finishing.target.stored_as(step))
+    finishing = finishing.replace(target=finishing.target.stored_as(step))
     steps = step.steps or ()
     parted = at_stop(steps)
     if parted is None:
@@ -228,7 +235,7 @@ def _go_back(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) 
         if steps[: -1 if last else None]:
             _check_owners_store(build, frame, i, step)
         if last is not None and isinstance(last.lanes, int):
-            finishing = finishing.but(store_lanes=(last.axis, last.lanes))
+            finishing = finishing.replace(store_lanes=(last.axis, last.lanes))
         return build.chain(finishing, i + 1)
     before, stop, after = parted
     check_stop(frame, finishing.target, stop)
@@ -249,8 +256,8 @@ def _go_back(build: Build, frame: Frame, finishing: Frame, i: int, step: Place) 
     if before:
         return in_pieces(build, frame, finishing, i, step, stop, before, after)
     boxes = boxes_for(build, frame, stop)
-    put = build.chain(finishing.but(target=Target(boxes)), i + 1)
-    return ir.seq(put, stored_by_round(build, frame, finishing.target, step, boxes, after))
+    put = build.chain(finishing.replace(target=Target(boxes)), i + 1)
+    return ir.seq(put, stored_by_iteration(build, frame, finishing.target, step, boxes, after))
 
 
 def _check_owners_store(build: Build, frame: Frame, i: int, step: Place) -> None:
@@ -295,7 +302,7 @@ def kept_beyond(frame: Frame, place: StatePlace | None) -> Frame:
             if local.is_certain(a.extent):
                 a = a.replace(bounds=tuple(b.replace(known=b.known or b.key in place.outer) for b in a.bounds))
         axes.append(a)
-    return frame.but(spec=frame.spec.replace(axes=tuple(axes)))
+    return frame.replace(spec=frame.spec.replace(axes=tuple(axes)))
 
 
 def _without_reductions(spec: Spec) -> Spec:
@@ -318,7 +325,7 @@ def _not_held(frame: Frame, step: Place, output: Tensor, why: str, stores: str) 
                   " with the accumulator")  # fmt: skip
 
 
-def st_read(frame: Frame, tensor: Tensor) -> Expr:
+def accumulator_read(frame: Frame, tensor: Tensor) -> Expr:
     """The read of an accumulator's tensor as values contain it."""
     return Read(tensor, frame.task.axes)
 

@@ -20,7 +20,7 @@ from tilelang.instructions.instruction import Instruction
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Frame, StatePlace, nested
 from tilelang.lowering.build.instruction.warp_shuffles import exchange, reduction, warp_lanes
-from tilelang.lowering.build.lookahead import reduced_below, spreads_below
+from tilelang.lowering.build.lookahead import reduced_below, unit_mappings_below
 from tilelang.lowering.build.reductions.combine import Combining, elements, stored
 from tilelang.lowering.sets import implied
 from tilelang.schedules.steps import Place
@@ -115,19 +115,21 @@ def each(build: Build, b: ir.Buffer, statement: Each, vector: bool, dims: int | 
     return nested(variables[:outer], nested(variables[outer:], body, "vector"), written_out)
 
 
-def threads_meet(build: Build, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
+def combine_threads(build: Build, frame: Frame, i: int, place: StatePlace, step: Place) -> list[ir.Stmt]:
     """Combines the partial values of threads; every thread then has the result."""
     digits = reduced_digits(build, frame, i)
     out: list[ir.Stmt] = []
     for state, members in zip(frame.task.states, place.buffers, strict=True) if digits else ():
         within = exchanges(build, digits, members)
-        out += _meet_in_warps(build, state, members, within, step)
+        out += _combine_in_warps(build, state, members, within, step)
         if within.left:
-            out += _meet_in_shared(build, state, members, within.left, step, bool(within.distances))
+            out += _combine_in_shared(build, state, members, within.left, step, bool(within.distances))
     return out
 
 
-def _meet_in_warps(build: Build, state: State, members: tuple[ir.Buffer, ...], within: Exchanges, step: Place) -> list[ir.Stmt]:
+def _combine_in_warps(
+    build: Build, state: State, members: tuple[ir.Buffer, ...], within: Exchanges, step: Place
+) -> list[ir.Stmt]:
     """Combines by shuffles, or by a single instruction if it combines the values of all lanes."""
     if not within.distances:
         return []
@@ -179,7 +181,7 @@ def _issued(
     return ir.Instruction(semantics, ((semantics.writes, *target), (other, *source)), semantics.width, step.span)
 
 
-def _meet_in_shared(
+def _combine_in_shared(
     build: Build, state: State, members: tuple[ir.Buffer, ...], digits: tuple[Digit, ...], step: Place, few: bool
 ) -> list[ir.Stmt]:
     """Combines partial results through shared memory, where each thread has its own place.
@@ -188,17 +190,17 @@ def _meet_in_shared(
     """
     thread, count = build.thread, build.threads
     scratch = tuple(build.buffer(f"{b.name}_meet", b.dtype, (b.elements, count), "shared") for b in members)
-    out = [each(build, b, _offering(b, sc, thread, step), False) for b, sc in zip(members, scratch, strict=True)]
+    out = [each(build, b, _store_partial(b, sc, thread, step), False) for b, sc in zip(members, scratch, strict=True)]
     home: Expr = thread
     for digit in digits:
         n = digit.count
         while n > 1 and not (few and len(digits) == 1):
             half = (n + 1) // 2
             takes_part = conjunction([simplify(digit.value + half < n), *digit.active])
-            out.append(_meet(build, state, members, scratch, takes_part, half * digit.stride, step))
+            out.append(_combine_halves(build, state, members, scratch, takes_part, half * digit.stride, step))
             n = half
         home = simplify(home - digit.value * digit.stride)
-    out += [each(build, b, _taking(b, sc, home, step), False) for b, sc in zip(members, scratch, strict=True)]
+    out += [each(build, b, _load_result(b, sc, home, step), False) for b, sc in zip(members, scratch, strict=True)]
     if few and len(digits) == 1:
         (digit,) = digits
         for n in range(1, digit.count):
@@ -222,7 +224,7 @@ def _taken(
     return body if implied(exists, ()) else ir.If(exists, body, None, step.span)
 
 
-def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
+def _combine_halves(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: tuple[ir.Buffer, ...],
           takes_part: Expr | None, distance: int, step: Place) -> ir.Stmt:  # fmt: skip
     thread, combiner = build.thread, state.reduce.combiner
 
@@ -236,12 +238,12 @@ def _meet(build: Build, state: State, members: tuple[ir.Buffer, ...], scratch: t
     return body if takes_part is None else ir.If(takes_part, body, None, step.span)
 
 
-def _offering(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
+def _store_partial(b: ir.Buffer, scratch: ir.Buffer, thread: Expr, step: Place) -> Each:
     """Stores a thread's partial value where the others find it."""
     return lambda at: ir.Store(scratch, (ir.flat(b, at), thread), ir.Load(b, at), None, False, step.span)
 
 
-def _taking(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
+def _load_result(b: ir.Buffer, scratch: ir.Buffer, home: Expr, step: Place) -> Each:
     """Loads the combined value."""
     return lambda at: ir.Store(b, at, ir.Load(scratch, (ir.flat(b, at), home)), None, False, step.span)
 
@@ -254,7 +256,7 @@ def reduced_digits(build: Build, frame: Frame, i: int) -> list[Digit]:
     found = []
     told = frame.target.in_registers and frame.outer is None
     reduced, present = reduced_below(frame, i), frame.spec.present
-    for lane, units, plan in spreads_below(frame, i, build.profile).values():
+    for lane, units, plan in unit_mappings_below(frame, i, build.profile).values():
         active = [*present, *plan.active(lane)]
         found += [
             Digit(d, tiles, stride, tuple(active))

@@ -20,7 +20,7 @@ from tilelang.schedules.steps import Fuse, Place, Step, Unfuse
 from tilelang.schedules.task import Task
 
 
-def by_round(frame: Frame, target: Target, step: Place, back: Callable[[Target], ir.Stmt]) -> ir.Stmt:
+def by_iteration(frame: Frame, target: Target, step: Place, back: Callable[[Target], ir.Stmt]) -> ir.Stmt:
     """Rule 2: stores results in the first iteration of the enclosing reduction loops, and combines with the stored ones in
     later iterations."""
     first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
@@ -41,11 +41,11 @@ def boxes_for(build: Build, frame: Frame, stop: Place) -> tuple[Box, ...]:
     return tuple(result_box(build, frame, t.name, t.dtype, stop, t, t.dims) for t in frame.task.outputs)
 
 
-def stored_by_round(
+def stored_by_iteration(
     build: Build, frame: Frame, target: Target, step: Place, boxes: tuple[Residence, ...], rest: tuple[Step, ...]
 ) -> ir.Stmt:
     """Moves finished values from the staging buffers to the target."""
-    return by_round(frame, target, step, lambda t: store_results(build, frame, t, boxes, rest))
+    return by_iteration(frame, target, step, lambda t: store_results(build, frame, t, boxes, rest))
 
 
 def via(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
@@ -59,12 +59,12 @@ def via(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         if step.layout is not None or step.steps:
             raise refuse(step, "via-steps", f"`{step}`: each thread stores the results that it holds in registers, so `via"
                          " register` has no layout or steps of its own", str(step.replace(layout=None, steps=None)))  # fmt: skip
-        return build.chain(frame.but(target=frame.target.stored_as(step)), i + 1)
+        return build.chain(frame.replace(target=frame.target.stored_as(step)), i + 1)
     if step.memory != "shared":
         raise refuse(step, "via-memory", f"`{step}`: results can only be staged in register or shared", "via shared")
     check_stop(frame, frame.target, step)
     boxes = boxes_for(build, frame, step)
-    put = build.chain(frame.but(target=Target(boxes)), i + 1)
+    put = build.chain(frame.replace(target=Target(boxes)), i + 1)
     return ir.seq(put, store_results(build, frame, frame.target.stored_as(step), boxes, step.steps or ()))
 
 

@@ -15,7 +15,7 @@ from tilelang.lowering.build.reads import residence_of
 from tilelang.lowering.build.reductions.combine import stored
 from tilelang.lowering.build.reductions.results import (
     boxes_for,
-    by_round,
+    by_iteration,
     in_steps,
     result_box,
     results_frame,
@@ -56,25 +56,25 @@ def shared_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir.St
         if inner
         else [_clear(build, frame, state, members, step) for state, members in zip(frame.task.states, buffers, strict=True)]
     )
-    below = frame.but(state=place, slots=(), walks=())
+    below = frame.replace(state=place, slots=(), walks=())
     body = build.chain(below, i + 1)
     task = Task(frame.task.name, frame.task.outputs, frame.task.axes, frame.task.values)
     for k, s in enumerate(frame.steps[i + 1 :], i + 1):
         if isinstance(s, Split) and s.of:
             frame = finished(build, frame, k)
-    there = frame.but(residences=(*frame.residences, *boxes), finishing=True)
+    there = frame.replace(residences=(*frame.residences, *boxes), finishing=True)
     for whole in dict.fromkeys(whole for value in task.values for whole in reads(value)):
         residence_of(there, whole)  # refuses a stage that is computed below
 
     def back(target: Target) -> ir.Stmt:
         if target.in_registers:
-            return _back_to_owners(build, frame, i, task, target, tuple(boxes), step)
-        return _back_from_shared(build, frame, task, target, tuple(boxes), step)
+            return _load_for_owners(build, frame, i, task, target, tuple(boxes), step)
+        return _store_from_shared(build, frame, task, target, tuple(boxes), step)
 
-    return ir.seq(*start, body, by_round(frame, frame.target.stored_as(step), step, back))
+    return ir.seq(*start, body, by_iteration(frame, frame.target.stored_as(step), step, back))
 
 
-def _back_to_owners(
+def _load_for_owners(
     build: Build, frame: Frame, i: int, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place
 ) -> ir.Stmt:
     """Loads the finished values from shared memory into registers: each thread gets the elements that the steps below map to it."""
@@ -96,7 +96,7 @@ def _back_to_owners(
     return in_steps(build, results_frame(frame, task, target, boxes), tuple(own))
 
 
-def _back_from_shared(
+def _store_from_shared(
     build: Build, frame: Frame, task: Task, target: Target, boxes: tuple[Residence, ...], step: Place
 ) -> ir.Stmt:
     """Stores the finished values from shared memory to the target, or to a staging buffer and on from there, each by its own steps."""

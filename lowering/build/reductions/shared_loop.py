@@ -86,7 +86,7 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
     changes = _changes(loop) if build.threads == 1 else {}  # GPUs have function units, but few registers
     shared = Shared(loop, stages, old, changes)
-    inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
+    inside = frame.replace(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
     out: list[ir.Stmt] = []
     found: list[Residence] = []
     for place in dict.fromkeys(stages.values()):
@@ -101,17 +101,17 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
             copies += [_beside(build, at, change) for (of, _), change in shared.changes.items() if of is tensor]
             found += copies
             out += [_filled(build, frame, c.buffer, identity, step) for c in copies]
-            inside = inside.but(residences=(*inside.residences, *copies))
-    frame = frame.but(residences=(*frame.residences, *found), shared=shared)
+            inside = inside.replace(residences=(*inside.residences, *copies))
+    frame = frame.replace(residences=(*frame.residences, *found), shared=shared)
     build.running[frame.key(i)] = tuple(found)
     return ir.seq(*out), frame
 
 
-def aside(build: Build, frame: Frame, i: int, step: Split) -> Frame:
+def in_loading_role(build: Build, frame: Frame, i: int, step: Split) -> Frame:
     """The frame of a shared loop in a role that only loads: it loads the regions of a chunk; the running values are in the
     main role."""
     loop = build.loop_of(step)
-    return frame.but(shared=Shared(loop, _stages(build, frame, i, step, loop)))
+    return frame.replace(shared=Shared(loop, _stages(build, frame, i, step, loop)))
 
 
 def _sizes(step: Split) -> list[tuple[str, int]]:
@@ -120,7 +120,7 @@ def _sizes(step: Split) -> list[tuple[str, int]]:
 
 def finished(build: Build, frame: Frame, i: int) -> Frame:
     """The frame after a shared loop, in which the buffers of its stages have their final values."""
-    return frame.but(residences=(*frame.residences, *build.running.get(frame.key(i), ())))
+    return frame.replace(residences=(*frame.residences, *build.running.get(frame.key(i), ())))
 
 
 def _stages(build: Build, frame: Frame, i: int, step: Split, loop: SharedLoop) -> dict[str, Place]:
@@ -235,7 +235,7 @@ def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
     if build.parted is None or frame.shared is None:
         return ir.seq()
     loop, out = frame.shared.loop, list[ir.Stmt]()
-    inside = frame.but(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}))
+    inside = frame.replace(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}))
     for place in dict.fromkeys(frame.shared.stages.values()):
         member = frame.shared.member(place.tensor_name)
         assert member is not None
@@ -264,7 +264,7 @@ def parts_stored(build: Build, frame: Frame, i: int, step: Split) -> ir.Stmt:
         target = Target(tuple(build.parted.places[t] for t in tensors))
         out.append(
             build.chain(
-                stage.but(task=task, steps=steps, spec=alone, target=target, residences=frame.residences, state=state,
+                stage.replace(task=task, steps=steps, spec=alone, target=target, residences=frame.residences, state=state,
                           finishing=True, shared=None), 0)
         )  # fmt: skip
     return ir.seq(*out)
@@ -348,7 +348,7 @@ def states_repaired(build: Build, frame: Frame, i: int) -> ir.Stmt:
     repairs = repairs_of(frame)
     if not repairs or frame.state is None or frame.state.memory != "register":
         return ir.seq()
-    return build.chain(frame.but(finishing=True, repairs=repairs, nest=(), store_lanes=None), i)
+    return build.chain(frame.replace(finishing=True, repairs=repairs, nest=(), store_lanes=None), i)
 
 
 def repairs_at(build: Build, frame: Frame, points: dict[str, Expr], lane: Expr | None, step: Step | None) -> ir.Stmt:
