@@ -1,9 +1,10 @@
 """`python -m tilelang.demo`: a matrix product and a softmax in one kernel on the device found here, beside NumPy.
 
-The product is a formula alone, whose schedule is constructed for the device; the softmax has a schedule written by hand. Both kernels
-are compiled, checked against the reference within the derived bound, and timed in turns with NumPy: medians, with outputs given on both
-sides and a pause whenever the side changes, because idle thread pools keep spinning.
-Exit codes: 0 right, 1 wrong, 2 a usage or a setting that cannot be, 3 no device.
+The product is only a formula, whose schedule is generated for the device; the softmax has a hand-written schedule. Both kernels
+are compiled, checked against the reference within the derived bound, and timed in turns with NumPy. The times are medians, with
+preallocated outputs for both and a pause at each change, because idle thread pools keep spinning.
+
+Exit codes: 0 right, 1 wrong, 2 usage error or invalid setting, 3 no device.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ PAUSE_S = 0.25
 
 
 def matmul(M: int, N: int, K: int) -> tl.Tensor:
-    """C[m, n] = sum over k of A[m, k] B[k, n]: its schedule is constructed for the device."""
+    """C[m, n] = sum over k of A[m, k] B[k, n]: its schedule is generated for the device."""
     m, n, k = tl.axes(m=M, n=N, k=K)
     A = tl.input("A", tl.float32, m, k)
     B = tl.input("B", tl.float32, k, n)
@@ -30,7 +31,8 @@ def matmul(M: int, N: int, K: int) -> tl.Tensor:
 
 
 def softmax(M: int, N: int) -> tl.Schedule:
-    """Y[i, j] = exp(X[i, j] - peak[i]) / total[i]: a row a core, the exponentials kept on chip, the next row fetched meanwhile."""
+    """Y[i, j] = exp(X[i, j] - peak[i]) / total[i]: one row per core at a time, with the exponentials kept on chip and the next
+    row prefetched."""
     i, j = tl.axes(i=M, j=N)
     X = tl.input("X", tl.float32, i, j)
     peak = tl.define("peak", tl.max(X[i, j], over=j), i)
@@ -151,7 +153,7 @@ def _positive(text: str) -> int:
 
 
 def command(words: Sequence[str] | None = None) -> int:
-    """The command line; its exit code. Leaves by SystemExit where the words are none of its own."""
+    """The command line; returns its exit code. Raises SystemExit for invalid arguments."""
     parser = argparse.ArgumentParser(
         "python -m tilelang.demo", description="a matrix product and a softmax on the device found here, beside NumPy"
     )

@@ -139,7 +139,7 @@ class MovedModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: ModuleType) -> None:
         old = module.__name__
         warnings.warn(f"{old} has moved: import {MODULES[old]}", DeprecationWarning, stacklevel=2)
-        sys.modules[old] = importlib.import_module(MODULES[old])  # what stands there afterwards is what the import gives
+        sys.modules[old] = importlib.import_module(MODULES[old])  # the import returns whatever is in sys.modules afterwards
 
 
 def moved(module: str, homes: Mapping[str, str]) -> Callable[[str], Any]:

@@ -1,8 +1,8 @@
 """PyTorch operators made of computations: `import tilelang.torch`, which needs PyTorch.
 
-An operator is a `torch.library` custom operator, so that `torch.compile` keeps it whole and PyTorch's tools know it. Its gradient is
-that of `tl.grad`. It becomes an operator of its own at the first backward pass, so that it can be differentiated again. Tensors are
-handed over without copies.
+An operator is a custom operator of `torch.library`, so `torch.compile` and PyTorch's other tools treat it as a unit. Its gradient
+is that of `tl.grad`, compiled as a separate operator at the first backward pass, which can be differentiated again. Tensors are
+passed without copies.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Operator:
         self.__name__ = self.computation.name
         self.__doc__ = f"The computation\n\n{self.computation.text}\nas a PyTorch operator."
         count = len(self.computation.outputs)
-        # a name of its own for each operator, since PyTorch's registry keeps them all
+        # a unique name for each operator, because PyTorch's registry keeps them all
         name = f"tilelang::{self.computation.name}_{next(_numbers)}"
         schema = f"({', '.join(f'Tensor x{n}' for n in range(len(self.computation.inputs)))})"
         schema += " -> " + ("Tensor" if count == 1 else f"({', '.join(['Tensor'] * count)})")
@@ -149,7 +149,7 @@ def _save(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _seed_names(computation: Computation) -> list[str]:
-    """Names for the seeds of a computation's outputs of floats, apart from those of its tensors."""
+    """Names for the seeds of a computation's float outputs, different from those of its tensors."""
     taken = {t.name for t in (*computation.inputs, *(t for d in computation.definitions for t in d.tensors))}
     found = []
     for t in computation.outputs:

@@ -1,4 +1,4 @@
-"""Versions of the package's own source, by which cached results are told from those of other versions."""
+"""Versions of the package's source, which distinguish cached results from those of other versions."""
 
 from __future__ import annotations
 

@@ -11,8 +11,10 @@ The compiler knows no instruction by name; the shipped ones (tilelang/instructio
                             template={"cuda": "my_mma({C[0]}, {C[1]}, {A.address});"})   # 5. its text, per dialect
 
 after which `do my_mma` finds it, `my_mma.simulate(...)` runs it, and the refusal of a step that nearly fits says field by field
-what differs. Invariant: every Instruction is consistent: its maps cover the operands, extents agree, and templates refer only to
-existing operands.
+what differs.
+
+Invariant: every Instruction is consistent: its maps cover the operands, extents agree, and templates refer only to existing
+operands.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Matrix and dot products on 64-bit Arm CPUs: tiles of bfloat16 (`bfmmla`), and dot products of four bytes (`sdot`, `udot`).
 
-Where the compiler's target lacks the instruction, the same function is plain C, so that the text runs on every processor.
+If the compiler's target lacks the instruction, the same function is plain C, so the source runs on every CPU.
 
-`bfmmla` heeds no rounding mode: the products of two neighbours along k are added and rounded to odd, then added to C and rounded to
-odd, first for k = 0 and 1; numbers below 2^-126 in magnitude count as 0, as operands and as results, of which the derived bound of an
-error knows nothing. The plain C rounds to nearest.
+`bfmmla` ignores the rounding mode: the products of two neighbours along k are added and rounded to odd, then added to C and
+rounded to odd, first for k = 0 and 1. Operands and results below 2^-126 in magnitude are flushed to 0, which the derived error
+bound does not include. The plain C rounds to nearest.
 
 Source: Arm Architecture Reference Manual for A-profile (DDI 0487), BFMMLA, SDOT and UDOT by vector.
 """

@@ -1,7 +1,8 @@
 """Asynchronous copies from global to shared memory: 4, 8 or 16 bytes per thread.
 
-They complete later, group by group: the operands are held until the wait. Of what a thread copies only the first bytes may exist in
-the source; the others become zero.
+They complete later, group by group; their operands must not change until the wait. If only the first bytes of a copy exist in the
+source, the others become zero.
+
 Source: Parallel Thread Execution ISA 8.5, "cp.async", "cp.async.commit_group", "cp.async.wait_group".
 """
 

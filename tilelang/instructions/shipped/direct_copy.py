@@ -1,11 +1,12 @@
 """Copies from global memory directly to shared memory on AMD GPUs (CDNA): four bytes per thread, without registers.
 
-The wave names one place in shared memory, in the register M0, and its lanes' words go there one behind the other, whatever addresses
-they come from: so a layout in which rows are exchanged must show in which thread brings what. They complete later; the wait is for all
-of them, so a ring gains nothing by more than two slots. Of what a thread copies only the first bytes may exist: those words go
-through registers, the missing bytes zero.
-Source: AMD Instinct MI200 Instruction Set Architecture, "Memory Buffer Load to LDS", "Manually Inserted Wait States"; LLVM, Syntax of
-gfx90a and gfx942 Instructions, GLOBAL_LOAD_DWORD ... lds and GLOBAL_LOAD_LDS_DWORD.
+A wave supplies one address in shared memory, in the register M0, and the words of its lanes are stored there consecutively,
+whatever addresses they were read from. So if a layout permutes rows, the threads must be numbered in the same way. The copies
+complete later, and a wait is for all of them, so more than two slots of a circular buffer gain nothing. If only the first bytes
+of a thread's copy exist, its word is copied through registers, with zeros for the missing bytes.
+
+Source: AMD Instinct MI200 Instruction Set Architecture, "Memory Buffer Load to LDS", "Manually Inserted Wait States"; LLVM,
+Syntax of gfx90a and gfx942 Instructions, GLOBAL_LOAD_DWORD ... lds and GLOBAL_LOAD_LDS_DWORD.
 """
 
 from tilelang.core.dtype import (
@@ -29,8 +30,8 @@ from tilelang.instructions.shipped.ptx import FUNCTION
 
 LANES = 64
 
-# The assembler's text, not clang's builtin: behind the builtin the compiler awaits the copy before whatever it reads of shared memory
-# next, the other slots of a ring too. M0 must be written a wait state before it is used.
+# Inline assembly instead of clang's builtin: with the builtin, the compiler waits for the copy before the next read of any shared
+# memory, including other slots of a circular buffer. M0 must be written one wait state before it is used.
 COPY = f"""
 {FUNCTION} void global_load_lds_4(void* target, const void* source, int existing) {{  // bytes beyond these become 0
     typedef __attribute__((address_space(3))) unsigned Shared;

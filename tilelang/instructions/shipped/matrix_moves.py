@@ -1,10 +1,11 @@
 """Moves between shared memory and the operands of warp_matrix.py: `ldmatrix` and `stmatrix`, one, two or four matrices at a time.
 
-A matrix is eight rows of 16 bytes; lane i names the address of row i % 8 of matrix i / 8. Lanes beyond the last matrix repeat the first
-ones; a store takes four matrices, for two lanes must not name one place that is written. Each lane gets 32 bits of a row of its own;
-transposed, what a column of 16-bit elements has there. A name says what comes: the `left` or `right` operand of a product; `_trans`: of
-a tensor stored with k along its rows for the left one, and along its columns for the right one, the other way round than the
-instruction wants it.
+A matrix is eight rows of 16 bytes; lane i supplies the address of row i % 8 of matrix i / 8. For loads, lanes past the last
+matrix repeat the addresses of the first ones; stores always take four matrices, because two lanes must not write to the same
+address. Each lane gets 32 bits of a row; in transposed form, the elements that a column of 16-bit elements has there. Names:
+`left` and `right` are the operands of a product; `_trans` means that the tensor is stored transposed relative to the order that
+the instruction needs.
+
 Source: Parallel Thread Execution ISA 8.5, "ldmatrix", "stmatrix".
 """
 
@@ -90,7 +91,8 @@ def _move(
     )
 
 
-# The addresses: 8, 16 or 32 rows one below the other, of 16 or 32 bytes. `across` walks the matrices of a row first.
+# The addresses: 8, 16 or 32 consecutive rows of 16 or 32 bytes. `_down` visits the matrices of a column first, `_across` those of
+# a row.
 def _down(elements: int) -> Fragment:
     return fragment(32, elements, lambda lane, slot: (lane % 16, lane // 16 * elements + slot))
 

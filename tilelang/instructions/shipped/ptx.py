@@ -1,7 +1,7 @@
 """CUDA C++ text for NVIDIA's instructions: packing and unpacking the registers of operands.
 
-An operand reaches its wrapper slot by slot, or, where slots are narrower than a register of 32 bits, register by register: what is read
-by value, what is written by reference. Wrappers of other widths pack slots themselves.
+A wrapper takes an operand slot by slot or, if slots are narrower than 32 bits, register by register: by value if it is read, by
+reference if it is written. Wrappers for other widths pack the slots themselves.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SHARED_ADDRESS = f"""
 }}
 """
 
-# A barrier is 8 bytes of shared memory. It counts arrivals and bytes; a phase ends when both have come, and the parity of the phases
-# that have ended is what its readers wait for.
+# A barrier is 8 bytes of shared memory. It counts arrivals and bytes; a phase ends when all of both have arrived, and readers
+# wait for the parity of the completed phases.
 BARRIERS = f"""
 {FUNCTION} void barrier_init(unsigned long long* barrier, int arrivals) {{
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" :: "r"(shared_address(barrier)), "r"(arrivals) : "memory");

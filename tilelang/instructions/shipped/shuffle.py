@@ -1,9 +1,10 @@
 """Warp shuffles: each lane gets the value of the lane whose number differs in one bit, or of a lane that it names.
 
-A reduction over lanes is made of the former, in as many steps as the number of lanes has bits; whole numbers of 32 bits are summed, or
-their least or largest found, by all lanes of a warp at once.
-Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, "Data Parallel
-Primitives", DS_SWIZZLE_B32, DS_BPERMUTE_B32; RDNA3 Instruction Set Architecture, "DPP16", V_PERMLANEX16_B32.
+A reduction over n lanes takes log2(n) shuffles of the first kind. For 32-bit integers, `redux` computes the sum, minimum or
+maximum over all lanes of a warp in one instruction.
+
+Source: Parallel Thread Execution ISA 8.5, "shfl.sync", "redux.sync"; AMD Instinct MI200 Instruction Set Architecture, "Data
+Parallel Primitives", DS_SWIZZLE_B32, DS_BPERMUTE_B32; RDNA3 Instruction Set Architecture, "DPP16", V_PERMLANEX16_B32.
 """
 
 from tilelang.core.dtype import (
@@ -37,8 +38,9 @@ template <int DISTANCE>
 }}
 """
 
-# Among 16 lanes by data-parallel primitives, which the instruction that takes the result may contain; 4 lanes apart, older devices
-# mirror 8 lanes of which each four were mirrored. Across rows of 16 lanes in one instruction, or by the crossbar of shared memory.
+# Within 16 lanes, by data-parallel primitives (DPP), which the compiler may fuse into the instruction that uses the result. For a
+# distance of 4, older devices mirror each group of 4 lanes and then each group of 8. Across rows of 16 lanes, by one instruction,
+# or through the crossbar of shared memory.
 _WORD_HIP = f"""
 template <int DISTANCE>
 {FUNCTION} int shuffle_xor_word(int x) {{

@@ -1,8 +1,9 @@
 """Copies of boxes between global and shared memory by one elected lane, with descriptors (TMA).
 
-In global memory a box is named by a tensor map, which is encoded before the launch, and the coordinates of its first element; in
-shared memory by an address and one of the known swizzles. A load completes when its bytes have arrived at a barrier in shared memory
-(mbarrier); stores complete in groups. What lies outside the tensor is read as zero and not written.
+In global memory, a box is given by a tensor map, which is encoded before the launch, and the coordinates of its first element; in
+shared memory, by an address and a swizzle. A load completes when its bytes have arrived at a barrier in shared memory (mbarrier);
+stores complete in groups. Elements outside the tensor are read as zero and not written.
+
 Source: Parallel Thread Execution ISA 8.5, "cp.async.bulk.tensor", "mbarrier"; CUDA Driver API, cuTensorMapEncodeTiled.
 """
 
@@ -26,7 +27,8 @@ LOAD = f"""
 }}
 """
 
-# The mask says to which blocks: bit n for block n of the cluster. Everywhere at the same place, and at the barrier in the same place.
+# The mask selects the receiving blocks: bit n for block n of the cluster. The data and the barrier have the same address in each
+# of them.
 MULTICAST = f"""
 {FUNCTION} void tensor_load_2d_multicast(void* target, const TensorMap* map, int x, int y, unsigned long long* barrier, int blocks) {{
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"

@@ -1,9 +1,11 @@
 """Matrix products of a warp of 32: `mma.sync` of 16 rows, 8 columns and 4 to 32 steps along k.
 
-Lane maps: group = lane / 4 and place = lane % 4 number the rows and columns; an accumulator of 16 x 8 has two rows a lane quad. In
-the operands, what fills a register of 32 bits (one tf32, two 16-bit floats, four bytes) are neighbours along k. The loads of
-matrix_moves.py leave these maps, so that nothing moves between them.
-Source: Parallel Thread Execution ISA 8.5, "Matrix Fragments for mma.m16n8k4" and its neighbours; NVIDIA CUTLASS, mma_traits_sm80.hpp.
+Lane maps: group = lane / 4 and place = lane % 4 number the rows and columns; in a 16 x 8 accumulator, four lanes share two rows.
+In the operands, the elements of a 32-bit register (one tf32, two 16-bit floats, four bytes) are neighbours along k. The loads of
+matrix_moves.py produce these maps, so no data is exchanged between a load and a product.
+
+Source: Parallel Thread Execution ISA 8.5, "Matrix Fragments for mma.m16n8k4" and its neighbours; NVIDIA CUTLASS,
+mma_traits_sm80.hpp.
 """
 
 from tilelang.core.dtype import DType, bfloat16, float8_e4m3, float8_e5m2, float16, float32, int8, int32, uint8

@@ -1,9 +1,11 @@
 """Matrix products of a warpgroup of 128: A and B in shared memory, passed by descriptors; the accumulator in registers.
 
-A descriptor says where a matrix begins, how its 16-byte chunks are exchanged, and how far apart groups of eight rows are: with rows as
-wide as the swizzle, eight times the swizzle. Both factors have k along their rows. The products run asynchronously, in groups.
-Source: Parallel Thread Execution ISA 8.5, "Asynchronous Warpgroup Level Matrix Instructions", "Register Fragments and Shared Memory
-Matrix Layouts", "Matrix-Descriptor"; NVIDIA CUTLASS, mma_sm90_desc.hpp.
+A descriptor contains the start of a matrix, the swizzle of its 16-byte chunks, and the stride between groups of eight rows, which
+is eight times the width of the swizzle because rows are as wide as the swizzle. Both factors have k along their rows. The
+products run asynchronously, in groups.
+
+Source: Parallel Thread Execution ISA 8.5, "Asynchronous Warpgroup Level Matrix Instructions", "Register Fragments and Shared
+Memory Matrix Layouts", "Matrix-Descriptor"; NVIDIA CUTLASS, mma_sm90_desc.hpp.
 """
 
 from tilelang.core.dtype import DType, bfloat16, float16, float32

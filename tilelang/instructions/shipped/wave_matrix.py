@@ -1,8 +1,9 @@
 """Matrix products on AMD GPUs: `mfma` of 64 lanes (CDNA), `wmma` of 32 lanes (RDNA 3); sums in float32.
 
-With `mfma`, a lane holds four neighbours along k of one row of A and one column of B, and of the sums groups of four rows of one
-column. With `wmma` it holds a whole row and a whole column, the upper half of the wave the same ones as the lower half, and of the sums
-every other row of one column. CDNA 2 takes denormal 16-bit numbers as zero.
+With `mfma`, a lane holds four neighbours along k of one row of A and of one column of B; of the sums, it holds groups of four
+rows of one column. With `wmma`, it holds a whole row of A and a whole column of B, and the upper half of the wave repeats those
+of the lower half; of the sums, it holds every other row of one column. CDNA 2 flushes denormal 16-bit inputs to zero.
+
 Source: AMD Matrix Instruction Calculator, "Matrix element to register mapping"; AMD Instinct MI200 Instruction Set Architecture,
 VOP3P-MAI; RDNA3 Instruction Set Architecture, "Wave Matrix Multiply Accumulate".
 """

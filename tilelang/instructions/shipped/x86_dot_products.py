@@ -1,12 +1,12 @@
 """Dot products along k in each 32-bit lane of a vector on x86 CPUs: of two bfloat16 (`vdpbf16ps`), or of four bytes (`vpdpbusd`).
 
-A is one row's part of k and goes to every lane; B has for each lane its part of k, neighbours along k side by side. A schedule brings
-B so by a layout, `(n // columns, k // 2, n % columns, k % 2)`, and then one load is a vector. Where the compiler's target lacks the
-instruction, the same function is plain C, so that the text runs on every processor.
+A is a few neighbours along k of one row, which are broadcast to all lanes; B has the corresponding neighbours along k for each
+lane. With the layout `(n // columns, k // 2, n % columns, k % 2)`, these are contiguous, and a single load fills a vector of B.
+If the compiler's target lacks the instruction, the same function is plain C, so the source runs on every CPU.
 
-`vdpbf16ps` heeds no rounding mode: it adds the odd product, then the even one, and rounds each sum to nearest, ties to even. Numbers
-below 2^-126 in magnitude count as 0, as operands and as results; the derived bound of an error knows nothing of that, and the plain C
-does not do it. `vpdpbusd` wraps in 32 bits, as the language's int32 does: it is `vpdpbusds` that saturates.
+`vdpbf16ps` ignores the rounding mode: it adds the odd product, then the even one, and rounds each sum to nearest, ties to even.
+It flushes operands and results below 2^-126 in magnitude to 0, which neither the derived error bound nor the plain C does.
+`vpdpbusd` wraps in 32 bits, as the language's int32 does; `vpdpbusds`, which is not used, saturates.
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, VDPBF16PS and VPDPBUSD.
 """

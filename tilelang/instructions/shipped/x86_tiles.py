@@ -1,13 +1,13 @@
 """Products of tiles on x86 CPUs with AMX: tiles of 16 rows of 64 bytes, accumulated in 16 x 16 floats or 32-bit integers.
 
-The tile registers are the compiler's own: it sets them up once in a function (`ldtilecfg`) and gives them out. So the operands are
-arrays in memory, each tile 1024 bytes in a row: A and B in shared memory, where a layout packs them, and C an array of the thread. One
-instruction brings C, A and B into tiles and stores C; `..._m32n32k128` and `..._m32n32k256` keep four tiles of C over four steps of
-k, so that loads take less time than products. Where the compiler's target lacks AMX, the same function is plain C.
+The compiler configures the tile registers once per function (`ldtilecfg`) and allocates them. So the operands are arrays in
+memory, in which each tile is 1024 contiguous bytes: A and B in shared memory, packed by a layout, and C an array of the thread.
+One instruction loads C, A and B into tiles and stores C; `..._m32n32k128` and `..._m32n32k256` keep four tiles of C over four
+steps of k, so that loads take less time than products. If the compiler's target lacks AMX, the same function is plain C.
 
-`tdpbf16ps` heeds no rounding mode: it adds the even and the odd products of a row apart, rounds each sum to nearest, ties to even, and
-then adds both to C; numbers below 2^-126 in magnitude count as 0, as operands and as results, of which the derived bound of an error
-knows nothing. The integers wrap. Linux gives a process the tiles only when it asks once (lowering/drivers/extensions.py).
+`tdpbf16ps` ignores the rounding mode: it adds the even and the odd products of a row separately, rounds each sum to nearest, ties
+to even, and then adds both to C. It flushes operands and results below 2^-126 in magnitude to 0, which the derived error bound
+does not include. Integers wrap. On Linux, a process must request permission to use the tiles (lowering/drivers/extensions.py).
 
 Source: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, TDPBF16PS and TDPBSSD; Intel 64 and IA-32 Architectures
 Optimization Reference Manual, chapter 20, Intel Advanced Matrix Extensions, for the blocks of four tiles.
