@@ -72,7 +72,7 @@ def test_nothing_to_compute(profile: str) -> None:
 
 @pytest.mark.parametrize(("origin", "said"), [("shipped", 1), ("partly measured", 1), ("measured", 0), ("given", 0)])
 def test_a_device_that_nobody_measured_is_said_once(origin: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
-    schedule_selection._said.cache_clear()
+    schedule_selection._log.cache_clear()
     target = dataclasses.replace(tl.target(), origin=origin)
     with caplog.at_level(logging.WARNING, "tilelang"):
         tl.compile(PRODUCT, target)
@@ -89,7 +89,7 @@ def half_product(size: int) -> tl.Tensor:
 
 @pytest.mark.parametrize(("profile", "said"), [("volta", 1), ("ampere", 0)])
 def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
-    schedule_selection._said.cache_clear()
+    schedule_selection._log.cache_clear()
     with caplog.at_level(logging.WARNING, "tilelang"):
         for size in (32, 48):
             tl.compile(half_product(size), tl.target("cuda", profile=profile))
@@ -101,7 +101,7 @@ def test_matrix_instructions_that_nobody_defined_are_said_once(profile: str, sai
 def test_a_plain_schedule_that_stands_in_is_said(
     trials: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    schedule_selection._said.cache_clear()
+    schedule_selection._log.cache_clear()
     target, options = dataclasses.replace(tl.target("cpu"), origin="given"), Options(database="")
     computation = tl.schedule(PRODUCT).computation
     *others, plain = schedule_selection.constructed(computation, target.profile, options)
@@ -126,7 +126,7 @@ def test_a_plain_schedule_that_stands_in_is_said(
 
 
 def test_threads_say_it_once_together(caplog: pytest.LogCaptureFixture) -> None:
-    schedule_selection._said.cache_clear()
+    schedule_selection._log.cache_clear()
     target, start = dataclasses.replace(tl.target(), origin="shipped"), threading.Barrier(4)
 
     def compile_together(_: int) -> None:

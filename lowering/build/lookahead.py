@@ -14,7 +14,7 @@ from tilelang.lowering.build.movement.storage import Owners
 from tilelang.profiles.profile import Profile
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Tile, Unfuse, Vectorize
-from tilelang.schedules.walk import Walked, refine, walk_steps
+from tilelang.schedules.walk import VisitedStep, refine, walk_steps
 
 
 def reduced_below(frame: Frame, i: int) -> frozenset[str]:
@@ -22,7 +22,7 @@ def reduced_below(frame: Frame, i: int) -> frozenset[str]:
     return frozenset().union(frame.spec.extents.reduced, *(w.after.reduced for w in steps_below(frame, i)))
 
 
-def steps_below(frame: Frame, i: int) -> Iterator[Walked]:
+def steps_below(frame: Frame, i: int) -> Iterator[VisitedStep]:
     """The steps from step i on, with the extents before and after each one."""
     return walk_steps(frame.spec.extents, frame.steps[i:], i)
 

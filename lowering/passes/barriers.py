@@ -29,10 +29,10 @@ from tilelang.lowering.passes.dependence_test import Access, Prover
 from tilelang.lowering.passes.divergence import Path, check_uniform, diverges, unique
 from tilelang.lowering.passes.outstanding_accesses import (
     State,
-    any_round_back,
+    any_iteration_back,
     crossing,
     finished,
-    one_round_back,
+    one_iteration_back,
     ordered,
     outliving,
     survivor,
@@ -278,11 +278,13 @@ class Walk:
             earlier: dict[Access, None] = {}
             alive = (survivor(a, var, crossing(var)) for a in after.pending)
             for a in (a for a in alive if a is not None):  # pending after a whole iteration: of any earlier one
-                moved = one_round_back(a, var, loop) if a.round == 0 else any_round_back(a, var, loop) if a.round == 1 else a
+                moved = (
+                    one_iteration_back(a, var, loop) if a.round == 0 else any_iteration_back(a, var, loop) if a.round == 1 else a
+                )
                 earlier[moved] = None
             inflight = dict(before.inflight)
             for a, age in after.inflight.items() if waits else ():
-                back = one_round_back if attempt < told else any_round_back
+                back = one_iteration_back if attempt < told else any_iteration_back
                 moved = a if a in before.inflight or a.round == 2 else back(a, var, loop)
                 inflight[moved] = min(age, inflight.get(moved, age))
             following = State(earlier, inflight)

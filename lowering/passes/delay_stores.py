@@ -33,10 +33,10 @@ def _overlapped(stmt: Any) -> Any:
     changed = stmt.map_children(_overlapped)
     if not (isinstance(changed, ir.For) and changed.kind == "serial" and isinstance(changed.body, ir.Seq)):
         return changed
-    return _one_round_later(changed, ir.flattened(*changed.body.body)) or changed
+    return _delayed_by_one_iteration(changed, ir.flattened(*changed.body.body)) or changed
 
 
-def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
+def _delayed_by_one_iteration(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
     """The loop with its last statement, if marked, moved into a loop of the next iteration; None if no loop can absorb it."""
     *before, store = body or (ir.seq(),)  # an empty loop
     if not any(isinstance(s, ir.Store) and s.behind for s in ir.statements(store)):

@@ -86,7 +86,7 @@ def _without_flight(stmt: ir.Stmt) -> ir.Stmt:
             return made
 
 
-def _meets(stmt: ir.Stmt) -> bool:
+def _has_barrier(stmt: ir.Stmt) -> bool:
     return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
 
 
@@ -130,7 +130,7 @@ class _Splitting:
     def block(self, stmt: ir.Stmt, lets: Lets) -> ir.Stmt:
         """A statement that all threads reach, split into regions. lets: the names in scope, which are recomputed in each
         region that uses them."""
-        if not _meets(stmt):
+        if not _has_barrier(stmt):
             return self.region([stmt], lets)
         match stmt:
             case ir.Seq(body):
@@ -159,7 +159,7 @@ class _Splitting:
         for stmt in stmts:
             if isinstance(stmt, ir.Let):
                 lets = (*lets, stmt.replace(value=self.lasting(stmt.value)))
-            elif _meets(stmt):
+            elif _has_barrier(stmt):
                 out += [self.region(run, lets)] if run else []
                 out.append(self.block(stmt, lets))
                 run = []

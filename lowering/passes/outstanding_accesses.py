@@ -71,13 +71,13 @@ def crossing(var: Var) -> Expr:
     return Var(f"{var.name}<", INDEX, 0, None if var.upper is None else var.upper - 1)
 
 
-def one_round_back(a: Access, var: Var, loop: ir.For) -> Access:
+def one_iteration_back(a: Access, var: Var, loop: ir.For) -> Access:
     previous = binary("-", var, 1)
     moved = a.substituted({var: previous}, guards=(binary("<=", 0, previous),))
     return dataclasses.replace(moved, round=1, when=f", one iteration of `{loop.var.name}` earlier")
 
 
-def any_round_back(a: Access, var: Var, loop: ir.For) -> Access:
+def any_iteration_back(a: Access, var: Var, loop: ir.For) -> Access:
     old = Var(f"{var.name}'", INDEX, 0, var.upper)
     moved = a.substituted({var: old}, (old,), (binary("<", old, var),))
     return dataclasses.replace(moved, round=2, when=f", an earlier iteration of `{loop.var.name}`")

@@ -30,10 +30,10 @@ def _later(stmt: Any) -> Any:
     changed = stmt.map_children(_later)
     if not (isinstance(changed, ir.For) and changed.kind == "serial" and isinstance(changed.body, ir.Seq)):
         return changed
-    return _one_round_later(changed, ir.flattened(changed.body)) or changed
+    return _delayed_by_one_iteration(changed, ir.flattened(changed.body)) or changed
 
 
-def _one_round_later(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
+def _delayed_by_one_iteration(walk: ir.For, body: tuple[ir.Stmt, ...]) -> ir.Stmt | None:
     """The loop with the statements after its wait delayed by one iteration; None if that is not possible."""
     waits = [k for k, s in enumerate(body) if isinstance(s, ir.Wait)]
     if len(waits) != 1 or walk.extent is index(1):

@@ -28,7 +28,7 @@ Names = Mapping[Var, Expr]
 
 def diverge_tail_conditions(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with the conditions around its loops made to seem different for each thread."""
-    if kernel.threads == 1 or not _meets(kernel.body):  # barriers of a single thread are not emitted
+    if kernel.threads == 1 or not _has_barrier(kernel.body):  # barriers of a single thread are not emitted
         return kernel
     walk = _Walk({s.var.name for s in ir.statements(kernel.body) if isinstance(s, (ir.For, ir.Let))})
     body = walk.statement(kernel.body, {}, ())
@@ -40,13 +40,13 @@ def diverge_tail_conditions(kernel: ir.Kernel) -> ir.Kernel:
     return kernel.replace(body=ir.Seq((*lets, body)))
 
 
-def _meets(stmt: ir.Stmt) -> bool:
+def _has_barrier(stmt: ir.Stmt) -> bool:
     return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
 
 
 def _has_loop(stmt: ir.Stmt) -> bool:
     """Whether a statement contains a loop without barriers."""
-    return any(isinstance(s, ir.For) and not _meets(s) for s in ir.statements(stmt))
+    return any(isinstance(s, ir.For) and not _has_barrier(s) for s in ir.statements(stmt))
 
 
 class _Walk:
@@ -67,11 +67,11 @@ class _Walk:
                         names = {**names, child.var: substitute(child.value, names)}
                 return stmt.replace(body=tuple(parts))
             case ir.For(var=var, extent=extent, body=body):
-                if _meets(stmt):
+                if _has_barrier(stmt):
                     return stmt.replace(body=self.statement(body, names, loops))
                 return stmt.replace(extent=self.apart(extent, names), body=self.statement(body, names, (*loops, var)))
             case ir.If(condition=condition, then=then, otherwise=otherwise):
-                if not _meets(stmt) and (self.stays(condition, names, loops) or _has_loop(stmt)):
+                if not _has_barrier(stmt) and (self.stays(condition, names, loops) or _has_loop(stmt)):
                     condition = self.apart(condition, names)
                 rest = None if otherwise is None else self.statement(otherwise, names, loops)
                 return stmt.replace(condition=condition, then=self.statement(then, names, loops), otherwise=rest)

@@ -23,18 +23,18 @@ from tilelang.lowering import ir
 
 def unconditional_barriers(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel with no barrier under a condition."""
-    if not _meets(kernel.body):
+    if not _has_barrier(kernel.body):
         return kernel
     return kernel.replace(body=_freed(kernel.body, itertools.count()))
 
 
-def _meets(stmt: ir.Stmt) -> bool:
+def _has_barrier(stmt: ir.Stmt) -> bool:
     return any(isinstance(s, ir.Barrier) for s in ir.statements(stmt))
 
 
 def _freed(stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
     """A statement that is always reached, with its barriers moved out of conditions."""
-    if not _meets(stmt):
+    if not _has_barrier(stmt):
         return stmt
     match stmt:
         case ir.Seq(body=body):
@@ -66,7 +66,7 @@ def _parted(stmt: ir.If, numbers: Iterator[int]) -> ir.Stmt:
 
 def _under(condition: Expr, stmt: ir.Stmt, numbers: Iterator[int]) -> ir.Stmt:
     """A statement under a condition, with its barriers outside the condition."""
-    if not _meets(stmt):
+    if not _has_barrier(stmt):
         return ir.If(condition, stmt, None, getattr(stmt, "span", None))
     match stmt:
         case ir.Seq(body=body):

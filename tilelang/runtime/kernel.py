@@ -81,7 +81,7 @@ def compile(
         )
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
-    plan = schedule_selection.planned(schedule_selection.asked(what, schedule), chosen, trials, options, progress)
+    plan = schedule_selection.select(schedule_selection.requested(what, schedule), chosen, trials, options, progress)
     if options.check == "simulate":
         from tilelang.runtime.simulated_check import refuse_faulty  # late: only checks need it
 

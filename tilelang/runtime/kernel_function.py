@@ -55,7 +55,7 @@ class KernelFunction:
             result = self._latest.run(arrays, out)
             if result is not None:
                 return result
-        alike = _alike(arrays) if not named else None
+        alike = _key_of(arrays) if not named else None
         try:
             found = self._called.get(alike)
         except TypeError:  # an unhashable value
@@ -193,7 +193,7 @@ def _is_written_down(value: Any) -> bool:
     return isinstance(value, (bool, int, float, str, np.generic, DType, type(None)))
 
 
-def _alike(arrays: tuple[Any, ...]) -> Any:
+def _key_of(arrays: tuple[Any, ...]) -> Any:
     """A key that is equal for arrays of the same kind, shape, type and device; None if one of them does not expose these."""
     try:
         return tuple([(type(a), a.shape, a.dtype, getattr(a, "device", None)) for a in arrays])

@@ -1,6 +1,6 @@
 """Chooses the shipped profile for a CPU that was not measured, and replaces its cache sizes by those that the system reports.
 
-These are pure functions: `Seen` is what lowering/drivers/processor.py reports, so that tests can pass in recordings from other
+These are pure functions: `SystemCpu` is what lowering/drivers/processor.py reports, so that tests can pass in recordings from other
 machines. A number unknown to the system is 0, and keeps the profile's.
 """
 
@@ -16,7 +16,7 @@ _ARM = "@aarch64"  # suffix of the architecture of a profile for arm64
 _SHARED_LEVEL = 3  # the level of the cache shared by all cores, which a profile has as a rate
 
 
-class SeenCache(Protocol):
+class SystemCache(Protocol):
     """A cache as one core sees it. shared_by: number of logical processors that use it."""
 
     @property
@@ -33,7 +33,7 @@ class SeenCache(Protocol):
     def shared_by(self) -> int: ...
 
 
-class Seen(Protocol):
+class SystemCpu(Protocol):
     """A CPU as its system describes it. family, model: the vendor's numbers."""
 
     @property
@@ -47,7 +47,7 @@ class Seen(Protocol):
     @property
     def vector_bytes(self) -> int: ...
     @property
-    def caches(self) -> Sequence[SeenCache]: ...
+    def caches(self) -> Sequence[SystemCache]: ...
 
 
 class Described(Protocol):
@@ -66,7 +66,7 @@ class Described(Protocol):
 P = TypeVar("P", bound=Described)
 
 
-def nearest_to(seen: Seen, profiles: Sequence[P]) -> P:
+def nearest_to(seen: SystemCpu, profiles: Sequence[P]) -> P:
     """The profile for a CPU: of its model; else of the same vendor and vector width with the nearest model; else of the same vector
     width with the most rates; else with the nearest width. Profiles for another architecture come last."""
 
@@ -104,7 +104,7 @@ def _model(text: str) -> tuple[str, int | None, int]:
     return vendor, None if family == "*" else int(family), int(model)
 
 
-def with_caches(profile: Profile, seen: Seen) -> Profile:
+def with_caches(profile: Profile, seen: SystemCpu) -> Profile:
     """The profile with the caches that the system reports: size, ways and line size of a core's own caches, and the size of the cache
     between them and memory, for all cores together.
 

@@ -41,10 +41,10 @@ UNMEASURED = {
 }
 REFUSED = "%s: all generated schedules were refused for `%s`, so a simple one is used; the last refusal: %s"
 MOST_TRIED = 16  # generated schedules that are lowered, at least, until one is accepted
-_SAYING = threading.Lock()  # held while a message is logged that must appear only once
+_LOGGING = threading.Lock()  # held while a message is logged that must appear only once
 
 
-def asked(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
+def requested(what: Computation | Tensor | Schedule, schedule: Builder | None) -> Schedule | Computation:
     """What to compile: a schedule, or a computation without one."""
     for part in (what, schedule):
         if isinstance(part, PendingTile):
@@ -83,7 +83,7 @@ def no_collection() -> Iterator[None]:
             gc.enable()
 
 
-class Planned(NamedTuple):
+class SelectedSchedule(NamedTuple):
     """The schedule of a kernel, and either its program, or the launch plan that an earlier process kept. new: it was just generated.
     source: the program's text, if it is already being compiled."""
 
@@ -94,9 +94,9 @@ class Planned(NamedTuple):
     launch_plan: LaunchPlan | None = None
 
 
-def planned(
+def select(
     given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None = None
-) -> Planned:
+) -> SelectedSchedule:
     """The schedule to use, and its program.
 
     trials: how many candidates are timed on the device; with 0, an earlier autotuning result is used, else the candidate with the
@@ -104,30 +104,32 @@ def planned(
     filled, DeviceError if trials are requested but impossible.
     """
     with contextlib.nullcontext() if trials else no_collection():  # autotuning takes minutes
-        return _planned(given, target, trials, options, progress)
+        return _select(given, target, trials, options, progress)
 
 
-def _planned(given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None) -> Planned:
+def _select(
+    given: Schedule | Computation, target: Target, trials: int, options: Options, progress: Progress | None
+) -> SelectedSchedule:
     here = _for_dialect(target)
     if isinstance(given, Schedule) and not has_holes(given.steps):
         kept = launch_plan.recall(given, target, options)
-        return Planned(given, None if kept is not None else lowered(given, target, options), launch_plan=kept)
+        return SelectedSchedule(given, None if kept is not None else lowered(given, target, options), launch_plan=kept)
     if options.without_rules:
         options = options.replace(database="")  # neither uses nor stores results, because other rules produced them
     if target.origin in UNMEASURED:
-        _say(UNMEASURED[target.origin], str(target.device), target.profile.name)
+        _log_once(UNMEASURED[target.origin], str(target.device), target.profile.name)
     if any(name.startswith("matrix_") for name, _ in here.rates):
         from tilelang.autoschedule.common.matrix_units import missing  # late: compiling a given schedule does not need it
 
         for message in missing(_parts(given)[0], here):
-            _say("%s", message)
+            _log_once("%s", message)
     known: Schedule | None
     if trials:
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
         known, near = _remembered(given, target, options)
         if known is not None and near is None and (kept := launch_plan.recall(known, target, options)) is not None:
-            return Planned(known, launch_plan=kept)
+            return SelectedSchedule(known, launch_plan=kept)
     from tilelang.runtime.likely_kernel import LikelyKernel  # late: a process that recalls a plan needs no lowering
 
     likely = LikelyKernel(_parts(given)[0], target, here, options)
@@ -140,7 +142,7 @@ def _planned(given: Schedule | Computation, target: Target, trials: int, options
         _remember(plan, given, target, options)
     if near is not None:
         plan, program = _or_neighbour(near, plan, program, target, options)
-    return Planned(plan, program, known is None, likely.source_of(program))
+    return SelectedSchedule(plan, program, known is None, likely.source_of(program))
 
 
 def _for_dialect(target: Target) -> Profile:
@@ -201,7 +203,7 @@ def acceptable(
         if program is None:
             continue
         if not (any_taken or filling) and refused:
-            _say_that_it_is_plain(plan, profile, refused[-1].message)
+            _log_fallback(plan, profile, refused[-1].message)
         any_taken = True
         yield plan, program
     if not any_taken:
@@ -283,7 +285,7 @@ def _timed(
     found = best(computation, candidates, target, trials, given=steps, options=options, progress=progress)
     others = [t for t in found.measured.trials if t.schedule is not found.schedule] if found.measured is not None else []
     if others and all(t.code for t in others) and not isinstance(given, Schedule):
-        _say_that_it_is_plain(found.schedule, profile, others[-1].why)
+        _log_fallback(found.schedule, profile, others[-1].why)
     return found.schedule
 
 
@@ -328,10 +330,10 @@ def _plain(computation: Computation, profile: Profile) -> tuple[Step, ...]:
     return default_steps(main_task(computation, ()), profile)
 
 
-def _say_that_it_is_plain(taken: Schedule, profile: Profile, why: str) -> None:
+def _log_fallback(taken: Schedule, profile: Profile, why: str) -> None:
     """Logs that the plain fallback is used, if it is. why: the reason why the last of the others was refused."""
     if taken.steps == _plain(taken.computation, profile):
-        _say(REFUSED, taken.computation.name, profile.name, why)
+        _log_once(REFUSED, taken.computation.name, profile.name, why)
 
 
 def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
@@ -344,12 +346,12 @@ def _cannot_be_filled(refused: list[Refusal]) -> Refusal:
                    proven=last.proven, notes=(*last.notes, note))  # fmt: skip
 
 
-def _say(message: str, *facts: str) -> None:
+def _log_once(message: str, *facts: str) -> None:
     """Logs a message once, from whatever thread."""
-    with _SAYING:
-        _said(message, *facts)
+    with _LOGGING:
+        _log(message, *facts)
 
 
 @functools.cache
-def _said(message: str, *facts: str) -> None:
+def _log(message: str, *facts: str) -> None:
     logging.getLogger("tilelang").warning(message, *facts)

@@ -185,14 +185,14 @@ def _nearest(device: Device) -> Profile:
     """The profile for a device of unknown architecture. For a CPU: that of the nearest model, or of the nearest vector width if nothing
     else is known. For others: the one whose description shares the most words with the device's name, else that of any other device."""
     if device.kind == "cpu":
-        cores, seen = [head for head in heads_for(device.driver) if "cpu" in head.dialects], _seen(device)
+        cores, seen = [head for head in heads_for(device.driver) if "cpu" in head.dialects], _system_cpu(device)
         return load_profile((by_width(device.vector_bytes, cores) if seen is None else nearest_to(seen, cores)).name)
     fitting = [p for p in profiles_for(device.driver) if p.name != "simulated" and p.architecture is None]
     words = _words(device.name)
     return max((load_profile("opencl_gpu"), *fitting), key=lambda p: len(words & _words(p.description)))
 
 
-def _seen(device: Device) -> Processor | None:
+def _system_cpu(device: Device) -> Processor | None:
     """The system's description of a device's CPU; None if the device is not a CPU, or is on another machine."""
     if device.driver != "cpu":
         return None
@@ -218,7 +218,7 @@ def measured_folder() -> Path:
 
 def _queried(profile: Profile, device: Device, origin: str) -> Target:
     """A device with a profile in which the driver's values replace the file's."""
-    seen = _seen(device)
+    seen = _system_cpu(device)
     queried = profile.with_queried(
         max_block_threads=device.max_threads,
         shared_bytes=device.shared_bytes,

@@ -25,7 +25,7 @@ Refined = Sequence["Refinement"]
 CACHES = (l1.name, l2.name)
 
 
-class Seen(NamedTuple):
+class Remarked(NamedTuple):
     """A schedule as the remarks see it: its refinements, the last kernel's task, and the device if it is known."""
 
     found: Refined
@@ -43,13 +43,13 @@ def remarks(found: Refined, task: Task, profile: Profile | None = None) -> list[
     >>> print(s.explain().splitlines()[-1])
     note: `load X in shared ahead 1`: `ahead` has no effect, because this step is not directly inside a loop
     """
-    return [sentence for remark in REMARKS for sentence in remark(Seen(found, task, profile))]
+    return [sentence for remark in REMARKS for sentence in remark(Remarked(found, task, profile))]
 
 
 # ---------------------------------------------------------------- steps without effect
 
 
-def ahead_of_nothing(seen: Seen) -> Iterator[str]:
+def unused_ahead(seen: Remarked) -> Iterator[str]:
     """Loads and stages with `ahead` that are not directly inside a loop. Only steps that place tensors may be between it and them."""
     for steps in _chains(seen.found):
         for number, r in enumerate(steps):
@@ -79,7 +79,7 @@ def _is_beside(step: Step | None) -> bool:
 # ---------------------------------------------------------------- accumulators
 
 
-def sums_apart(seen: Seen) -> Iterator[str]:
+def repeated_reductions(seen: Remarked) -> Iterator[str]:
     """Implied accumulators below implied loops over outputs: each piece runs its own loop over the whole reduction."""
     at = next((k for k, r in enumerate(seen.found) if r.implied and isinstance(r.step, Place)), None)
     if at is None:
@@ -105,7 +105,7 @@ def sums_apart(seen: Seen) -> Iterator[str]:
     )
 
 
-def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
+def _read_alike(seen: Remarked, spec: Spec, axis: str) -> list[str]:
     """The tensors, except those in registers, of which the reductions read the same elements at every point of an axis."""
     at, found = dict(spec.coordinates), list[str]()
     held = {name.split(":")[0] for name in spec.residences if name.endswith(":register")}
@@ -116,7 +116,7 @@ def _read_alike(seen: Seen, spec: Spec, axis: str) -> list[str]:
     return found
 
 
-def too_many_accumulators(seen: Seen) -> Iterator[str]:
+def too_many_accumulators(seen: Remarked) -> Iterator[str]:
     """Accumulators that exceed the registers of a thread. Schedules with instructions are skipped."""
     if seen.profile is None or any(isinstance(r.step, Do) for r in seen.found) or any(a.empty for a in seen.found[0].spec.axes):
         return
@@ -174,4 +174,4 @@ def _iterations(found: Refined, at: int) -> dict[str, int]:
     return {a: n for a, n in pieces.items() if n > 1}
 
 
-REMARKS: tuple[Callable[[Seen], Iterator[str]], ...] = (ahead_of_nothing, sums_apart, too_many_accumulators)
+REMARKS: tuple[Callable[[Remarked], Iterator[str]], ...] = (unused_ahead, repeated_reductions, too_many_accumulators)

@@ -131,7 +131,7 @@ class Extents:
         return found
 
 
-class Walked(NamedTuple):
+class VisitedStep(NamedTuple):
     """A step of a chain with its number, and the extents before and after it."""
 
     number: int
@@ -155,7 +155,7 @@ class Walked(NamedTuple):
         return {a: n for a, n in self.rounds.items() if n > 1}
 
 
-def walk_steps(extents: Extents, steps: Iterable[Step], first: int = 0) -> Iterator[Walked]:
+def walk_steps(extents: Extents, steps: Iterable[Step], first: int = 0) -> Iterator[VisitedStep]:
     """The steps of a chain in order. first: the number of the first one.
 
     >>> for w in walk_steps(Extents({"m": 8, "n": 6}), (Tile((("m", 4),), "block"), Split((("m", 1), ("n", 4))))):
@@ -165,5 +165,5 @@ def walk_steps(extents: Extents, steps: Iterable[Step], first: int = 0) -> Itera
     """
     for number, step in enumerate(steps, first):
         after = refine(extents, step)
-        yield Walked(number, step, extents, after)
+        yield VisitedStep(number, step, extents, after)
         extents = after

@@ -89,7 +89,7 @@ class Spec:
                 case _:
                     self.table.take(step)
         unit, parts = self._units()
-        self._silently(unit, parts)
+        self._implicit_register_loads(unit, parts)
         for tensor, rows in self._reach(unit, self._placed(len(self.steps)), ()).items():
             self._find(tensor, rows, parts)
         # The operands of the epilogue, and indices read from memory, may be read elsewhere.
@@ -333,7 +333,7 @@ class Spec:
         loads = [s for s in self.steps if isinstance(s, Place) and (s.verb, s.tensor_name) == ("load", step.tensor_name)]
         return tuple(s.memory for s in loads if s is not step and (s.ahead or step.ahead))
 
-    def _silently(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
+    def _implicit_register_loads(self, unit: Array, parts: tuple[Array, Array, int]) -> None:
         """Loads in registers without steps: in each iteration, each unit gets the region that it reads below."""
         for tensor, number, homes in self.silent:
             first, piece = ranked(number, unit)

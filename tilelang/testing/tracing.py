@@ -171,10 +171,10 @@ class Reading:
             own = covered(claims, code)
             other = np.flatnonzero(~own)
             again = covered(known.again.get((memory, buffer), []), code[:, other])
-            yield from told("is written by", buffer, code[:, other[~again]])
+            yield from access_text("is written by", buffer, code[:, other[~again]])
             bits = {int(e): v.tobytes() for e, v in zip(code[0][own], values[own], strict=True)}
             wrong = [p for p in other[again] if bits.get(int(code[0][p]), values[p].tobytes()) != values[p].tobytes()]
-            yield from told("is not written as its owner writes it by", buffer, code[:, wrong])
+            yield from access_text("is not written as its owner writes it by", buffer, code[:, wrong])
             missing = np.setdiff1d(np.concatenate([c.element for c in claims]), code[0])
             if missing.size:
                 yield f"{missing.size} elements of {buffer} are not written"
@@ -187,7 +187,7 @@ class Reading:
                 own = [*known.reads.get(("global", t.name), []), *known.writes.get(("global", t.name), [])]
                 if t in self._restricting():  # all threads of a block read the end of their common loop
                     own += [Claim(c.element, c.block, c.first * 0, 1 << 16) for c in own]
-                yield from told("is read without need by", t.name, code[:, ~covered(own, code) & _works(known, code)])
+                yield from access_text("is read without need by", t.name, code[:, ~covered(own, code) & _works(known, code)])
 
     def _tensors(self) -> list[Tensor]:
         return [*self.computation.inputs, *(t for d in self.computation.definitions for t in d.tensors)]
@@ -261,7 +261,7 @@ class Reading:
                 tensor = self.computation.tensor(n)
                 code, values = trace.touched(name, "shared", n, writes)
                 wrong = ~self._held(mine, tensor, code, values) & _works(known, code)
-                yield from told(f"{kind} in shared memory what is not its own", n, code[:, wrong])
+                yield from access_text(f"{kind} in shared memory what is not its own", n, code[:, wrong])
         for tensor in self.computation.inputs:
             for c in known.needs.get(("shared", tensor.name), []):
                 missing = self._unfound(c, tensor, *trace.touched(name, "shared", tensor.name, False))
@@ -353,7 +353,7 @@ def covered(claims: Sequence[Claim], code: Array) -> Array:
     return found
 
 
-def told(what: str, name: str, code: Array) -> Iterator[str]:
+def access_text(what: str, name: str, code: Array) -> Iterator[str]:
     if code.shape[1]:
         e, b, t = (int(n) for n in code[:, 0])
         yield f"element {e} of {name} {what} thread {t} of block {b}; {code.shape[1]} such accesses"
