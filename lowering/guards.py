@@ -76,7 +76,7 @@ def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequen
     for condition in list(kept):
         others = [c for c in kept if c is not condition]
         beyond = [[*context, *others, Unary("not", c)] for c in (condition, *gone)]
-        dropped, why[condition] = _judged(beyond, accesses, effect)
+        dropped, why[condition] = _why_harmless(beyond, accesses, effect)
         if dropped and stay and condition in stay and why[condition] is not IMPLIED:
             why[condition] = stay[condition]
         elif dropped:
@@ -85,7 +85,7 @@ def settle(conditions: Sequence[Expr], context: Sequence[Expr], accesses: Sequen
     return Settled(tuple((c, why[c]) for c in kept), tuple((c, why[c]) for c in gone))
 
 
-def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Effect) -> tuple[bool, str]:
+def _why_harmless(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Effect) -> tuple[bool, str]:
     """Whether a statement may also run at points that do not exist, and why. beyond: sets of points that together cover these,
     beginning with those where the condition in question fails."""
     reason = IMPLIED
@@ -94,7 +94,7 @@ def _judged(beyond: Sequence[list[Expr]], accesses: Sequence[Access], effect: Ef
             continue
         counted = [*points, *effect.stored]
         unread = impossible(counted)
-        if not unread and not (_could_fold(accesses, effect) and leaves_as_it_was(counted, accesses, effect)):
+        if not unread and not (_could_fold(accesses, effect) and has_no_effect(counted, accesses, effect)):
             return False, "where it fails, the result is read, and no fill value makes it right"
         for access in accesses:
             if not all(implied(c, [*points, *access.under]) for c in access.there):
@@ -116,7 +116,7 @@ def _folds(filled: dict[Expr, Expr], effect: Effect) -> bool:
     return isinstance(left, Const) and left.value == effect.identity.value
 
 
-def leaves_as_it_was(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
+def has_no_effect(points: Sequence[Expr], accesses: Sequence[Access], effect: Effect) -> bool:
     """Whether the fill values of its operands make a statement change nothing at some points."""
     return _folds(fills(accesses, points), effect)
 

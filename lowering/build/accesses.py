@@ -11,7 +11,7 @@ from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.movement.access_regions import mentions
 from tilelang.lowering.build.movement.storage import Box, NotOwner, Residence, Share, Whole, within
 from tilelang.lowering.build.reads import residence_here, residence_of, value_at
-from tilelang.lowering.guards import Access, Effect, Settled, explained, leaves_as_it_was, settle
+from tilelang.lowering.guards import Access, Effect, Settled, explained, has_no_effect, settle
 from tilelang.lowering.sets import implied
 from tilelang.schedules.spec import AxisState, Bound
 
@@ -207,6 +207,6 @@ def folds(build: Build, frame: Frame, axis: str) -> bool:
         if state.reduce.condition is not None and not frame.known.issuperset(conjuncts(state.reduce.condition)):
             return False
         accesses = accesses_of(build, frame, state.reduce.values, pieces, here=True)
-        if not all(leaves_as_it_was(points, accesses, effect_of(frame, s)) for points in beyond):
+        if not all(has_no_effect(points, accesses, effect_of(frame, s)) for points in beyond):
             return False
     return True

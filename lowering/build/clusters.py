@@ -41,7 +41,7 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
     if not tiles:
         for step in steps:
             _check_braces(step)
-        blocks = 1 if said is None else _said(said, profile)
+        blocks = 1 if said is None else _given_count(said, profile)
         return Clusters(blocks if _has_blocks(task, steps, blocks) else 1, steps)
     first = tiles[0] - (said is not None)
     tile = steps[first]
@@ -60,7 +60,7 @@ def plan_clusters(task: Task, steps: tuple[Step, ...], profile: Profile) -> Clus
     left = root_spec(task).extents.after(steps[:first])
     if any(a in left.reduced for a, _ in inner.sizes):
         later(inner, "a reduction mapped to the blocks of a cluster")
-    blocks = _said(said, profile) if said is not None else _derived(left, tile, inner, profile)
+    blocks = _given_count(said, profile) if said is not None else _derived(left, tile, inner, profile)
     return Clusters(blocks, (*steps[: first + 1], inner, *between, *rest))
 
 
@@ -70,7 +70,7 @@ def no_clusters(step: Step, profile: Profile) -> Refusal:
                   "use one of the levels " + ", ".join(profile.level_names))  # fmt: skip
 
 
-def _said(step: Units, profile: Profile) -> int:
+def _given_count(step: Units, profile: Profile) -> int:
     (team,) = step.teams
     _check_count(step, team.count, profile)
     return team.count

@@ -34,11 +34,11 @@ def _hip() -> Any:
     except ModuleNotFoundError as error:
         raise DeviceError("no-driver", f"pyhip-interface cannot be imported: {error}", help=GET) from None
     except Exception as error:  # the import opens the library and asks for its version
-        raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_said(error)}", help=GET) from None
+        raise DeviceError("no-driver", f"pyhip-interface finds no HIP library: {_error_text(error)}", help=GET) from None
     return pyhip.hip
 
 
-def _said(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """The text of a pyhip error, which often has only a name."""
     return (str(error) or type(error).__name__).splitlines()[0]
 

@@ -188,7 +188,7 @@ class Module:
         return Function(self, name, math.prod(grid), shared_bytes)
 
 
-class Ran:
+class CompletedLaunch:
     """The event of a completed launch. seconds: its duration."""
 
     __slots__ = ("seconds",)
@@ -236,13 +236,13 @@ class Function:
             help = "pass addresses: host_array(...).buffer, or the results of upload and allocate"
             raise DeviceError("launch-failed", f"{self.name} could not be launched: {error}", help=help) from None
 
-    def timed(self, buffers: Sequence[int], queue: Any = None) -> Ran | None:
+    def timed(self, buffers: Sequence[int], queue: Any = None) -> CompletedLaunch | None:
         """Launches and returns the time taken; None for an empty grid."""
         if not self.blocks:
             return None
         start = time.perf_counter()
         self(buffers, queue)
-        return Ran(time.perf_counter() - start)
+        return CompletedLaunch(time.perf_counter() - start)
 
 
 @functools.cache
@@ -251,7 +251,7 @@ def _packer(arguments: int) -> Any:
     return struct.Struct(f"{2 + arguments}Q").pack
 
 
-def seconds(event: Ran) -> float:
+def seconds(event: CompletedLaunch) -> float:
     """The duration of a launch."""
     return event.seconds
 

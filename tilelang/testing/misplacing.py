@@ -69,14 +69,14 @@ def misplacements(count: int, seed: int) -> Table:
             continue
         kind = min((k for k in (*PLACES, *KINDS) if any(m.kind == k for m in every)), key=drawn.__getitem__)
         mutant = random.Random(number).choice([m for m in every if m.kind == kind])
-        verdict = judged(read, program, mutant)
+        verdict = outcome_of(read, program, mutant)
         drawn[kind] += 1
         table.counts[kind, verdict] += 1
         table.missed += [f"seed {number}: {mutant}"] if verdict == "missed" else []
     raise AssertionError("there are always more numbers")
 
 
-def judged(read: Reading, program: ir.Program, mutant: Mutant) -> str:
+def outcome_of(read: Reading, program: ir.Program, mutant: Mutant) -> str:
     """The outcome of a mutant of a program that agrees with its reading."""
     right, wrong = traced(program, read.given), traced(mutant.program, read.given)
     if read.faults(wrong):

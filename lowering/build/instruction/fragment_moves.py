@@ -22,7 +22,7 @@ from tilelang.lowering.build.instruction.match import checked, leaf_match
 from tilelang.lowering.build.movement.footprint import Region, sources
 from tilelang.lowering.build.movement.storage import Box
 from tilelang.lowering.build.refusals import refuse
-from tilelang.lowering.guards import Effect, leaves_as_it_was
+from tilelang.lowering.guards import Effect, has_no_effect
 from tilelang.schedules.steps import Do, Place
 
 
@@ -63,7 +63,7 @@ def _filled_alike(build: Build, frame: Frame, region: Region) -> bool:
     accesses = accesses_of(build, frame, region.task.values, points)
     wanted = Effect(value=region.task.values[0], identity=region.fill)
     ends = [b.holds(inside_piece(a.name, a.extent)) for a in region.spec.axes for b in open_bounds(a)]
-    return all(leaves_as_it_was([Unary("not", end)], accesses, wanted) for end in ends)
+    return all(has_no_effect([Unary("not", end)], accesses, wanted) for end in ends)
 
 
 def _one_tile(do: Do, found: Match, region: Region, share: FragmentShare, source: Box, at: tuple[Expr, ...],

@@ -1,7 +1,7 @@
 """Describes the innermost statement at a `do` for matching: what it computes over which axes, and where its operands are.
 
-Matching compares an instruction with a `Seen`. Afterwards the builder needs the reverse mapping, from the matched reads to the
-reads of the task. A tensor staged by access is described as its buffer: a tensor over the axes of the read.
+Matching compares an instruction with a `LeafDescription`. Afterwards the builder needs the reverse mapping, from the matched reads
+to the reads of the task. A tensor staged by access is described as its buffer: a tensor over the axes of the read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Resident:
 
 
 @dataclasses.dataclass(frozen=True)
-class Seen:
+class LeafDescription:
     """The meaning of an innermost statement over the spec's axes, and the task's read behind each of its reads."""
 
     means: Means
@@ -62,13 +62,13 @@ class Matched:
         return next(((name, r) for name, r in self.match.operands if name != writes and self.reads[r] is whole), None)
 
 
-def seen(
+def describe_leaf(
     task: Task,
     spec: Spec,
     find: Callable[[Read | Pad], Resident],
     target: tuple[str, DType],
     dims: tuple[Axis, ...] | None = None,
-) -> Seen | None:
+) -> LeafDescription | None:
     """What the innermost statement of a task computes; None if no instruction can compute it: several accumulators or values, a
     tuple, a condition.
 
@@ -102,7 +102,7 @@ def seen(
     values = {**axes, **{a.name: mapping[a] for a in task.axes if a in mapping}}
     places: tuple[Expr, ...] = spatial if dims is None else tuple(values[d.name] for d in dims)
     written = Read(Tensor(target[0], target[1], spatial if dims is None else dims), places)
-    return Seen(Means(kind, written, substitute(value, mapping), combiner), back, residents)
+    return LeafDescription(Means(kind, written, substitute(value, mapping), combiner), back, residents)
 
 
 def _seen_read(whole: Read | Pad, found: Resident, mapping: Mapping[Expr, Expr], axes: Mapping[str, Axis]) -> Read | Pad:

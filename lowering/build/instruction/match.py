@@ -17,15 +17,15 @@ from tilelang.instructions.matching import Leaf as MatchedLeaf
 from tilelang.instructions.semantics import POINTWISE
 from tilelang.lowering.build.frame import Build, Frame
 from tilelang.lowering.build.instruction.leaf_description import (
+    LeafDescription,
     Matched,
     Resident,
-    Seen,
+    describe_leaf,
     described,
     global_read,
     left,
     promised,
     resident,
-    seen,
 )
 from tilelang.lowering.build.movement.storage import Box, Residence
 from tilelang.lowering.build.reads import residence_of
@@ -118,7 +118,9 @@ def _here(build: Build, semantics: Instruction) -> list[Instruction]:
     return [i for i in known() if i.kind == semantics.kind and i.unavailable(build.profile) is None]
 
 
-def _asked(task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str, step: Do) -> Seen:
+def _asked(
+    task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Residence, ...], into: str, step: Do
+) -> LeafDescription:
     loads: dict[str, list[Place]] = {}
     for s in steps:
         if isinstance(s, Place) and s.verb in ("load", "compute"):
@@ -134,10 +136,12 @@ def _asked(task: Task, spec: Spec, steps: tuple[Step, ...], residences: tuple[Re
                 return resident(whole, residence)
         return global_read(whole)
 
-    return _seen(task, spec, find, into, step)
+    return _describe_leaf(task, spec, find, into, step)
 
 
-def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do, box: Box | None = None) -> Seen:
+def _describe_leaf(
+    task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: str, step: Do, box: Box | None = None
+) -> LeafDescription:
     """box: where an accumulator outside registers is."""
     made, computed = task.outputs[0], not isinstance(task.values[0], (Read, Pad))
     target: tuple[str, DType] = (made.name if computed else f"{task.name} in {into}", made.dtype)
@@ -147,7 +151,7 @@ def _seen(task: Task, spec: Spec, find: Callable[[Read | Pad], Resident], into: 
     dims = made.dims if not task.states and (computed or into == "global") else None
     if box is not None:
         dims = tuple(Axis(p.name[1:], spec.axis(p.name[1:]).extent) for p in box.points) or task.axes
-    found = seen(task, spec, find, target, dims)
+    found = describe_leaf(task, spec, find, target, dims)
     if found is None:
         raise refuse(step, "instruction-mismatch", f"`{step}` does not match the innermost body",
                      "remove the `do`: an instruction updates one reduction of one value without a condition, copies a tensor or"
@@ -172,7 +176,7 @@ def _level(build: Build, spec: Spec, steps: tuple[Step, ...]) -> str:
 def checked(frame: Frame, step: Do, into: str) -> tuple[tuple[str, Read | Pad], ...]:
     """The read of each operand, after a comparison of layouts and alignment. Raises Refusal."""
     box = frame.state.box if frame.state is not None else None
-    asked = _seen(frame.task, frame.spec, lambda whole: resident(whole, residence_of(frame, whole)), into, step, box)
+    asked = _describe_leaf(frame.task, frame.spec, lambda whole: resident(whole, residence_of(frame, whole)), into, step, box)
     found = frame.match
     place = frame.state.buffers[0][0] if frame.state is not None else frame.target.places[0].buffer
     target = matching.Residence(asked.means.target.tensor.name, place.memory, place.dtype, _target_dims(frame, into))
