@@ -83,8 +83,8 @@ def best_first(counted: Iterable[tuple[IncrementalEstimate, T]], below: float = 
 
 def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[IncrementalEstimate, CpuTile]]:
     """The seeds that fit, with their estimates. Along each vectorized axis, the first register tile, which takes the fewest cycles, has
-    all of its seeds. Others get blocks and chunks from the best seeds so far instead, if that makes them fewer, because these depend
-    little on the register tile unless memory bounds the nest."""
+    all of its seeds. In a reduction that memory does not bound, sizes depend little on the register tile: others get blocks and chunks
+    from the best seeds so far instead, if that makes them fewer."""
     seeds_of: dict[tuple[object, ...], dict[tuple[object, ...], CpuTile]] = {}
     for tile in grown:
         seeds_of.setdefault((tile.vector, *tile.piece.items()), {})[tile.key] = tile
@@ -92,7 +92,7 @@ def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[Incrementa
     for group in seeds_of.values():
         tiles = list(group.values())
         known = found.setdefault(tiles[0].axis, [])
-        if known and len(tiles) > CPU.best_sizes and not search.memory_bound:
+        if known and len(tiles) > CPU.best_sizes and search.nest.reduced and not search.memory_bound:
             best = [t for _, t in itertools.islice(best_first(known), CPU.best_sizes)]
             changed = (dataclasses.replace(t, piece=tiles[0].piece, vector=tiles[0].vector) for t in best)
             tiles = [with_sizes(search.nest, made, t) for made, t in zip(changed, best, strict=True)]
@@ -158,9 +158,9 @@ class _Search:
         return drops("tails", not is_valid(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)
 
     def start(self, seed: CpuTile, below: float) -> CpuTile | None:
-        """Where to climb from: the first seed; of a later one, its register tile with its own sizes or those where earlier climbs
+        """Where to climb from: a seed; of a reduction's later seed, its register tile with its own sizes or those where earlier climbs
         ended, whichever is faster. None if neither takes less than `below` seconds."""
-        if self.best is None:
+        if self.best is None or not self.nest.reduced:
             return seed
         tiles = (seed, with_sizes(self.nest, seed, self.best))
         found = next(best_first([(c, t) for t in tiles if (c := self.visit(t)) is not None], below), None)
