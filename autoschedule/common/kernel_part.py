@@ -108,8 +108,8 @@ class Part:
         return True
 
     def _closed(self, found: set[Tensor]) -> frozenset[Tensor]:
-        """These tensors, and the reductions that must be complete before they can be computed. Raises Unplaced for an output that cannot
-        be computed together with the others."""
+        """These tensors, and the reductions that must be complete before they can be computed. Raises Unplaced for an output that the
+        same kernel cannot compute."""
         waiting: list[Tensor | None] = [*found, None]  # None: the outputs
         while waiting:  # a task that can be made stays possible when more tensors are whole
             tensor = waiting[-1]

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tilelang.autoschedule.common.cost import Estimate
-from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Made, Steps
+from tilelang.autoschedule.common.device_model import DeviceModel, Likely, Steps, TaskCandidate
 from tilelang.autoschedule.common.equal_parts import Signature, renamed
 from tilelang.autoschedule.common.kernel_part import Part, in_rows, reads_of
 from tilelang.autoschedule.common.loop_summary import Loops, loops_of, read_steps
@@ -204,10 +204,10 @@ class Partition:
         """Steps of a kernel, the best first."""
         if not part.is_possible:
             return iter(())
-        found: list[Made] = []
+        found: list[TaskCandidate] = []
         if part.made_whole or part.overlapping:
             every = ((steps, rows.loops(steps, self.profile)) for rows, steps in self.model.fuse_rows(part))
-            found = [Made(steps, self.model.estimate((loops,))) for steps, loops in every]
+            found = [TaskCandidate(steps, self.model.estimate((loops,))) for steps, loops in every]
         made = iter(sorted(found, key=lambda m: m.estimate.seconds))
         if not part.made_whole:
             made = heapq.merge(made, of_task(part.task(), self.model), key=lambda m: m.estimate.seconds)
@@ -224,7 +224,7 @@ class Partition:
         made = among if len(among) > MOST_COMPARED else [task.outputs[0] for task in self.tasks[:-1]]
         return self.always | frozenset(made) | frozenset(self.others)
 
-    def apart(self, cut: Cut) -> list[Made]:
+    def apart(self, cut: Cut) -> list[TaskCandidate]:
         """Separate kernels for a cut, with the best steps of the last one; and one kernel for all tasks, row by row. The best
         come first."""
         *parts, last = self.parts(cut)
@@ -237,17 +237,17 @@ class Partition:
             return self._last_alone()
         made = [(self.estimate(kernels), kernels) for kernels in found]
         made.sort(key=lambda m: m[0].seconds * (AS_FAST if len(m[1]) == 1 else 1.0))
-        return [Made(steps_of(kernels), estimate) for estimate, kernels in made]
+        return [TaskCandidate(steps_of(kernels), estimate) for estimate, kernels in made]
 
     @cached_property
     def in_one(self) -> list[Scheduled]:
         """One kernel for all tasks, row by row, where there is one."""
         return [k for whole in Part.with_all_outputs(self.computation) for k in self.variants(whole)]
 
-    def _last_alone(self) -> list[Made]:
+    def _last_alone(self) -> list[TaskCandidate]:
         """The best steps of the last task, which leave the kernels before it without a schedule."""
         last = itertools.islice(of_task(self.tasks[-1], self.model), KEPT_OF_SEVERAL)
-        return [Made(m.steps, self._estimated(m.steps)) for m in last]
+        return [TaskCandidate(m.steps, self._estimated(m.steps)) for m in last]
 
     def _estimated(self, steps: Steps) -> Estimate:
         """The estimate of a schedule. Raises Refusal for steps that contradict each other."""
@@ -355,22 +355,25 @@ class Partition:
             else:
                 yield self._least(cut), cut, None
 
-    def planned(self, among: list[Tensor], seconds: float) -> list[Made]:
+    def planned(self, among: list[Tensor], seconds: float) -> list[TaskCandidate]:
         """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the best default
         cut."""
         return list(self._made(self.best(among, seconds * CLEARLY)))
 
-    def greedy(self, among: list[Tensor]) -> list[Made]:
+    def greedy(self, among: list[Tensor]) -> list[TaskCandidate]:
         """Schedules of the cuts that the greedy search ends at, and of one kernel for all tasks if there is one, the best first."""
-        found = [*self._made(self.best(among, math.inf)), *(Made(steps_of([k]), self.estimate([k])) for k in self.in_one)]
+        found = [
+            *self._made(self.best(among, math.inf)),
+            *(TaskCandidate(steps_of([k]), self.estimate([k])) for k in self.in_one),
+        ]
         return sorted(found, key=lambda m: m.estimate.seconds)
 
-    def _made(self, several: list[list[Scheduled]]) -> Iterator[Made]:
+    def _made(self, several: list[list[Scheduled]]) -> Iterator[TaskCandidate]:
         """The schedules of several choices of kernels, without those that have a refused step."""
         for kernels in several:
             steps = steps_of(kernels)
             with collected([]):
-                yield Made(steps, self._estimated(steps))
+                yield TaskCandidate(steps, self._estimated(steps))
 
 
 def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]:
@@ -388,10 +391,10 @@ def _sides(part: Part, nests: list[Nest], profile: Profile) -> tuple[float, ...]
     return moved(profile, sum(read.values()), written)
 
 
-def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Iterator[Made]:
+def of_task(task: Task, model: DeviceModel, likely: Likely | None = None) -> Iterator[TaskCandidate]:
     """Steps for a task, the best first."""
     root = nest_of(task)
-    return model.construct(root, likely) if root.points else iter([Made((), model.estimate((read_steps(root, ()),)))])
+    return model.construct(root, likely) if root.points else iter([TaskCandidate((), model.estimate((read_steps(root, ()),)))])
 
 
 def saved_by_launch(model: DeviceModel, loops: Loops) -> float:

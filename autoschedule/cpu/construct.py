@@ -21,10 +21,18 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.dot_product_words import Words, in_elements, words
-from tilelang.autoschedule.cpu.growth import chunk_sizes, staging_form, is_memory_bound, nearest_bytes, must_be_staged, reused, seeds
+from tilelang.autoschedule.cpu.growth import (
+    chunk_sizes,
+    is_memory_bound,
+    must_be_staged,
+    nearest_bytes,
+    reused,
+    seeds,
+    staging_form,
+)
 from tilelang.autoschedule.cpu.model import IncrementalEstimate, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
-from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, scattered, shared_bytes, output_holds_sums, steps
+from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, output_holds_sums, scattered, shared_bytes, steps
 from tilelang.schedules.steps import Step
 
 T = TypeVar("T")
@@ -64,7 +72,9 @@ def cpu_candidates(root: Nest, device: CpuDevice, likely: Likely | None = None) 
         yield TaskCandidate(written, counted.estimate)
 
 
-def best_first(counted: Iterable[tuple[IncrementalEstimate, T]], below: float = math.inf) -> Iterator[tuple[IncrementalEstimate, T]]:
+def best_first(
+    counted: Iterable[tuple[IncrementalEstimate, T]], below: float = math.inf
+) -> Iterator[tuple[IncrementalEstimate, T]]:
     """The candidates that take less than `below` seconds, fastest first; equally fast ones in the order given.
 
     Each is counted only as far as it takes to show that another remaining candidate is faster.
@@ -122,9 +132,15 @@ class _Search:
     estimate. made: the nest in words, if dot products compute it; the tiles are then tiles of that nest."""
 
     def __init__(
-        self, nest: Nest, device: CpuDevice, visits: int, found: dict[tuple[Step, ...], IncrementalEstimate], made: Words | None = None
+        self,
+        nest: Nest,
+        device: CpuDevice,
+        visits: int,
+        found: dict[tuple[Step, ...], IncrementalEstimate],
+        made: Words | None = None,
     ) -> None:
-        self.nest, self.device, self.left, self.found, self.words = made.counted if made else nest, device, visits, found, made
+        self.nest = made.nest_in_words if made else nest
+        self.device, self.left, self.found, self.words = device, visits, found, made
         self.memory_bound = is_memory_bound(self.nest, device)
         self.known: dict[tuple[object, ...], IncrementalEstimate | None] = {}  # None: it does not fit
         self.climbed: set[tuple[object, ...]] = set()
@@ -152,7 +168,8 @@ class _Search:
     def _drops(self, tile: CpuTile) -> bool:
         if self.words is not None and not (self.words.takes(tile.vector) and self.words.staged <= tile.staged.keys()):
             return True
-        near = self.memory_bound and not is_one_register_tile(self.nest, tile) and tile.square == 1  # vectors stall less than single elements
+        # Vectors stall less than single elements.
+        near = self.memory_bound and not is_one_register_tile(self.nest, tile) and tile.square == 1
         room = min(nearest_bytes(self.device), self.device.shared_bytes) if near else self.device.room_bytes
         drops = self.device.pruning.drops
         return drops("tails", not is_valid(self.nest, tile)) or drops("shared", shared_bytes(self.nest, tile) > room)

@@ -23,13 +23,13 @@ from tilelang.autoschedule.cpu.tile import (
     BOX,
     PANELS,
     CpuTile,
-    reads_share_a_box,
     by_points,
+    output_holds_sums,
     overlaps,
+    reads_share_a_box,
     reduction_order,
     scattered,
     shared_bytes,
-    output_holds_sums,
     steps,
 )
 from tilelang.autoschedule.cpu.tile_size_selection import largest_tile
@@ -68,10 +68,10 @@ def _has_own_dimension(nest: Nest, axis: str) -> bool:
 # ---------------------------------------------------------------- registers
 
 
-def pieces(nest: Nest, device: CpuDevice, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
+def register_tiles(nest: Nest, device: CpuDevice, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
     """The register tiles with the fewest cycles per point. whole: only those that divide the extents."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
-    staged = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None}
+    staged = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None}
     for piece in _register_tile_candidates(nest, device, axis, lanes):
         if whole and any(nest.extents[a] % n for a, n in piece.items()):
             continue
@@ -129,7 +129,7 @@ def _tile_extents(extent: int, most: int) -> list[int]:
 
 
 @functools.lru_cache(maxsize=1 << 10)
-def form(nest: Nest, access: Access) -> str | None:
+def staging_form(nest: Nest, access: Access) -> str | None:
     """How an operand is staged: as its box if windows overlap or it cannot be packed, else in panels; None if it cannot be staged."""
     extents = nest.extents
     if reads_share_a_box(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
@@ -158,7 +158,7 @@ def must_be_staged(nest: Nest, access: Access, axis: str) -> bool:
 
 def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
     """The candidates for staged operands: only those that must be; and all that are reused."""
-    every = {r.name: kind for r in nest.reads if (kind := form(nest, r)) is not None and reused(nest, r)}
+    every = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None and reused(nest, r)}
     least = {r.name: every[r.name] for r in nest.reads if r.name in every and must_be_staged(nest, r, axis)}
     return [least, every] if least != every else [every]
 
@@ -202,7 +202,7 @@ def _reduction_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str,
                 yield _in_nearest_cache(nest, device, tile)
         return
     choices = stagings(nest, axis)
-    for piece in pieces(nest, device, axis, lanes):
+    for piece in register_tiles(nest, device, axis, lanes):
         block = shared_out(nest.spatial, device.cores * CPU.several_blocks, piece)
         plain = CpuTile(fusions, block, whole, piece, (axis, lanes), {})
         if {} in choices:
@@ -332,7 +332,8 @@ def _transposed_operands(nest: Nest, axis: str) -> dict[str, str]:
     """Operands that are contiguous along another axis than that of the vectors, so that they must be transposed."""
     return {
         r.name: BOX for r in nest.reads
-        if axis in r.axes and r.stride(axis) != 1 and reads_share_a_box(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
+        if axis in r.axes and r.stride(axis) != 1
+        and reads_share_a_box(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
     }  # fmt: skip
 
 

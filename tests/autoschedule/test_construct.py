@@ -274,9 +274,9 @@ def test_sizes_of_the_best_seeds_suit_other_register_tiles(monkeypatch: pytest.M
     counts, seconds = list[int](), list[float]()
     for constants in (CPU, dataclasses.replace(CPU, best_sizes=1 << 10, near=math.inf)):
         monkeypatch.setattr("tilelang.autoschedule.cpu.construct.CPU", constants)
-        device = cores_of(tl.load_profile("zen3"))
+        device = cpu_device(tl.load_profile("zen3"))
         before = device.pruning.kept
-        seconds.append(next(of_cores(nest_of(task), device)).estimate.seconds)
+        seconds.append(next(cpu_candidates(nest_of(task), device)).estimate.seconds)
         counts.append(device.pruning.kept - before)
     assert counts[0] < 0.75 * counts[1]
     assert seconds[0] < 1.05 * seconds[1]
