@@ -154,6 +154,23 @@ def test_kernels_from_functions_can_be_inspected() -> None:
         shifted.compile()
 
 
+def test_positional_constants_decide_which_kernel_runs() -> None:
+    """Also where a constant and the default of an array leave as many arrays as were passed."""
+
+    tens = np.full(8, 10, np.float32)
+
+    @tl.kernel
+    def scaled(x: Any, n: int = 3, w: Any = tens) -> Any:
+        i = x.dims[0]
+        return tl.define("Y", x[i] * n + w[i], i)
+
+    x, w = np.ones(8, np.float32), np.full(8, 2, np.float32)
+    for n in (np.int64(4), np.int64(5), 4):
+        np.testing.assert_array_equal(scaled(x, n), x * n + 10)
+        np.testing.assert_array_equal(scaled(x, n, w), x * n + 2)
+        np.testing.assert_array_equal(scaled(x), x * 3 + 10)
+
+
 @tl.kernel
 def halved(x: Any) -> Any:
     """A function of this module."""

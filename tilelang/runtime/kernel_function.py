@@ -51,11 +51,12 @@ class KernelFunction:
 
     def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
         """Runs the kernel for these arrays; the first call for their shapes and types compiles it. Returns the outputs."""
-        if self._latest is not None and not named:
-            result = self._latest.run(arrays, out)
+        latest = self._latest  # once: another thread may replace it
+        if latest is not None and not named:
+            result = latest.run(arrays, out)
             if result is not None:
                 return result
-        alike = _key_of(arrays) if not named else None
+        alike = _key_of(arrays) if not named and not self._takes_constants(arrays) else None
         try:
             found = self._called.get(alike)
         except TypeError:  # an unhashable value
@@ -64,9 +65,13 @@ class KernelFunction:
         if found is None:
             found, given = self._found(arrays, named)
         results = found(*given, out=out)
-        if alike is not None and len(arrays) == len(given):  # otherwise constants, too, decide which kernel it is
+        if alike is not None and len(arrays) == len(given):  # otherwise constants or defaults, too, decide which kernel it is
             self._called[alike], self._latest = found, found._direct
         return results
+
+    def _takes_constants(self, arrays: Sequence[Any]) -> bool:
+        """Whether one of the positional arguments of a call is a constant."""
+        return any(map(_is_constant, self._taken.parameters.values(), arrays))
 
     def _found(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Kernel, list[Any]]:
         """The kernel for the arguments of a call, and the arrays among them."""
