@@ -44,6 +44,9 @@ APART = {
     "a sign": (tl.exp(b - n), tl.exp(n - b)),
     "a magnitude": (abs(a) * b, a * b),
     "an odd power": (a**3, abs(a) ** 3),
+    "a magnitude of an even function": (tl.cos(b), abs(tl.cos(b))),
+    "a root of the square of an even function": (tl.sqrt(tl.cos(b) * tl.cos(b)), tl.cos(b)),
+    "constants that cancel": (n + 1e12 + 1.0 - 1e12, n),
     "constants that overflow": (a * 1e200 * 1e200, a * 1e200 * 1e250),
     "constants that underflow": (a * 1e-200 * 1e-200, b * 1e-200 * 1e-200),
 }

@@ -189,6 +189,7 @@ def test_a_wrong_repair_is_refused_in_text() -> None:
     for change, code in (
         ("* exp(now(peak) - before(peak))", "repair-refuted"),
         ("+ before(peak) - now(peak)", "repair-refuted"),
+        ("* exp(before(peak) - now(peak)) * sqrt(before(peak) - now(peak)) / sqrt(now(peak) - before(peak))", "repair-refuted"),
         ("* (expm1(before(peak) - now(peak)) + 1.0)", "repair-not-proven"),
     ):
         text = (

@@ -3,7 +3,7 @@
 An expression is a constant times powers of factors times an exponential; the exponent is a sum of such products. Each factor has a
 sign and a magnitude, because only its magnitude has roots: sqrt(x * x) is the magnitude of x, not x. Exponentials and logarithms to the
 base 2 are written with log(2), which stays a symbol: no decimal number is taken for it. Conversions between floats count as rounding
-only, and constants are compared to `DIGITS` digits.
+only, and constants are compared to `DIGITS` digits. Sums of constants of very different sizes have no normal form.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Unary
 
 DIGITS = 12  # to which constants are compared
 LEAST = 1e-300  # the least magnitude of a constant; the greatest is its inverse
+LOST = 1e-6  # the part of a constant below which another is lost beside it
 TERMS = 64  # the most terms of a product of sums that is multiplied out
 
 Factors = Mapping[Any, tuple[bool, Fraction]]  # whether the factor's sign counts, and the power of its magnitude
@@ -90,7 +91,7 @@ class _Form:
             case Call(name, (argument,)) if name in ODD or name in EVEN:
                 terms = self.terms(argument)
                 turned = bool(terms) and terms[0][1] < 0
-                factor = _factor((name, _scaled(terms, -1.0) if turned else terms), name in ODD)
+                factor = _factor((name, _scaled(terms, -1.0) if turned else terms), True)
                 return (-1.0 if turned and name in ODD else 1.0, factor, ())
             case Call(name, arguments):
                 return (1.0, _factor((name, *map(self.terms, arguments)), name not in POSITIVE), ())
@@ -184,8 +185,12 @@ def _of_terms(terms: Terms) -> Product:
 
 
 def _added(a: Terms, b: Terms, by: float) -> Terms:
+    """The sum of a and `by` times b. Raises ArithmeticError where a constant, or what is left of two, is lost in rounding."""
     found = dict(a)
     for t, c in b:
+        sizes = sorted(abs(x) for x in (found.get(t, 0.0), c * by, found.get(t, 0.0) + c * by) if x)
+        if sizes and sizes[0] < LOST * sizes[-1]:
+            raise ArithmeticError(sizes[0])
         found[t] = found.get(t, 0.0) + c * by
     return _kept(found)
 

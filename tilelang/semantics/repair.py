@@ -423,9 +423,9 @@ class _Derivation:
                 applied = rewrite(repair.apply(accumulator, const(5, self.term.dtype)), _unrounded)  # as the term is
                 got = float(evaluate(applied, known))
                 wanted = float(reduced(new))
-            size = float(np.prod(np.abs(new)) if self.name == "prod" else np.sum(np.abs(new))) + abs(got)
+            size = float(np.prod(np.abs(new)) if self.name == "prod" else np.sum(np.abs(new)))
             finite = math.isfinite(wanted) and math.isfinite(size)
-            if finite and abs(got - wanted) > (1e-5 if coarsest >= 32 else 0.1) * size:
+            if finite and not abs(got - wanted) <= (1e-5 if coarsest >= 32 else 0.1) * (size + abs(got)):  # NaN is wrong, too
                 return f"{trial.changes()}: the accumulator {float(reduced(old)):.4g} becomes {got:.4g}, but must be {wanted:.4g}"
         return None
 
