@@ -193,12 +193,14 @@ def resolved(architecture: str) -> tuple[str, ...]:
 def _report(command: tuple[str, ...]) -> tuple[int, str, str]:
     """The exit status, output and error output of a command that only describes its program.
 
-    They are kept in the cache of binaries for this file and CPU, because starting clang takes longer than loading a kernel.
+    Those of the wheel's program are kept in the cache of binaries, for its file and this CPU, because starting clang takes longer than
+    loading a kernel. Any other `clang` may be a script that starts a different program tomorrow.
     """
     cache, name = BinaryCache(Options.from_environment().cache_dir), None
-    with contextlib.suppress(OSError):  # starting the program will report the error
-        file = os.stat(command[0])
-        name = key(["report", *command, str(file.st_size), str(file.st_mtime_ns), processor_here().details])
+    if command[0] == str(program()) and processor_here().features:
+        with contextlib.suppress(OSError):  # starting the program will report the error
+            file = os.stat(command[0])
+            name = key(["report", *command, str(file.st_size), str(file.st_mtime_ns), processor_here().details])
     with contextlib.suppress(ValueError, TypeError):
         status, output, errors = json.loads((name and cache.get(name)) or b"")
         return status, output, errors

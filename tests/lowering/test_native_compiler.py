@@ -376,11 +376,17 @@ KNOWN = 'case "$*" in *--version*) echo "clang version 19.1.0"; exit;; *-###*) e
 
 @posix
 def test_a_compiler_describes_itself_once(use: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process with the same cache starts no compiler for what it said before; a changed compiler is asked again."""
+    """Another process with the same cache does not start the wheel's program for what it said before; a changed one is asked again, and
+    any other compiler always, since it may be a script that starts another program."""
     monkeypatch.setenv("TILELANG_CACHE_DIR", str(tmp_path / "cache"))
     asked = tmp_path / "asked"
-    for version, times in (("19.1.0", 2), ("20.1.0-rc1", 4)):
+    for version, times, of_the_wheel in (("19.1.0", 2, True), ("20.1.0-rc1", 4, True), ("20.1.1", 10, False)):
         use(f'echo x >> "{asked}"; ' + KNOWN.replace("19.1.0", version))
+        if of_the_wheel:
+            monkeypatch.delenv("TILELANG_CLANG")
+            monkeypatch.setattr(native, "program", lambda: tmp_path / "clang")
+        else:
+            monkeypatch.setattr(native, "program", lambda: None)
         for _ in range(3):
             native.toolchain.cache_clear()
             native.resolved.cache_clear()
