@@ -125,9 +125,10 @@ class _Steps:
     def split(self) -> Step:
         flags = self.source.chance(30), self.source.chance(30)
         computed = {n: t for n, t in self.tensors.items() if t.definition is not None and t.dtype.is_float}
+        reductions = {n: t for n, t in computed.items() if t.definition is not None and t.definition.reduction is not None}
         of = tuple(subset(self.source, tuple(dict.fromkeys(("a", "inline", *computed))), 30))
         repairs = tuple(
-            (n, before(t) * F.exp(before(t) - now(t))) for n, t in computed.items() if n in of and self.source.chance(30)
+            (n, before(t) * F.exp(before(t) - now(t))) for n, t in reductions.items() if n in of and self.source.chance(30)
         )
         return Split(self.sizes(), *flags, of=of, repairs=tuple(sorted(repairs, key=lambda r: of.index(r[0]))))
 
