@@ -48,7 +48,7 @@ def axes_of(e: Expr) -> frozenset[str]:
 
 
 def _changes(condition: Expr, axis: str) -> int | None:
-    """How often a condition changes along an axis: at most once for a comparison of sums of axes; None if it may change anywhere."""
+    """How many vectors along an axis a condition divides: at most one if it compares sums of axes; None if it may divide any."""
     if axis not in axes_of(condition):
         return 0
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=", "==", "!="):

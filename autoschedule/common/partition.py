@@ -341,19 +341,16 @@ class Partition:
         return sum(map(self.bound, parts)) + self.between * (len(parts) - 1)
 
     def compared(self, near: Cut) -> Iterator[tuple[float, Cut, Steps | None]]:
-        """The cuts that were compared: for each its estimate, with its steps; or its lower bound, if one of its kernels has no schedule
-        yet. near: a cut whose changes by one definition count, if not all cuts were compared."""
+        """Cuts, each with its estimate and steps; or with its lower bound, if the search did not schedule one of its kernels. All cuts,
+        or if there are too many, `near` and those that differ from it by one definition."""
         among = choices(self.computation)
         several = [*among, *dict.fromkeys(made_with(t)[0] for t in self.others)]
         cuts = self._every(several) if len(several) <= MOST_COMPARED else [near, *(near ^ {t} for t in among)]
         for cut in cuts:
             parts = self.parts(cut)
             made = [k for p in parts if (k := self._scheduled.get(p)) is not None]
-            for found in self._made([made] if len(made) == len(parts) else []):
-                yield found.estimate.seconds, cut, found.steps
-                break
-            else:
-                yield self._least(cut), cut, None
+            found = next(self._made([made]), None) if len(made) == len(parts) else None
+            yield (found.estimate.seconds, cut, found.steps) if found is not None else (self._least(cut), cut, None)
 
     def planned(self, among: list[Tensor], seconds: float) -> list[TaskCandidate]:
         """Schedules of cuts that are clearly faster than the default ones, the best first. seconds: the estimate of the best default

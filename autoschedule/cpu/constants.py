@@ -27,8 +27,8 @@ class Constants:
     # those of the operands. On one core of a Zen 3, column sums of 2048 x 2048 that are updated beside row sums take 0.97 ms; the two
     # sums one after another take 1.74 ms.
     updated_cycles: float = 1.5
-    # Cycles of one lane of a vector that a condition divides: a test, scalar loads, an update, and its place in the vector. On Zen 3, a
-    # convolution with such a condition on every vector took 2.6 cycles for each multiply-add.
+    # Cycles of one lane of a vector that a condition divides: a test, scalar loads, an update, and its place in the vector. On Zen 3,
+    # sums of products with such a condition on every vector took 2.6 cycles for each multiply-add.
     lane_update_cycles: float = 2.5
 
     # ---- register tiles

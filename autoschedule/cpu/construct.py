@@ -1,8 +1,9 @@
 """Generates schedules for CPUs: blocks run on cores with vectors.
 
 Tiles grow from the innermost level outward (growth.py). From the best of them, a search goes to better neighbours, one level and one
-axis at a time, by the model's estimate. Good blocks and chunks of one register tile are tried with the others, and a search begins only
-where that is nearly as fast as the best tile so far. No candidate is estimated twice, and the number of estimates is limited.
+axis at a time, by the model's estimate. In reductions, good blocks and chunks of one register tile are tried with the others unless
+memory bounds the nest, and after the first search, another begins only at a tile that is nearly as fast as the best. No candidate is
+estimated twice, and the number of estimates is limited.
 """
 
 from __future__ import annotations

@@ -46,14 +46,14 @@ def by_shared_loops(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps
 
 
 def _rows(sharing: Sharing, row: NestAxis | None, device: CpuDevice) -> list[int]:
-    """Candidates for the rows of a block: one if the rows have no operand of the loop in common, as each head has keys of its own; and
-    fewer than there are if a block each would leave cores idle."""
+    """Candidates for the rows of a block; among them one row if the rows have no operand of the loop in common, as heads with keys of
+    their own."""
     if row is None:
         return [1]
     nests = [*(nest for _, nest in sharing.inside), sharing.rows.last]
     made = {t.name for t, _ in sharing.inside}
     common = any(row.name not in a.axes for nest in nests for a in nest.reads if a.name not in made and sharing.axis in a.axes)
-    return [*_sizes(row.extent, CPU.shared_rows), *(() if common or row.extent == 1 else (1,))]
+    return [*_sizes(row.extent, CPU.shared_rows), *(() if common else (1,))]
 
 
 def _parts(last: Nest, axis: str, chunk: dict[str, int], device: CpuDevice) -> list[int]:

@@ -46,20 +46,20 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Site:
-    """One access of one statement. `access` is load, store or copy. print: makes the text, which few runs need."""
+    """One access of one statement. `access` is load, store or copy. make_text: called for the text, which few runs need."""
 
     number: int
     kernel: str
     buffer: str
     access: str
-    print: Callable[[], str] = dataclasses.field(compare=False, repr=False)
+    make_text: Callable[[], str] = dataclasses.field(compare=False, repr=False)
     span: Span | None
     statement: Any = dataclasses.field(default=None, compare=False, repr=False)
 
     @property
     def text(self) -> str:
         """The readable form of the statement or load."""
-        return self.print()
+        return self.make_text()
 
     def __str__(self) -> str:
         return f"`{self.text}`" + (f" at {self.span}" if self.span is not None else "")
@@ -138,10 +138,10 @@ class Recorder:
         self.patterns: dict[tuple[Any, ...], tuple[int, int]] = {}  # costs of access patterns already seen in this launch
 
     def site(
-        self, kernel: str, buffer: str, access: str, print: Callable[[], str], span: Span | None, statement: Any = None
+        self, kernel: str, buffer: str, access: str, make_text: Callable[[], str], span: Span | None, statement: Any = None
     ) -> Site:
         """A new site."""
-        self.sites.append(Site(len(self.sites), kernel, buffer, access, print, span, statement))
+        self.sites.append(Site(len(self.sites), kernel, buffer, access, make_text, span, statement))
         return self.sites[-1]
 
 

@@ -40,7 +40,8 @@ class Threads(Values):
         self._mine = self.batch.all  # the threads that synchronize at a barrier
         self._sides: dict[int, Sides] = {}  # by the id of an `if`
         self._stores: dict[int, _Store] = {}  # by the id of a store
-        # the indices of regions, by their expressions and the values of their variables, which stay so that their ids do
+        # The indices of regions, by their expressions and the ids of the values of their variables. The values are kept with them, so
+        # that no other array gets the same id.
         self._regions: dict[tuple[Any, ...], tuple[list[Value], list[Array]]] = {}
 
     def execute(self, stmt: ir.Stmt, mask: Mask) -> None:

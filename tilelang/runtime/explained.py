@@ -51,8 +51,10 @@ def _sizes(kernel: Kernel, name: str, places: set[str]) -> tuple[str, ...]:
     if places == {INLINED}:
         return ("0 bytes",)
     tensor, own = kernel.computation.tensor(name), re.compile(re.escape(name) + r"(_(shared|register|state))?(_\d+)?")
+    others = {t.name for d in kernel.computation.definitions for t in d.tensors if t.name != name}
+    buffers = (b for k in kernel.program.kernels for b in (*k.shared, *k.registers))
     bytes_of = dict[str, int]()
-    for buffer in (b for k in kernel.program.kernels for b in (*k.shared, *k.registers) if own.fullmatch(b.name)):
+    for buffer in (b for b in buffers if own.fullmatch(b.name) and b.name not in others):
         bytes_of[EACH[buffer.memory]] = bytes_of.get(EACH[buffer.memory], 0) + buffer.bytes
     whole = (f"{math.prod(tensor.shape) * tensor.dtype.bytes} bytes",) if MEMORY in places else ()
     wanted = {EACH[memory] for memory, place in (("shared", SHARED), ("register", REGISTERS)) if place in places}

@@ -1,6 +1,6 @@
 """Launch plans: the parts of a lowered program that a process needs to run it, which are the source and the launch of each kernel.
 
-A launch plan is kept in the cache of binaries, so that a later process with the same schedule, profile and version of the package runs
+A launch plan is kept in the cache of binaries, so that a later process with the same schedule, profile and installed package runs
 the kernel without lowering it again, and without importing the lowering. The kernel IR is made again only when it is asked for.
 """
 

@@ -142,10 +142,9 @@ def bits(report: simulate.Report) -> dict[str, bytes]:
 
 
 def _runs(program: ir.Program, inputs: Mapping[str, Any]) -> Iterator[tuple[str, simulate.Report]]:
-    """The simulations of a program with copies that complete early and, if it has any, late."""
+    """The simulations of a program in each order that can differ."""
     given = {b.name: stored(inputs[b.name], b) for b in program.buffers if b.role == "input"}
-    waits = any(isinstance(s, (ir.Copy, ir.Instruction)) for k in program.kernels for s in ir.statements(k.body))
-    for order in ("early", "late") if waits else ("early",):
+    for order in simulate.orders(program):
         yield order, simulate.run(program, given, order=order, costs=False)
 
 
