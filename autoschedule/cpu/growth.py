@@ -299,7 +299,11 @@ def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str,
     reduced = nest.reduced_extents
     extent = nest.extents[axis]
     far = nest.compulsory_bytes > CPU.kept_share * device.cores * device.cache_bytes
-    streams = (True, False) if far and not reduced else (False,)
+    # A line at the end of a row is written in two parts, one of them through the caches.
+    parted = len(nest.wide) > 1 and any(
+        extent * w.element_bytes % device.caches[0].line_bytes for w in nest.writes if device.caches
+    )
+    streams = (True, False) if far and not reduced and not parted else (False,)
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
         ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
         long = device.fetches and axis in reduced and extent >= ahead * width
@@ -319,8 +323,9 @@ def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str,
                                 ahead=before, square=square)  # fmt: skip
             for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
                 block = shared_out(nest.spatial, device.cores * share, piece)
-                yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, stream=stream,
-                            ahead=ahead if long else 0)  # fmt: skip
+                for columns in (True,) if axis in reduced else (False, True):  # or rows from end to end
+                    yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, panels_first=columns, stream=stream,
+                                ahead=ahead if long else 0)  # fmt: skip
         if axis in reduced and nest.outputs < device.cores * CPU.several_blocks:
             parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
             share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
