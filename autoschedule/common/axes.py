@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.conditions import axes_of, conditions
-from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
+from tilelang.autoschedule.common.conditions import conditions
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, axes_of
 
 Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and the axes that they fuse
 

@@ -7,9 +7,10 @@ of their lanes is updated. The lowering updates the lanes of these vectors one b
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
-from tilelang.autoschedule.common.task_accesses import Nest
+from tilelang.autoschedule.common.task_accesses import Nest, axes_of
 from tilelang.core.expr import Axis, Binary, Expr, Var, substitute
 from tilelang.core.simplify import linear
 from tilelang.schedules.task import update_conditions
@@ -28,10 +29,9 @@ def divided_share(nest: Nest, axis: str, lanes: int) -> float:
     >>> divided_share(nest, "i", 8)  # the first and the last of eight
     0.25
     """
-    changing = [_changes(c, axis) for c in conditions(nest) if axis not in nest.decided]
-    if not all(changes is not None for changes in changing):
-        return 1.0
-    return min(1.0, sum(changes for changes in changing if changes) / max(1, nest.extents[axis] // lanes))
+    if axis in nest.decided:
+        return 0.0
+    return min(1.0, sum(_divided(c, axis) for c in conditions(nest)) / max(1, nest.extents[axis] // lanes))
 
 
 @functools.lru_cache(maxsize=1 << 8)
@@ -42,16 +42,11 @@ def conditions(nest: Nest) -> Sequence[Expr]:
     return tuple(dict.fromkeys(substitute(c, values) for s in nest.task.states for c in update_conditions(s)))
 
 
-def axes_of(e: Expr) -> frozenset[str]:
-    """The names of the axes on which an expression depends."""
-    return frozenset(a.name.removeprefix("@") for a in e.walk() if isinstance(a, Axis | Var))
-
-
-def _changes(condition: Expr, axis: str) -> int | None:
-    """How many vectors along an axis a condition divides: at most one if it compares sums of axes; None if it may divide any."""
+def _divided(condition: Expr, axis: str) -> float:
+    """How many vectors along an axis a condition divides: at most one if it compares sums of axes; else perhaps all."""
     if axis not in axes_of(condition):
         return 0
     if not isinstance(condition, Binary) or condition.op not in ("<", "<=", ">", ">=", "==", "!="):
-        return None
+        return math.inf
     atoms = [atom for side in (condition.left, condition.right) for atom, _ in linear(side)[0]]
-    return None if any(axis in axes_of(atom) for atom in atoms if not isinstance(atom, Axis | Var)) else 1
+    return math.inf if any(axis in axes_of(atom) for atom in atoms if not isinstance(atom, Axis | Var)) else 1

@@ -127,8 +127,8 @@ class Part:
 
     @cached_property
     def overlapping(self) -> frozenset[Tensor]:
-        """The pointwise tensors of which a reader reads several elements per point, as a stencil does. If they were inlined, each
-        of their elements would be computed several times."""
+        """The pointwise tensors that are read at several elements for each point, as by a stencil. If they were inlined, each of
+        their elements would be computed several times."""
         reads = {(e.tensor, e.indices) for d in self.definitions for v in d.values for e in v.walk() if isinstance(e, Read)}
         several = Counter(tensor for tensor, _ in reads)
         outputs = {*self.outputs, *self.computation.outputs}

@@ -63,10 +63,11 @@ def _atom_span(atom: Expr, tile: Tile) -> int | None:
 
 def _points(index: Expr, tile: Tile) -> int:
     """The number of points of a tile along the axes of an index."""
-    return math.prod([tile.get(name, 1) for name in _names(index)])
+    return math.prod([tile.get(name, 1) for name in axes_of(index)])
 
 
-def _names(index: Expr) -> frozenset[str]:
+def axes_of(index: Expr) -> frozenset[str]:
+    """The names of the axes on which an expression depends."""
     return frozenset(e.name.removeprefix("@") for e in index.walk() if isinstance(e, (Axis, Var)))
 
 
@@ -131,7 +132,7 @@ class Access:
     @cached_property
     def axes(self) -> frozenset[str]:
         """The axes on which it depends, without those that simplification removes, as in `i % 1`."""
-        return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in _names(atom))
+        return frozenset(name for i in self.indices for atom, _ in linear(i)[0] for name in axes_of(atom))
 
     @cached_property
     def dims(self) -> frozenset[str]:
@@ -151,14 +152,13 @@ class Access:
     @cached_property
     def divisions(self) -> int:
         """The largest number of quotients and remainders that its indices take of any one axis."""
-        parts = [_names(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
+        parts = [axes_of(e) for i in self.indices for e in i.walk() if isinstance(e, Binary) and e.op in ("//", "%")]
         return max((sum(a in names for names in parts) for a in self.axes), default=0)
 
     @cached_property
     def strides(self) -> tuple[int, ...]:
         """Elements from one index of a dimension to the next, row-major."""
-        shape = self.tensor.shape
-        return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+        return tuple(math.prod(self.tensor.shape[d + 1 :]) for d in range(len(self.tensor.shape)))
 
     @cached_property
     def _sums(self) -> tuple[tuple[tuple[str, int], ...] | None, ...]:
@@ -258,7 +258,7 @@ class Access:
             self._strides[axis] = self._steps.get(axis, 0)
         elif axis not in self._strides:
             gathered = (e for i in self.indices for e in i.walk() if isinstance(e, Read))
-            decided = any(axis in _names(e) for e in gathered)
+            decided = any(axis in axes_of(e) for e in gathered)
             first, second = self._offset({}), self._offset({axis: 1})
             self._strides[axis] = None if decided or first is None or second is None else second - first
         return self._strides[axis]

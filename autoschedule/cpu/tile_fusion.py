@@ -24,7 +24,7 @@ Halo = dict[str, tuple[int, int]]  # a halo: along each axis, how far a stage ex
 
 
 def by_tiles(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps]]:
-    """Kernels with a stage for each definition of which a reader reads several elements per point. None if there is no such
+    """Kernels with a stage for each definition that is read at several elements for each point. None if there is no such
     definition, or if some stage is not read at constant distances."""
     placed = [t for d in part.definitions for t in d.tensors if t in part.staged]
     if not part.overlapping or part.stored:

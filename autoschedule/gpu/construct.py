@@ -60,8 +60,7 @@ def in_panels(nest: Nest, tile: GpuTile, made: TaskCandidate, device: GpuDevice)
 
 
 def without_chunk_length(nest: Nest, tile: GpuTile) -> GpuTile:
-    """The tile without the length of its reduction chunks: a key of tiles that differ in nothing else, of which only the best one
-    is kept."""
+    """The tile without the length of its reduction chunks. Among tiles that differ in this length alone, only the best is kept."""
     parts = {a: -(-nest.extents[a] // n) for a, n in tile.block if nest.axis(a).reduction}
     block = tuple((a, parts.get(a, n)) for a, n in tile.block)
     return dataclasses.replace(tile, block=block, chunk=(), staged=())

@@ -47,7 +47,7 @@ def equal_forms(a: Expr, b: Expr, at_least_0: Iterable[Expr] = ()) -> bool:
 
 
 class _Form:
-    """The normal forms of expressions over variables of which some are never negative."""
+    """The normal forms of expressions. Some of their variables are known not to be negative."""
 
     def __init__(self, at_least_0: frozenset[Expr]) -> None:
         self.at_least_0 = at_least_0
@@ -151,7 +151,7 @@ def _magnitude(a: Product) -> Product:
 
 
 def _exponential(terms: Terms) -> Product:
-    """e to the power of a sum, of which logarithms become factors."""
+    """e to the power of a sum. A term that is a logarithm becomes a factor: exp(log(x) + y) is |x| exp(y)."""
     factors, exponent = dict[Any, tuple[bool, Fraction]](), dict[Any, float]()
     for (found, inner), c in terms:
         match found:
@@ -185,7 +185,7 @@ def _of_terms(terms: Terms) -> Product:
 
 
 def _added(a: Terms, b: Terms, by: float) -> Terms:
-    """The sum of a and `by` times b. Raises ArithmeticError where a constant, or what is left of two, is lost in rounding."""
+    """a + by * b. Raises ArithmeticError if a constant is so small beside another, or beside their sum, that rounding could lose it."""
     found = dict(a)
     for t, c in b:
         sizes = sorted(abs(x) for x in (found.get(t, 0.0), c * by, found.get(t, 0.0) + c * by) if x)
@@ -227,7 +227,7 @@ def _not_0(c: float) -> float:
 
 
 def _rounded(c: float) -> float:
-    """A constant to so many digits. Raises ArithmeticError if it is beyond the normal numbers."""
+    """A constant, rounded to `DIGITS` digits. Raises ArithmeticError if it overflows or underflows."""
     if c != 0 and not LEAST < abs(c) < 1 / LEAST:
         raise ArithmeticError(c)
     return float(f"{c:.{DIGITS}g}")
