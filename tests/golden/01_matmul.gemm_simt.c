@@ -8,40 +8,56 @@ typedef unsigned long long ulong;
 typedef __SIZE_TYPE__ size_t;
 #define char signed char
 #define long long long
+typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));
+typedef int int4 __attribute__((ext_vector_type(4)));
 #define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#define as_int4(...) __builtin_bit_cast(int4, (__VA_ARGS__))
 #if defined(_WIN32)
 #define EXPORT __declspec(dllexport)
 #else
 #define EXPORT __attribute__((visibility("default")))
 #endif
 typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+typedef float float2_u __attribute__((ext_vector_type(2), aligned(4)));
 
 static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#elif defined(__AVX2__)
+    const int some = count < 0 ? 0 : count > 4 ? 4 : (int)count;
+    const int4 exists = as_int4((int4){0, 1, 2, 3} < (int4)(some));
+    float4 v;
+    v = __builtin_ia32_maskloadps((const void*)(size_t)(p + 0), exists);
+    return exists ? as_float4(v) : others;
 #else
     if (count >= 4) return *(const float4_u*)p;
-    float4 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    return v;
+    const int some = count < 0 ? 0 : (int)count;
+    const float2 v2 = (float2)(some & 1 ? p[some & -2] : (float)0);
+    float4 v4;
+    v4.s01 = v4.s23 = v2;
+    if (some & 2) v4.s01 = *(const float2_u*)(p + (some & -4));
+    return (int4){0, 1, 2, 3} < (int4)(some) ? v4 : others;
 #endif
 }
 
 static inline float4 load_first_shared_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#elif defined(__AVX2__)
+    const int some = count < 0 ? 0 : count > 4 ? 4 : (int)count;
+    const int4 exists = as_int4((int4){0, 1, 2, 3} < (int4)(some));
+    float4 v;
+    v = __builtin_ia32_maskloadps((const void*)(size_t)(p + 0), exists);
+    return exists ? as_float4(v) : others;
 #else
     if (count >= 4) return *(const float4_u*)p;
-    float4 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    return v;
+    const int some = count < 0 ? 0 : (int)count;
+    const float2 v2 = (float2)(some & 1 ? p[some & -2] : (float)0);
+    float4 v4;
+    v4.s01 = v4.s23 = v2;
+    if (some & 2) v4.s01 = *(const float2_u*)(p + (some & -4));
+    return (int4){0, 1, 2, 3} < (int4)(some) ? v4 : others;
 #endif
 }
 
@@ -54,10 +70,10 @@ static inline void store_first_global_float4(float* p, float4 v, long count) {  
         *(float4_u*)p = v;
         return;
     }
-    if (count > 0) p[0] = v.s0;
-    if (count > 1) p[1] = v.s1;
-    if (count > 2) p[2] = v.s2;
-    if (count > 3) p[3] = v.s3;
+    const int some = count < 0 ? 0 : (int)count;
+    if (some & 2) *(float2_u*)(p + (some & -4)) = v.s01;
+    const float2 v2 = some & 2 ? v.s23 : v.s01;
+    if (some & 1) p[some & -2] = v2.s0;
 #endif
 }
 

@@ -10,9 +10,15 @@ typedef __SIZE_TYPE__ size_t;
 #define char signed char
 #define long long long
 typedef float float16 __attribute__((ext_vector_type(16)));
+typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float4 __attribute__((ext_vector_type(4)));
+typedef float float8 __attribute__((ext_vector_type(8)));
+typedef int int16 __attribute__((ext_vector_type(16)));
+typedef int int4 __attribute__((ext_vector_type(4)));
 #define as_float16(...) __builtin_bit_cast(float16, (__VA_ARGS__))
 #define as_float4(...) __builtin_bit_cast(float4, (__VA_ARGS__))
+#define as_int16(...) __builtin_bit_cast(int16, (__VA_ARGS__))
+#define as_int4(...) __builtin_bit_cast(int4, (__VA_ARGS__))
 #define max(...) __builtin_elementwise_max(__VA_ARGS__)
 #define min(...) __builtin_elementwise_min(__VA_ARGS__)
 #if defined(_WIN32)
@@ -21,45 +27,54 @@ typedef float float4 __attribute__((ext_vector_type(4)));
 #define EXPORT __attribute__((visibility("default")))
 #endif
 typedef float float16_u __attribute__((ext_vector_type(16), aligned(4)));
+typedef float float2_u __attribute__((ext_vector_type(2), aligned(4)));
+typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
+typedef float float8_u __attribute__((ext_vector_type(8), aligned(4)));
 
 static inline float16 load_first_global_float16(const float* p, long count, float16 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
+#elif defined(__AVX2__)
+    const int some = count < 0 ? 0 : count > 16 ? 16 : (int)count;
+    const int16 exists = as_int16((int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(some));
+    float16 v;
+    v.s01234567 = __builtin_ia32_maskloadps256((const void*)(size_t)(p + 0), exists.s01234567);
+    v.s89abcdef = __builtin_ia32_maskloadps256((const void*)(size_t)(p + 8), exists.s89abcdef);
+    return exists ? as_float16(v) : others;
 #else
     if (count >= 16) return *(const float16_u*)p;
-    float16 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    v.s4 = count > 4 ? p[4] : others.s4;
-    v.s5 = count > 5 ? p[5] : others.s5;
-    v.s6 = count > 6 ? p[6] : others.s6;
-    v.s7 = count > 7 ? p[7] : others.s7;
-    v.s8 = count > 8 ? p[8] : others.s8;
-    v.s9 = count > 9 ? p[9] : others.s9;
-    v.sa = count > 10 ? p[10] : others.sa;
-    v.sb = count > 11 ? p[11] : others.sb;
-    v.sc = count > 12 ? p[12] : others.sc;
-    v.sd = count > 13 ? p[13] : others.sd;
-    v.se = count > 14 ? p[14] : others.se;
-    v.sf = count > 15 ? p[15] : others.sf;
-    return v;
+    const int some = count < 0 ? 0 : (int)count;
+    const float2 v2 = (float2)(some & 1 ? p[some & -2] : (float)0);
+    float4 v4;
+    v4.s01 = v4.s23 = v2;
+    if (some & 2) v4.s01 = *(const float2_u*)(p + (some & -4));
+    float8 v8;
+    v8.s0123 = v8.s4567 = v4;
+    if (some & 4) v8.s0123 = *(const float4_u*)(p + (some & -8));
+    float16 v16;
+    v16.s01234567 = v16.s89abcdef = v8;
+    if (some & 8) v16.s01234567 = *(const float8_u*)(p + (some & -16));
+    return (int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(some) ? v16 : others;
 #endif
 }
-typedef float float4_u __attribute__((ext_vector_type(4), aligned(4)));
 
 static inline float4 load_first_global_float4(const float* p, long count, float4 others) {  // touches the first `count` elements only
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
+#elif defined(__AVX2__)
+    const int some = count < 0 ? 0 : count > 4 ? 4 : (int)count;
+    const int4 exists = as_int4((int4){0, 1, 2, 3} < (int4)(some));
+    float4 v;
+    v = __builtin_ia32_maskloadps((const void*)(size_t)(p + 0), exists);
+    return exists ? as_float4(v) : others;
 #else
     if (count >= 4) return *(const float4_u*)p;
-    float4 v = others;
-    v.s0 = count > 0 ? p[0] : others.s0;
-    v.s1 = count > 1 ? p[1] : others.s1;
-    v.s2 = count > 2 ? p[2] : others.s2;
-    v.s3 = count > 3 ? p[3] : others.s3;
-    return v;
+    const int some = count < 0 ? 0 : (int)count;
+    const float2 v2 = (float2)(some & 1 ? p[some & -2] : (float)0);
+    float4 v4;
+    v4.s01 = v4.s23 = v2;
+    if (some & 2) v4.s01 = *(const float2_u*)(p + (some & -4));
+    return (int4){0, 1, 2, 3} < (int4)(some) ? v4 : others;
 #endif
 }
 
@@ -72,22 +87,14 @@ static inline void store_first_global_float16(float* p, float16 v, long count) {
         *(float16_u*)p = v;
         return;
     }
-    if (count > 0) p[0] = v.s0;
-    if (count > 1) p[1] = v.s1;
-    if (count > 2) p[2] = v.s2;
-    if (count > 3) p[3] = v.s3;
-    if (count > 4) p[4] = v.s4;
-    if (count > 5) p[5] = v.s5;
-    if (count > 6) p[6] = v.s6;
-    if (count > 7) p[7] = v.s7;
-    if (count > 8) p[8] = v.s8;
-    if (count > 9) p[9] = v.s9;
-    if (count > 10) p[10] = v.sa;
-    if (count > 11) p[11] = v.sb;
-    if (count > 12) p[12] = v.sc;
-    if (count > 13) p[13] = v.sd;
-    if (count > 14) p[14] = v.se;
-    if (count > 15) p[15] = v.sf;
+    const int some = count < 0 ? 0 : (int)count;
+    if (some & 8) *(float8_u*)(p + (some & -16)) = v.s01234567;
+    const float8 v8 = some & 8 ? v.s89abcdef : v.s01234567;
+    if (some & 4) *(float4_u*)(p + (some & -8)) = v8.s0123;
+    const float4 v4 = some & 4 ? v8.s4567 : v8.s0123;
+    if (some & 2) *(float2_u*)(p + (some & -4)) = v4.s01;
+    const float2 v2 = some & 2 ? v4.s23 : v4.s01;
+    if (some & 1) p[some & -2] = v2.s0;
 #endif
 }
 

@@ -3,7 +3,7 @@
 import contextlib
 import contextvars
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,11 @@ def emulating(dialect: Dialect | None) -> Iterator[None]:
     _emulated.reset(token)
 
 
-def run(kernel: Kernel, arrays: Arrays) -> str:
-    """Runs a kernel on arrays by buffer name, in place, on the best device here unless emulating; gives the source."""
+def run(kernel: Kernel, arrays: Arrays, options: Sequence[str] = ()) -> str:
+    """Runs a kernel on arrays by buffer name, in place, on the best device here unless emulating; gives the source.
+
+    options: of the compiler, after its own.
+    """
     arguments = kernel.arguments
     program = Program((kernel,), arguments)
     if (emulated := _emulated.get()) is not None:
@@ -47,7 +50,7 @@ def run(kernel: Kernel, arrays: Arrays) -> str:
     program = Program((kernel,), arguments)
     source = emitter.emit(program, dialect)
     name = emitter.kernel_names(program, dialect)[kernel.name]
-    function = connection.build(source).function(name, kernel.grid, kernel.threads, kernel.shared_bytes)
+    function = connection.build(source, options).function(name, kernel.grid, kernel.threads, kernel.shared_bytes)
     held = [connection.host_array(arrays[b.name], "both", None) for b in kernel.arguments]
     function([h.buffer for h in held])
     for h in held:

@@ -15,12 +15,28 @@ from tilelang.core.expr import ANY_FUNCTIONS, FLOAT_FUNCTIONS, Binary, Cast, Con
 from tilelang.errors import Span
 from tilelang.grammar import parse
 from tilelang.lowering import ir
+from tilelang.lowering.drivers.processor import processor
 from tilelang.lowering.ir import Barrier, Buffer, For, If, Kernel, Let, Load, Pack, Prefetch, Program, Seq, Store, seq
 from tilelang.lowering.targets import opencl
 from tilelang.lowering.targets.c import emitter, headers
 from tilelang.lowering.targets.c.emitter import emit
 from tilelang.lowering.targets.c.functions import ULPS
 from tilelang.lowering.targets.dialects import DIALECTS
+
+# The extensions of the processor here, and of older ones, whose masked accesses are others.
+_HERE = processor()
+OTHER_EXTENSIONS = [
+    pytest.param((), id="here"),
+    *(
+        pytest.param(
+            (f"-march={level}",), id=level, marks=pytest.mark.skipif(not runs, reason=f"the processor here does not run {level}")
+        )
+        for level, runs in (
+            ("x86-64-v3", _HERE.machine == "x86_64" and _HERE.vector_bytes >= 32),
+            ("x86-64", _HERE.machine == "x86_64"),
+        )
+    ),
+]
 
 # ---------------------------------------------------------------- memory
 
@@ -36,14 +52,18 @@ from tilelang.lowering.targets.dialects import DIALECTS
         "float8_e5m2",
         "int8",
         "uint8",
+        "int16",
+        "uint16",
         "int32",
         "uint32",
         "int64",
+        "uint64",
         "bool",
     ],
 )
 @pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16])
-def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int) -> None:
+@pytest.mark.parametrize("options", OTHER_EXTENSIONS)
+def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int, options: tuple[str, ...]) -> None:
     t = dt.dtype(type)
     count = np.concatenate([np.arange(-1, lanes + 2), [lanes]]).astype(np.int32)
     rounds = len(count)
@@ -58,7 +78,7 @@ def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int) 
         Store(stored, (i, index(0)), Load(source, (i, index(0)), lanes), n),
     )
     arrays = {"counts": count, "source": x, "loaded": np.zeros(x.shape, t.numpy), "stored": np.zeros(x.shape, t.numpy)}
-    run(Kernel("partial", (1, 1, 1), 1, (counts, source, loaded, stored), For(i, index(rounds), body)), arrays)
+    run(Kernel("partial", (1, 1, 1), 1, (counts, source, loaded, stored), For(i, index(rounds), body)), arrays, options)
     exists = np.arange(lanes)[None, :] < count[:, None]
     assert_same(
         arrays["loaded"].reshape(rounds, lanes), np.where(exists, x.reshape(rounds, lanes), np.asarray(fill.value, t.numpy))
@@ -66,7 +86,9 @@ def test_partial_loads_and_stores_touch_only_what_exists(type: str, lanes: int) 
     assert_same(arrays["stored"].reshape(rounds, lanes), np.where(exists, x.reshape(rounds, lanes), np.zeros((), t.numpy)))
 
 
-def test_the_ends_of_an_allocation_are_safe() -> None:
+@pytest.mark.parametrize("options", OTHER_EXTENSIONS)
+@pytest.mark.parametrize("type", ["float32", "float64", "bfloat16", "uint8", "int64"])
+def test_the_ends_of_an_allocation_are_safe(type: str, options: tuple[str, ...]) -> None:
     """Masked access next to memory that does not belong to the process: a fault would end the test run."""
     import mmap
 
@@ -77,15 +99,26 @@ def test_the_ends_of_an_allocation_are_safe() -> None:
     libc = ctypes.CDLL(None)
     address = ctypes.addressof(ctypes.c_char.from_buffer(area))
     assert libc.mprotect(ctypes.c_void_p(address + page), page, 0) == 0
-    tail = np.frombuffer(area, np.float32, 5, page - 20)
+    t = dt.dtype(type)
+    tail = np.frombuffer(area, t.numpy, 5, page - 5 * t.numpy.itemsize)
     tail[:] = [1, 2, 3, 4, 5]
-    x, y = Buffer("x", dt.float32, (5,), "global", "input"), Buffer("y", dt.float32, (5,), "global", "output")
+    x, y = Buffer("x", t, (5,), "global", "input"), Buffer("y", t, (5,), "global", "output")
+    fill = Const(0.0 if t.is_float else 0, t)
     for lanes in (4, 8, 16):
-        count = index(5) if lanes > 4 else index(3)
-        load = Load(x, (index(0 if lanes > 4 else 2),), lanes, count, Const(0.0, dt.float32))
-        result = np.zeros(5, np.float32)
-        run(Kernel("tail", (1, 1, 1), 1, (x, y), Store(y, (index(0),), load, count)), {"x": tail, "y": result})
-        assert_same(result[: 5 if lanes > 4 else 3], tail if lanes > 4 else tail[2:])
+        count, first = (index(5), index(0)) if lanes > 4 else (index(3), index(2))
+        for source, place, target, to in (
+            (x, first, y, index(0)),
+            (x, index(0), y, first),
+            (y, first, x, index(0)),
+            (y, index(0), x, first),
+        ):
+            arrays = {"x": tail, "y": np.arange(6, 11).astype(t.numpy)}
+            expected = arrays[target.name].copy()
+            size, start, end = int(count.value), int(place.value), int(to.value)
+            expected[end : end + size] = arrays[source.name][start : start + size]
+            body = Store(target, (to,), Load(source, (place,), lanes, count, fill), count)
+            run(Kernel("tail", (1, 1, 1), 1, (source, target), body), arrays, options)
+            assert_same(arrays[target.name], expected)
 
 
 def test_promoted_registers_are_read_and_written_in_parts() -> None:

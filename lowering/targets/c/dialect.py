@@ -24,6 +24,18 @@ _VALUES = {
 }  # fmt: skip
 _IN_MEMORY = {"float8_e4m3": "uchar", "float8_e5m2": "uchar", "float16": "ushort", "bfloat16": "ushort", "bool": "uchar"}
 
+BITS = {
+    "char": 8,
+    "uchar": 8,
+    "short": 16,
+    "ushort": 16,
+    "int": 32,
+    "uint": 32,
+    "float": 32,
+    "long": 64,
+    "ulong": 64,
+    "double": 64,
+}
 SIGNED_OF_BITS = {8: "char", 16: "short", 32: "int", 64: "long"}
 UNSIGNED_OF_BITS = {8: "uchar", 16: "ushort", 32: "uint", 64: "ulong"}
 

@@ -6,33 +6,22 @@ the emitter keeps a program's own names from colliding with it. A memory helper 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from string import Template
 
 from tilelang.core import dtype as dt
+from tilelang.lowering.targets.c import partial_vectors
 from tilelang.lowering.targets.c.dialect import (
+    BITS,
     LANE_DIGITS,
     SIGNED_OF_BITS,
     STREAMED_BYTES,
-    UNSIGNED_OF_BITS,
     Dialect,
     memory_type,
     vector,
 )
 from tilelang.lowering.targets.c.float8 import NAMES, conversion
 from tilelang.lowering.targets.c.functions import FUNCTIONS
-
-BITS = {
-    "char": 8,
-    "uchar": 8,
-    "short": 16,
-    "ushort": 16,
-    "int": 32,
-    "uint": 32,
-    "float": 32,
-    "long": 64,
-    "ulong": 64,
-    "double": 64,
-}
 
 _MAXIMUM = """
 ${inline} $T ${name}($T a, $T b) {  // NaN if either is NaN, as in NumPy
@@ -158,21 +147,6 @@ $to_half    const $U bits = as_$U(x);
 $end}
 """
 
-_LOAD_FIRST = """
-${inline} $T ${name}(const $space$C* p, long count, $T others) {  // touches the first `count` elements only
-$masked    if (count >= $N) return *(const $space$P*)p;
-    $T v = others;
-$lanes    return v;
-$end}
-"""
-_STORE_FIRST = """
-${inline} void ${name}($space$C* p, $T v, long count) {  // touches the first `count` elements only
-$masked    if (count >= $N) {
-        *($space$P*)p = v;
-        return;
-    }
-$lanes$end}
-"""
 _STORE_STREAMING = """
 ${inline} void ${name}($space$C* p, $T v) {  // non-temporal if the address is aligned
 #if __has_builtin(__builtin_nontemporal_store)
@@ -186,16 +160,6 @@ $pieces#endif
 """
 
 _PLAIN = {"both": "", "end": ""}
-
-# x86's masked vector accesses (inactive lanes do not fault): by element bits and whether it is a float, the middle of the name.
-_MASKED_X86 = {
-    (32, True): "ups",
-    (64, True): "upd",
-    (32, False): "dqusi",
-    (64, False): "dqudi",
-    (16, False): "dquhi",
-    (8, False): "dquqi",
-}
 
 
 def _converted(type: str, lanes: int) -> str:
@@ -382,23 +346,24 @@ class Library:
 
     def load_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
         """A load of the first elements of a vector, from a location aligned to at least `known` bytes."""
-        v, others = ([self.dialect.part(x, lanes, i, 1) for i in range(lanes)] for x in ("v", "others"))
-        if self.dialect.vectors.native:
-            each = "".join(f"    {v[i]} = count > {i} ? p[{i}] : {others[i]};\n" for i in range(lanes))
-        else:  # a selection between two locations would keep the vector in memory
-            each = "".join(f"    if (count > {i}) {v[i]} = p[{i}];\n" for i in range(lanes))
-        return self._first("load", _LOAD_FIRST, scalar, lanes, memory, known, each)
+        return self._first("load", scalar, lanes, memory, known)
 
     def store_first(self, scalar: str, lanes: int, memory: str, known: int) -> str:
         """A store of the first elements of a vector, to a location aligned to at least `known` bytes."""
-        each = "".join(f"    if (count > {i}) p[{i}] = {self.dialect.part('v', lanes, i, 1)};\n" for i in range(lanes))
-        return self._first("store", _STORE_FIRST, scalar, lanes, memory, known, each)
+        return self._first("store", scalar, lanes, memory, known)
 
-    def _first(self, word: str, template: str, scalar: str, lanes: int, memory: str, known: int, each: str) -> str:
+    def _first(self, word: str, scalar: str, lanes: int, memory: str, known: int) -> str:
+        template, fields = {
+            "load": (partial_vectors.LOAD, partial_vectors.load_fields),
+            "store": (partial_vectors.STORE, partial_vectors.store_fields),
+        }[word]
         place = self._place(scalar, lanes, memory, BITS[scalar] // 8 if self.dialect.vectors.native else known)
-        masked = _masked(scalar, lanes, word == "store") if self.dialect.x86_builtins else {"masked": "", "end": ""}
         name = f"{word}_first_{memory}_{place['T'] if self.dialect.vectors.native else place['P']}"
-        return self._add(name, template, lanes=each, **masked, **place)
+        return self._add(name, template, **fields(self.dialect, scalar, lanes, place["space"], self._anywhere(scalar)), **place)
+
+    def _anywhere(self, scalar: str) -> Callable[[int], str]:
+        """The vector types, by lanes, for memory that is aligned like one element."""
+        return lambda lanes: self.place(scalar, lanes, BITS[scalar] // 8)
 
     def store_streaming(self, scalar: str, lanes: int, memory: str) -> str:
         """A streaming store of a vector."""
@@ -439,26 +404,3 @@ def _both_orders(op: str, scalar: str, lanes: int) -> dict[str, str]:
         "builtin": f"__builtin_ia32_{op}p{'s' if scalar == 'float' else 'd'}{suffix}", "rounding": ", 4" if suffix == "512" else "",
     }  # fmt: skip
     return {"both": Template(_MAXIMUM_X86).substitute(fields), "end": "#endif\n"}
-
-
-def _masked(scalar: str, lanes: int, store: bool) -> dict[str, str]:
-    """The masked form of an access, inside a preprocessor test for it; empty if it does not exist."""
-    bits, is_float = BITS[scalar], scalar in ("float", "double")
-    if bits * lanes not in (128, 256, 512):
-        return {"masked": "", "end": ""}
-    needs = "defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)"
-    kind = vector(scalar if is_float else SIGNED_OF_BITS[bits], lanes)
-    mask = UNSIGNED_OF_BITS[max(8, lanes)]
-    builtin = f"__builtin_ia32_{'store' if store else 'load'}{_MASKED_X86[bits, is_float]}{bits * lanes}_mask"
-    one = "1u" if lanes < 32 else "1ull"
-    exists = f"({mask})(({one} << (count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count)) - {one})"
-    if store and not is_float:
-        # If clang 22 knows that the mask has one lane, it stores that lane of a narrowed vector with the former width.
-        hidden = f'{mask} first = {exists};\n    __asm__("" : "+r"(first));\n    '
-    else:
-        hidden = ""
-    if store:
-        act = f"{hidden}{builtin}((void*)(size_t)p, as_{kind}(v), {'first' if hidden else exists});\n    return;"
-    else:
-        act = f"return as_{vector(scalar, lanes)}({builtin}((const void*)(size_t)p, as_{kind}(others), {exists}));"
-    return {"masked": f"#if {needs}\n    {act}\n#else\n", "end": "#endif\n"}
