@@ -155,7 +155,7 @@ print(json.dumps([float(found.sum()), sorted(name for name in sys.modules if nam
 
 
 @pytest.mark.parametrize("what", ["tl.schedule(C).tile(m=4, n=8).to(tl.block).vectorize(n=8)", "C"], ids=["given", "generated"])
-def test_a_second_process_does_not_import_the_lowering(what: str, tmp_path: Path) -> None:
+def test_a_second_process_imports_neither_the_lowering_nor_the_parser(what: str, tmp_path: Path) -> None:
     environment = os.environ | {"TILELANG_CACHE_DIR": str(tmp_path), "TILELANG_TARGET": "cpu"}
     environment.pop("TILELANG_DATABASE", None)
     for imported in (True, False):
@@ -166,6 +166,18 @@ def test_a_second_process_does_not_import_the_lowering(what: str, tmp_path: Path
         assert total == 20 * 24 * 12
         assert any(name.startswith("tilelang.lowering.build") for name in modules) == imported
         assert ("tilelang.autoschedule.common.construct" in modules) == (imported and what == "C")
+        assert imported or not any(name.startswith("tilelang.grammar") for name in modules)
+
+
+def test_a_stored_schedule_is_read_when_it_is_asked_for(tmp_path: Path, lowered: list[str]) -> None:
+    a, b = arrays()
+    kept = options(tmp_path).replace(database=str(tmp_path / "schedules.sqlite"))
+    first = tl.compile(schedule(PLAIN).computation, "cpu", options=kept)
+    expected = first(a, b)
+    lowered.clear()
+    second = tl.compile(schedule(PLAIN).computation, "cpu", options=kept)
+    np.testing.assert_array_equal(second(a, b), expected)
+    assert not lowered and second.schedule.text == first.schedule.text and second.program.kernels
 
 
 def test_instructions_of_ones_own_that_no_step_names_are_in_the_key() -> None:

@@ -120,14 +120,9 @@ def __getattr__(name: str) -> Any:
 
         return importlib.import_module(f"tilelang.{name}")
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version  # late: slow to import, seldom needed
+        from tilelang.core.version import VERSION  # late: dir(tilelang) lists what is public only
 
-        try:
-            return version("tilelang-rtile")
-        except PackageNotFoundError:
-            raise AttributeError(
-                "tilelang is not installed: a checkout has no version", name=name, obj=sys.modules[__name__]
-            ) from None
+        return VERSION
     if name in _LAZY:
         import importlib  # late: dir(tilelang) lists what is public only
 

@@ -25,12 +25,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Self, TypeVar
 
-from tilelang.autoschedule.tune.entries import KEY_FIELDS, VALUE_FIELDS, Entry, Key, Recalled, read_schedule
+from tilelang.autoschedule.tune.entries import KEY_FIELDS, VALUE_FIELDS, Entry, Key, Recalled, StoredSchedule, read_schedule
 from tilelang.computations.computation import Computation
 from tilelang.errors import TileLangError
 from tilelang.options import Options, is_private, user_directory
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.schedule import Schedule
 
 SCHEMA = 1
 KEPT = 8  # schedules kept per key
@@ -93,12 +92,10 @@ class Database:
                 return Recalled(schedule, entry, key.distance(entry.key), trials)
         return None
 
-    def constructed(self, key: Key, computation: Computation) -> Schedule | None:
+    def constructed(self, key: Key, computation: Computation) -> StoredSchedule | None:
         """The schedule generated for a key; None if there is none."""
-        for entry in self._read("WHERE key = ? AND trials = 0", (key.hash,)):
-            with contextlib.suppress(TileLangError):
-                return read_schedule(entry.schedule, computation)
-        return None
+        found = self._read("WHERE key = ? AND trials = 0", (key.hash,))
+        return StoredSchedule(computation, found[0].schedule) if found else None
 
     def of_family(self, key: Key) -> list[Entry]:
         """The entries of a key, then those of the most similar shapes; for each, fastest first."""

@@ -170,6 +170,21 @@ def _shape(computation: str) -> tuple[str, tuple[int, ...]]:
     return "\n".join(lines), tuple(extents)
 
 
+@dataclasses.dataclass(frozen=True)
+class StoredSchedule:
+    """A schedule as the database keeps it: a text that is parsed when its steps are needed. A process that finds its kernel compiled
+    does not need them.
+    """
+
+    computation: Computation
+    text: str
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule itself. Raises TileLangError if this version does not accept it."""
+        return read_schedule(self.text, self.computation)
+
+
 def read_schedule(text: str, computation: Computation, profile: Profile | None = None) -> Schedule:
     """A schedule for a computation from an entry's text. profile: check also that it can be lowered for it. Raises
     TileLangError if not."""

@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tilelang.autoschedule.tune.database import Database
-from tilelang.autoschedule.tune.entries import Key, Recalled
+from tilelang.autoschedule.tune.entries import Key, Recalled, StoredSchedule
 from tilelang.computations.computation import Computation
-from tilelang.core.version import source_digest
+from tilelang.core.version import VERSION, source_digest
 from tilelang.lowering.compilers import interface as compilers
 from tilelang.lowering.drivers.interface import Device
 from tilelang.options import Options
 from tilelang.profiles.profile import Profile
-from tilelang.schedules.schedule import Schedule
 from tilelang.schedules.steps import Step
 
 # The greatest distance, in doublings of extents, of a shape whose fastest schedule is preferred to a generated one (`best.BEHIND`).
@@ -61,7 +60,7 @@ def recall(
 
 def recall_constructed(
     computation: Computation, target: OnDevice, given: Sequence[Step] = (), options: Options | None = None
-) -> Schedule | None:
+) -> StoredSchedule | None:
     """The schedule that this version of the scheduler generated before; None if none is remembered."""
     database = Database.of(options or Options.from_environment(), patient=False)
     return None if database is None else database.constructed(key_constructed(computation, target, given), computation)
@@ -90,7 +89,7 @@ def place_of(target: OnDevice) -> tuple[str, str, str]:
     return (
         device.fingerprint,
         profile_version(target.profile),
-        f"{target.dialect}, {compiler_of(target)}, {device.platform_version}, tilelang {_version()}",
+        f"{target.dialect}, {compiler_of(target)}, {device.platform_version}, tilelang {VERSION}",
     )
 
 
@@ -103,16 +102,6 @@ def profile_version(profile: Profile) -> str:
 def _scheduler_version() -> str:
     """A digest of this package's source: a changed source may generate other schedules."""
     return source_digest("tilelang.autoschedule", without=("profile",))
-
-
-@functools.cache
-def _version() -> str:
-    import importlib.metadata  # late: slow to import, seldom needed
-
-    try:
-        return importlib.metadata.version("tilelang-rtile")
-    except importlib.metadata.PackageNotFoundError:  # used from its source folder
-        return "unknown"
 
 
 def compiler_of(target: OnDevice) -> str:

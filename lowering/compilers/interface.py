@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol, cast
 
 from tilelang.errors import DeviceError
-from tilelang.lowering.compilers import disassembly, wheels
-from tilelang.lowering.compilers.compiled import Compiled
+from tilelang.lowering.compilers import wheels
 from tilelang.lowering.drivers.cache import BinaryCache
 
 if TYPE_CHECKING:
+    from tilelang.lowering.compilers.compiled import Compiled
     from tilelang.lowering.compilers.processes import Early
 
 COMPILERS = {"cpu": "native", "cuda": "nvrtc", "hip": "clang"}
@@ -98,6 +98,8 @@ def tools() -> tuple[Tool, ...]:
         except DeviceError:
             version = None
         found.append(Tool(version, f"to compile for {dialect}", wheels.INSTALL if dialect == "cuda" else wheels.CLANG))
+    from tilelang.lowering.compilers import disassembly  # late: only a list of what is installed needs it
+
     program = next((path.name for path in disassembly.disassemblers()), None)
     found.append(Tool(program, "to show the machine code of cuda", wheels.INSTALL))
     return tuple(found)

@@ -118,5 +118,5 @@ def test_another_profile_or_compiler_has_another_key(monkeypatch: pytest.MonkeyP
     assert key_of(sums(40), changed).family != key.family
     monkeypatch.setattr(native, "version", lambda: "clang 99")
     other = key_of(sums(40), target)
-    monkeypatch.setattr(recall_module, "_version", lambda: "2")
+    monkeypatch.setattr(recall_module, "VERSION", "2")
     assert len({key.hash, other.hash, key_of(sums(40), target).hash}) == 3

@@ -13,6 +13,8 @@ from typing import Any, NoReturn
 
 import click
 
+from tilelang.core.version import VERSION
+
 COMMANDS = {
     "run": "Run a schedule on this machine's device, check it and time it.",
     "check": "Check a file without a device: syntax, types, and whether its schedules can be lowered.",
@@ -110,7 +112,7 @@ def _unwritten(error: OSError) -> NoReturn:
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tilelang-rtile", prog_name="tilelang")
+@click.version_option(VERSION, prog_name="tilelang")
 def main() -> None:
     """Write fast kernels as a formula and a schedule in .tile files; this command checks, runs and explains them.
 

@@ -1,4 +1,4 @@
-"""Versions of the package's source, which distinguish cached results from those of other versions."""
+"""The package's version, and versions of its source, which distinguish cached results from those of other versions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import hashlib
 import importlib.util
 import os
 from collections.abc import Iterator
+
+VERSION = "0.1.0"  # of the package: pyproject.toml reads it
 
 SUFFIXES = (".py", ".toml", ".c", ".h")
 

@@ -38,6 +38,7 @@ from tilelang.schedules.schedule import Builder, Schedule
 
 if TYPE_CHECKING:
     from tilelang.autoschedule.common.cost import Estimate
+    from tilelang.autoschedule.tune.entries import StoredSchedule
     from tilelang.autoschedule.tune.measure import Progress
     from tilelang.lowering import ir
     from tilelang.lowering.compilers.compiled import Compiled
@@ -82,11 +83,12 @@ def compile(
     chosen = target if isinstance(target, Target) else globals()["target"](target, options=options)
     options = Options.from_environment() if options is None else options
     plan = schedule_selection.select(schedule_selection.requested(what, schedule), chosen, trials, options, progress)
+    kernel = Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source, plan.launch_plan)
     if options.check == "simulate":
         from tilelang.runtime.simulated_check import refuse_faulty  # late: only checks need it
 
-        refuse_faulty(plan.schedule, chosen, options.check_seconds)
-    return Kernel(plan.schedule, chosen, plan.program, options, plan.new, plan.source, plan.launch_plan)
+        refuse_faulty(kernel.schedule, chosen, options.check_seconds)
+    return kernel
 
 
 def check_trials(trials: int) -> None:
@@ -116,14 +118,13 @@ def check_schedule(schedule: Schedule, profile: Profile | str | None) -> None:
 class Kernel(Unchanging):
     """A compiled computation. Call it with the inputs in order or by name; see `__call__`."""
 
-    schedule: Schedule
     target: Target
     options: Options
     computation: Computation
 
     def __init__(
         self,
-        schedule: Schedule,
+        schedule: Schedule | StoredSchedule,
         target: Target,
         program: ir.Program | None,
         options: Options,
@@ -131,10 +132,10 @@ class Kernel(Unchanging):
         source: str | None = None,
         kept: LaunchPlan | None = None,
     ) -> None:
-        """program: None if the schedule is to be lowered only when the kernel IR is needed. new: the schedule was just generated, so
-        the kernel is probably not cached. source: the program's text, if it is already being compiled. kept: the launch plan of an
-        earlier process."""
-        fill(self, schedule=schedule, target=target, options=options, computation=schedule.computation)
+        """program: None if it is lowered only when the kernel IR is needed. new: the schedule was just generated, so the kernel is
+        probably not cached. source: the program's text, if it is being compiled. kept: the launch plan of an earlier process."""
+        fill(self, target=target, options=options, computation=schedule.computation)
+        self._given = schedule
         source = kept.source if kept is not None else source
         for name, value in (("program", program), ("source", source), ("_launch_plan", kept)):
             if value is not None:
@@ -151,6 +152,11 @@ class Kernel(Unchanging):
         return compile, (self.schedule, self.target, None, 0, self.options)
 
     # ------------------------------------------------------------ what it is
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule, given or generated."""
+        return self._given if isinstance(self._given, Schedule) else self._given.schedule
 
     @cached_property
     def program(self) -> ir.Program:

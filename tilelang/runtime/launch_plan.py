@@ -19,6 +19,7 @@ from tilelang.runtime.targets import DIALECTS, Target
 from tilelang.schedules.schedule import Schedule
 
 if TYPE_CHECKING:
+    from tilelang.autoschedule.tune.entries import StoredSchedule
     from tilelang.lowering import ir
 
 # The packages whose source determines the program that a schedule is lowered to.
@@ -67,7 +68,7 @@ def parsed(text: str) -> LaunchPlan | None:
         return None
 
 
-def recall(schedule: Schedule, target: Target, options: Options) -> LaunchPlan | None:
+def recall(schedule: Schedule | StoredSchedule, target: Target, options: Options) -> LaunchPlan | None:
     """The plan that an earlier process kept for a schedule; None if there is none."""
     if not _kept(target, options):
         return None
@@ -86,7 +87,7 @@ def _kept(target: Target, options: Options) -> bool:
     return target.device is not None and options.cache_dir != "" and not (options.verify or options.dump or options.debug)
 
 
-def _name(schedule: Schedule, target: Target) -> str:
+def _name(schedule: Schedule | StoredSchedule, target: Target) -> str:
     """The name of an entry: a hash of all that the lowering reads."""
     texts = (schedule.computation.text, schedule.text, *map(repr, own()))
     return key(("launch plan", *texts, target.dialect, repr(target.profile), *target.needs, source_stamp(*LOWERED_BY)))

@@ -28,6 +28,7 @@ from tilelang.schedules.schedule import Builder, PendingTile, Schedule
 from tilelang.schedules.steps import Place, Split, Step, has_holes
 
 if TYPE_CHECKING:
+    from tilelang.autoschedule.tune.entries import StoredSchedule
     from tilelang.autoschedule.tune.measure import Progress
     from tilelang.autoschedule.tune.worker import Program
     from tilelang.lowering import ir
@@ -87,7 +88,7 @@ class SelectedSchedule(NamedTuple):
     """The schedule of a kernel, and either its program, or the launch plan that an earlier process kept. new: it was just generated.
     source: the program's text, if it is already being compiled."""
 
-    schedule: Schedule
+    schedule: Schedule | StoredSchedule
     program: ir.Program | None = None
     new: bool = False
     source: str | None = None
@@ -127,9 +128,10 @@ def _select(
     if trials:
         known, near = _timed(given, target, here, trials, options, progress), None
     else:
-        known, near = _remembered(given, target, options)
-        if known is not None and near is None and (kept := launch_plan.recall(known, target, options)) is not None:
-            return SelectedSchedule(known, launch_plan=kept)
+        stored, near = _remembered(given, target, options)
+        if stored is not None and near is None and (kept := launch_plan.recall(stored, target, options)) is not None:
+            return SelectedSchedule(stored, launch_plan=kept)
+        known = _parsed(stored)
     from tilelang.runtime.likely_kernel import LikelyKernel  # late: a process that recalls a plan needs no lowering
 
     likely = LikelyKernel(_parts(given)[0], target, here, options)
@@ -239,7 +241,18 @@ def _by_report(taken: Iterator[tuple[Schedule, ir.Program]], target: Target, opt
     return tried[chosen(programs(), target, options)]
 
 
-def _remembered(given: Schedule | Computation, target: Target, options: Options) -> tuple[Schedule | None, Schedule | None]:
+def _parsed(stored: Schedule | StoredSchedule | None) -> Schedule | None:
+    """A stored schedule with its steps; None if this version does not accept its text."""
+    if stored is None or isinstance(stored, Schedule):
+        return stored
+    with contextlib.suppress(TileLangError):
+        return stored.schedule
+    return None
+
+
+def _remembered(
+    given: Schedule | Computation, target: Target, options: Options
+) -> tuple[Schedule | StoredSchedule | None, Schedule | None]:
     """The autotuned or else a previously generated schedule, and one autotuned for a similar shape; None if missing."""
     if target.device is None:
         return None, None

@@ -19,7 +19,6 @@ from tilelang.schedules.check import (
     resolve_when,
     tensor_kinds,
 )
-from tilelang.schedules.shared_loops import loop_of, reads_any
 from tilelang.schedules.spec import LEVELS, AxisState, Spec, refuse_step, root_spec
 from tilelang.schedules.steps import Do, Fuse, Inline, Open, Place, Split, Step, Tile, Unfuse, Units, Vectorize, When
 from tilelang.schedules.task import Task, Unplaced, placed_names, prefix_of, task_of, tasks_of
@@ -127,6 +126,8 @@ class _Chain:
 
     def _check_members(self, step: Split) -> None:
         """Checks the reductions of a shared loop, and refuses others that would read a running value before it is final."""
+        from tilelang.schedules.shared_loops import loop_of, reads_any  # late: slow to import, and few schedules have such a loop
+
         if self._computation is None:
             later(step, "a loop shared by several reductions, in braces,")
         if self._shared is not None:

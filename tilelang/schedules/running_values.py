@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Axis, Binary, Const, Expr, Pad, Read, Reduce, Unary, Var, binary, const, unary
 from tilelang.core.identifiers import spelled
 from tilelang.errors import Refusal, Span, brief, caller_span, meant
-from tilelang.semantics.repair import NotDerived, Repair, Running, proven
+
+if TYPE_CHECKING:
+    from tilelang.semantics.repair import Repair, Running
 
 TIMES = ("before", "now")
 
@@ -100,6 +102,8 @@ def checked_repairs(repairs: Mapping[str, Expr], of: Collection[str], span: Span
 def given_repair(reduce: Reduce, running: tuple[Running, ...], name: str, value: Expr) -> Repair:
     """The derived repair of a reduction, if a given one is proven to be the same. name: of the reduction's tensor. Raises
     NotDerived."""
+    from tilelang.semantics.repair import NotDerived, proven  # late: only loops shared by reductions need it
+
     if not running:
         raise NotDerived("refused", "its terms read no value that changes")
     held = next((e for e in value.walk() if isinstance(e, Var) and e.name == f"before({spelled(name)})"), None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import EllipsisType
-from typing import Any, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 from tilelang.computations.computation import Computation, Tensor, as_computation
 from tilelang.core import dtype as dt
@@ -22,7 +22,6 @@ from tilelang.profiles.profile import Level, Memory
 from tilelang.schedules.check import axis_extents, resolve_when
 from tilelang.schedules.checked_steps import CheckedSteps
 from tilelang.schedules.running_values import checked_repairs
-from tilelang.schedules.shared_loops import loops_of
 from tilelang.schedules.spec import Spec
 from tilelang.schedules.steps import (
     Do,
@@ -42,7 +41,9 @@ from tilelang.schedules.steps import (
     When,
     sizes_text,
 )
-from tilelang.semantics.loop_members import SharedLoop
+
+if TYPE_CHECKING:
+    from tilelang.semantics.loop_members import SharedLoop
 
 
 def _need(holds: bool, span: Span | None, code: str, message: str, help: str) -> None:
@@ -385,6 +386,8 @@ class Schedule(Builder):
     @property
     def shared_loops(self) -> tuple[SharedLoop, ...]:
         """The loops that several reductions share. The errors of their repairs are part of the bound of `Kernel.check`."""
+        from tilelang.schedules.shared_loops import loops_of  # late: slow to import, seldom needed
+
         return loops_of(self.computation, resolve_when(self.steps, axis_extents(self.computation)))
 
     @property
