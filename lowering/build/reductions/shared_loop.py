@@ -42,8 +42,8 @@ class Shared:
     """The state of a shared loop while its body is lowered.
 
     stages: the step that makes each of its tensors, by name. old: for each tensor whose previous value a repair reads, the tensor
-    that holds it. changes: for repairs that follow a single stage, by stage and change, the tensor that holds the change; blocks
-    of one thread compute it once for each element of the stage. made: the stages that this iteration has already made.
+    that holds it. changes: for repairs that follow a single stage, by stage and change, the tensor that holds the change, which is
+    computed once for each element of the stage. made: the stages that this iteration has already made.
     """
 
     loop: SharedLoop
@@ -84,7 +84,9 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     read = {r.tensor for m in loop.members if m.repair is not None for r in m.repair.reads}
     own = [t for t in loop.tensors if t.name in stages]
     old = {t: Tensor(f"{t.name}_before", t.dtype, t.dims) for t in own if t in read}
-    changes = _changes(loop) if build.threads == 1 else {}  # GPUs have function units, but few registers
+    changes = _changes(loop)
+    if build.threads > 1:  # one in shared memory would cost the other threads as much as its computation
+        changes = {key: change for key, change in changes.items() if stages[key[0].name].memory == "register"}
     shared = Shared(loop, stages, old, changes)
     inside = frame.replace(spec=frame.spec.cut(dict(_sizes(step)), {loop.axis: index(0)}), shared=shared)
     out: list[ir.Stmt] = []
