@@ -12,10 +12,11 @@ from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows, rows_of
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.computations.computation import Tensor
-from tilelang.core.expr import Cast, Expr, Read
+from tilelang.core.expr import Binary, Call, Cast, Const, Expr, Read
 from tilelang.errors import Refusal
-from tilelang.schedules.shared_loops import loop_of, reads_any
+from tilelang.schedules.shared_loops import loop_of, reads_any, running_of
 from tilelang.schedules.steps import Split
+from tilelang.semantics.repair import Running
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -62,16 +63,32 @@ def _repaired(part: Part, axis: str, members: tuple[str, ...]) -> bool:
         loop = loop_of(part.computation, Split(((axis, 1),), of=members))
     except Refusal:
         return False
-    repairs = [(m, m.repair) for m in loop.members if m.repair is not None]
     return not any(
-        repair.how == "power" or len(m.definition.tensors) > 1 or any(map(_rounded, m.reduce.values)) for m, repair in repairs
-    )
+        m.repair.how == "power" or len(m.definition.tensors) > 1 or any(_rounded(v, running_of(loop, m)) for v in m.reduce.values)
+        for m in loop.members if m.repair is not None
+    )  # fmt: skip
 
 
-def _rounded(term: Expr) -> bool:
-    """Whether a term rounds an intermediate value to a narrower type. With another running value the rounding differs, so that results
-    would differ from those of separate loops within that type's precision."""
+def _rounded(term: Expr, running: tuple[Running, ...]) -> bool:
+    """Whether a term rounds a value that a repair changes to a narrower type. With another running value the rounding differs, so that
+    results would differ from those of separate loops within that type's precision.
+
+    The weights of a softmax are an exception: they are at most 1 for every running value, and grow as it decreases. So they do not
+    overflow, and after the repair their rounding error is at most as great as that in separate loops.
+    """
+    own = {r.read for r in running}
     casts = (e for e in term.walk() if isinstance(e, Cast) and not isinstance(e.operand, Read))
-    return any(
-        e.operand.dtype.is_float and e.type.is_float and e.type.mantissa_bits < e.operand.dtype.mantissa_bits for e in casts
-    )
+    floats = (e for e in casts if e.operand.dtype.is_float and e.type.is_float)
+    narrow = (e.operand for e in floats if e.type.mantissa_bits < e.operand.dtype.mantissa_bits)
+    return any(not own.isdisjoint(e.walk()) and not any(_at_most_1(e, r) for r in running) for e in narrow)
+
+
+def _at_most_1(e: Expr, running: Running) -> bool:
+    """Whether an expression is exp((x - m) c) with c > 0, where m is the maximum so far of values among which x is."""
+    if not isinstance(e, Call) or e.name not in ("exp", "exp2") or running.combiner != "max":
+        return False
+    below = e.args[0]
+    match below:
+        case Binary("*", Const(value=c), other) | Binary("*" | "/", other, Const(value=c)) if c > 0:
+            below = other
+    return isinstance(below, Binary) and below.op == "-" and below.left is running.term and below.right is running.read

@@ -108,11 +108,25 @@ def test_terms_that_are_rounded_are_not_shared(type: tl.DType) -> None:
     i, j = tl.axes(i=8, j=32)
     X = tl.input("X", tl.float32, i, j)
     peak = tl.define("peak", tl.max(X[i, j], over=j), i)
-    weight = tl.define("weight", tl.cast(tl.exp(X[i, j] - peak[i]), type), i, j)
-    total = tl.define("total", tl.sum(tl.cast(weight[i, j], tl.float32), over=j), i)
+    below = tl.define("below", tl.cast(X[i, j] - peak[i], type), i, j)
+    total = tl.define("total", tl.sum(tl.exp(tl.cast(below[i, j], tl.float32)), over=j), i)
     assert not shared(tl.computation("f", total))
     plain = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
     assert shared(tl.computation("f", plain))
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0, -2.0])
+@pytest.mark.parametrize("type", [tl.float16, tl.bfloat16, tl.float8_e4m3])
+def test_rounded_weights_are_shared_if_they_are_at_most_1(type: tl.DType, scale: float) -> None:
+    i, j = tl.axes(i=8, j=32)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    weight = tl.define("weight", tl.cast(tl.exp((X[i, j] - peak[i]) * scale), type), i, j)
+    total = tl.computation("f", tl.define("total", tl.sum(tl.cast(weight[i, j], tl.float32), over=j), i))
+    found = shared(total)
+    assert bool(found) == (scale > 0)
+    for _, made in found[:1]:
+        assert testing.check_schedule(made, dict(testing.arrays(total)), profile=PROFILE) == []
 
 
 def decoding(heads: int, keys: int, width: int = 12) -> tl.Computation:
