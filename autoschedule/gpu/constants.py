@@ -60,6 +60,11 @@ class Constants:
     shared_blocks: int = 3  # most blocks per core, when they share a reduction. Chosen
     part_rounds: int = 4  # fewest iterations of each block, then. Chosen
 
+    # ---- loops shared by several reductions
+    chunks: tuple[int, ...] = (32, 64, 128)  # points of one iteration. Chosen
+    warp_rounds: tuple[int, ...] = (1, 2)  # instructions of a warp along its rows. Chosen
+    loop_warps: tuple[int, ...] = (1, 2, 4, 8)  # of a block. Chosen
+
     # ---- roles
     consumers: tuple[int, ...] = (2, 1)  # roles that compute. Chosen
     team_rounds: tuple[int, ...] = (1, 2)  # instructions of a warp group along its rows. Chosen

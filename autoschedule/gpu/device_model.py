@@ -23,6 +23,7 @@ from tilelang.autoschedule.gpu.growth import Growth
 from tilelang.autoschedule.gpu.matrix_tiles import fits
 from tilelang.autoschedule.gpu.model import estimate
 from tilelang.autoschedule.gpu.row_fusion import rows_by_lanes
+from tilelang.autoschedule.gpu.shared_loops import by_shared_loops
 from tilelang.autoschedule.gpu.tile import GpuTile, steps
 from tilelang.schedules.steps import Split, Step, Tile
 
@@ -57,7 +58,8 @@ class GpuModel:
         yield from (tuple(map(_without_blocks, steps(t))) for t in inside[:MOST_WALKED])
 
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
-        return rows_by_lanes(part, self.device)
+        yield from rows_by_lanes(part, self.device)
+        yield from by_shared_loops(part, self.device)
 
     def least(self, nest: Nest) -> float:
         flops = sum(nest.inner.values()) * nest.points + sum(nest.outer.values()) * (nest.outputs if nest.reduced else 0)

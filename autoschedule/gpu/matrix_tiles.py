@@ -89,9 +89,9 @@ def in_parts(nest: Nest, device: GpuDevice, k: str, tile: GpuTile) -> Iterator[G
         yield dataclasses.replace(tile, block=(*tile.block, (k, share)), accumulate=())
 
 
-def fits(nest: Nest, device: GpuDevice, memory: str) -> Iterator[Fit]:
+def fits(nest: Nest, device: GpuDevice, memory: str, turned: bool = False) -> Iterator[Fit]:
     """The instructions that can compute a nest from operands in a memory: the nest must be a sum of products of types that
-    they support."""
+    they support. turned: whether the results are contiguous along the instructions' rows instead of their columns."""
     units = (*device.profile.capabilities, *device.profile.instructions)
     if len(nest.factors) != 2 or nest.inner.get("*") != 1 or nest.inner.get("+") != 1 or len(nest.task.states) != 1 or not units:
         return
@@ -102,7 +102,7 @@ def fits(nest: Nest, device: GpuDevice, memory: str) -> Iterator[Fit]:
     widest: dict[tuple[int, ...], Fit] = {}
     for made in usable(device.profile, given):
         if made.lanes == _unit_threads(device, made.level):
-            for fit in _bound(nest, made, memory):
+            for fit in _bound(nest, made, memory, turned):
                 rows, columns, steps = (made.shape[a] for a, _ in fit.binding)
                 kept = widest.get((rows, columns))
                 if kept is None or kept.made.shape[kept.binding[2][0]] < steps:
@@ -115,7 +115,7 @@ def _unit_threads(device: GpuDevice, level: str) -> int | None:
     return device.profile.level(level).threads if level != "thread" and device.profile.has_level(level) else None
 
 
-def _bound(nest: Nest, made: Instruction, memory: str) -> Iterator[Fit]:
+def _bound(nest: Nest, made: Instruction, memory: str, turned: bool) -> Iterator[Fit]:
     reads = [r for r in made.means.value.walk() if isinstance(r, Read)]
     target = made.means.target_axes
     if len(reads) != 2 or len(target) != 2 or len(made.means.reduced) != 1:
@@ -136,10 +136,12 @@ def _bound(nest: Nest, made: Instruction, memory: str) -> Iterator[Fit]:
         typed = first.tensor.dtype in left.dtypes and second.tensor.dtype in right.dtypes
         if not (mine and other and both and typed):
             continue
-        n = next((a for a in other if nest.writes[0].stride(a.name) == 1), None)
+        along, across = (mine, other) if turned else (other, mine)
+        near = next((a for a in along if nest.writes[0].stride(a.name) == 1), None)
         summed = next((a for a in both if first.stride(a.name) == 1 or second.stride(a.name) == 1), both[-1])
-        if n is not None:
-            m = max(mine, key=lambda a: a.extent)
+        if near is not None:
+            far = max(across, key=lambda a: a.extent)
+            m, n = (near, far) if turned else (far, near)
             binding = ((rows.name, m.name), (columns.name, n.name), (k.name, summed.name))
             yield Fit(made, binding, (left, first), (right, second))
 
@@ -163,7 +165,7 @@ def _tile(
     staged = []
     for operand, access in (fit.left, fit.right):
         part = {m: warp[0], n: warp[1], k: shape[k]}
-        found = _stage(nest, device, fit, operand, access, tile, part, warps * device.warp)
+        found = stage_operand(nest, device, fit, operand, access, tile, part, warps * device.warp)
         if found is None:
             return None
         staged.append(found)
@@ -224,7 +226,7 @@ def contiguous_slots(held: Fragment, dimension: int) -> int:
     return 1 << (found.bit_length() - 1)
 
 
-def _stage(
+def stage_operand(
     nest: Nest, device: GpuDevice, fit: Fit, operand: Operand, access: Access, tile: dict[str, int], part: dict[str, int], threads: int
 ) -> Staged | None:  # fmt: skip
     """An operand in shared memory, with the order and swizzle that serve its lanes best."""
@@ -258,7 +260,7 @@ def _stage(
     else:  # transposed during the copy: each thread copies a square
         move = {column: piece, row: max(1, min(lanes, piece, tile[row] * tile[column] // piece // threads))}
     order = tuple((d, move.get(d, 1)) for d in dims)
-    writing = tuple((d, max(1, tile[d] // move.get(d, 1)), move.get(d, 1)) for d in dims)
+    writing = tuple((d, max(1, tile.get(d, 1) // move.get(d, 1)), move.get(d, 1)) for d in dims)
     banks = (*device.banks, access.element_bytes)
     run = piece if piece > 1 else move[column]
     layout = swizzle((row, column), (tile[row], tile[column]), run, (tuple(reading), piece), writing, banks)

@@ -116,6 +116,9 @@ def registers(threads: Threads) -> int:
     for p in loops.places:
         if p.memory == "shared" and p.ahead and p.instruction is None:
             found += p.box_bytes / 4 / threads.count
+        if p.memory == "register" and p.stage is not None and loops.shares:  # the values of a chunk
+            write = p.stage.nest.writes[0]
+            found += math.prod(write.box({**p.stage.nest.extents, **p.tile})) * write.element_bytes / 4 / threads.count
     return int(found) + GPU.overhead_registers
 
 
@@ -143,7 +146,14 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     issued += (0.0 if matrix else instructions * points) + done_instructions * results
     stages = stage_work(threads, device)
     issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
+    issued += results * sum(threads.executions(d + 1) for d, loop in enumerate(loops.loops) if loop.of)  # repairs
     moved, near = stages.read_bytes, 0.0
+    for stage, part in stages.products:
+        product, loads, bytes_read = _product(stage, loops, device)
+        compute, issued, near = compute + product * part, issued + loads * part, near + bytes_read * part / device.shared_rate
+        for place in filter(None, (staged(loops, access) for access in stage.nest.factors)):
+            loads, bytes_written = staging(place, threads, device)
+            issued, shared = issued + loads, shared + bytes_written
     for access in nest.reads:
         if access.name in stages.made:
             issued += results
@@ -181,6 +191,16 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
         epilogue,
         bool(loops.teams),
     )
+
+
+def _product(stage: Loops, kernel: Loops, device: GpuDevice) -> tuple[float, float, float]:
+    """A product that a stage of a kernel computes by instructions: the seconds that these take, and the instructions and the bytes of
+    shared memory for reading its operands, of all of its points."""
+    nest, threads = stage.nest, threads_of(stage, device.profile)
+    licences = use(stage.instruction).licences if stage.instruction is not None else ()
+    seconds = _operations(nest.inner, device)[1] * nest.points / device.flops_rate(nest, True, licences)
+    read = [fragment(access, staged(kernel, access), threads, device) for access in nest.factors]
+    return seconds, sum(loads for loads, _ in read), sum(count for _, count in read)
 
 
 def _operations(counts: Mapping[str, int], device: GpuDevice) -> tuple[float, float]:
@@ -248,9 +268,12 @@ def _shared_by_wave(loops: Loops, wave: int, device: GpuDevice) -> float:
         for a, taken in first_units(loop.rounds, loop.order, min(left, loop.total)):
             tile[a] = min(nest.extents[a], taken * below[a])
         left = -(-left // loop.total)
-    together: float = sum(r.footprint_bytes(tile) for r in nest.reads)
-    apart = wave * sum(r.footprint_bytes(below) for r in nest.reads)
-    whole = sum(r.footprint_bytes(nest.extents) for r in nest.reads)
+    stages = [p.stage.nest for p in loops.places if p.stage is not None and not p.apart] if loops.shares else []
+    made = {w.name for stage in stages for w in stage.writes}
+    reads = [(r, n.extents) for n in (nest, *stages) for r in n.reads if r.name not in made]
+    together: float = sum(r.footprint_bytes({**extents, **tile}) for r, extents in reads)
+    apart = wave * sum(r.footprint_bytes({**extents, **below}) for r, extents in reads)
+    whole = sum(r.footprint_bytes(extents) for r, extents in reads)
     if whole <= device.rates.get("l2_bytes", 0.0):
         together = min(together, whole * wave / max(1, loops.units("block") * loops.units("cluster")))
     return min(1.0, together / max(1, apart))

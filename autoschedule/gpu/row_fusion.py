@@ -17,7 +17,7 @@ from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.common.threads import threads_of
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice
-from tilelang.autoschedule.gpu.model import full_grid
+from tilelang.autoschedule.gpu.model import full_grid, registers
 from tilelang.autoschedule.gpu.staging import vector_lanes
 from tilelang.schedules.steps import Place, Split, Tile, Vectorize
 
@@ -46,7 +46,7 @@ def rows_by_lanes(part: Part, device: GpuDevice) -> Iterator[tuple[Rows, Steps]]
         spread = [(Tile(((c, lanes),), "thread"),) if c is not None and threads > 1 else None for c in columns[:-1]]
         ways = Tile(((columns[-1], lanes),), "thread", threads) if threads > 1 else Split(((columns[-1], lanes),), unroll=True)
         stages = [("register", how) for how in spread]
-        made = _within(fused, fused.steps((*head, *loads), stages, (ways, *_vector(columns[-1], lanes))), device)
+        made = within(fused, fused.steps((*head, *loads), stages, (ways, *_vector(columns[-1], lanes))), device)
         if made is not None:
             device.pruning.keeps()
             yield fused, made
@@ -56,11 +56,13 @@ def _vector(axis: str, lanes: int) -> Steps:
     return (Vectorize(axis, lanes),) if lanes > 1 else ()
 
 
-def _within(fused: Rows, steps: Steps, device: GpuDevice) -> Steps | None:
+def within(fused: Rows, steps: Steps, device: GpuDevice) -> Steps | None:
     """The steps, with several rows per block if the grid is limited; None if they do not fit the device."""
     loops, drops = fused.loops(steps, device.profile), device.pruning.drops
     threads = threads_of(loops, device.profile)
     if drops("shared", shared_bytes(threads) > device.shared_bytes):
+        return None
+    if drops("registers", loops.shares and registers(threads) > device.profile.registers_per_thread):
         return None
     if drops("grid", not takes_blocks(threads)):
         (head, *rest), blocks = steps, full_grid(threads, device)

@@ -105,17 +105,14 @@ def _steps(tile: GpuTile) -> Iterator[Step]:
     if tile.chunk:
         yield Split(tile.chunk)
     for staged in tile.staged:
-        yield _load(staged)
+        yield load(staged)
     if tile.warp:
         yield Tile(tile.warp, (tile.teams and tile.teams[-1].role) or "warp")
     if tile.walk:
         yield Split(tile.walk)
     for staged in tile.staged:
-        if staged.kept is not None or staged.kept_by is not None:
-            how: Step = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by or "")
-            yield Place("load", staged.access.name, "register", steps=(how,))
-        elif tile.instruction is not None and not staged.in_place:
-            yield Place("load", staged.access.name, "register")
+        if staged.kept is not None or staged.kept_by is not None or (tile.instruction is not None and not staged.in_place):
+            yield load_fragment(staged)
     if tile.interleave:
         yield Split(tile.interleave)
     if tile.piece:
@@ -130,7 +127,14 @@ def _steps(tile: GpuTile) -> Iterator[Step]:
         yield Vectorize(*tile.vector)
 
 
-def _load(staged: Staged) -> Place:
+def load_fragment(staged: Staged) -> Place:
+    """The load of an operand from shared memory into the registers of the lanes that an instruction gives it to."""
+    how: Step | None = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by) if staged.kept_by else None
+    return Place("load", staged.access.name, "register", steps=(how,) if how is not None else None)
+
+
+def load(staged: Staged) -> Place:
+    """The load of an operand into shared memory."""
     move: tuple[Step, ...] = (Tile(staged.move, "thread"),) if staged.move else ()
     if staged.instruction is not None:
         move += (Do(staged.instruction),)
@@ -145,8 +149,9 @@ def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> di
     These are the tensor's own if it is staged by region, or the axes of the read if it is staged by access; None if neither names
     every element exactly once.
     """
-    if [axis_of(i) for i in access.indices] == [d.name for d in access.tensor.dims]:
-        return dict(zip((d.name for d in access.tensor.dims), access.box(tile), strict=True))
+    box = access.box(tile)
+    if all(axis_of(i) == d.name or n == 1 for i, d, n in zip(access.indices, access.tensor.dims, box, strict=True)):
+        return dict(zip((d.name for d in access.tensor.dims), box, strict=True))
     dims = {d.name for d in access.tensor.dims}
     axes = [a for a in nest.axes if a.name in access.axes]
     if not fused(nest, access) or {a.name for a in axes} <= dims:

@@ -170,12 +170,14 @@ def storing(threads: Threads, device: GpuDevice) -> tuple[float, float, float]:
 class StageWork:
     """The work of a block's stages that stay on chip.
 
-    made: the tensors that they compute. operations: operation counts, each with how often it is executed. read_bytes: of tensors
-    that nothing else reads. reductions: the number of reductions across threads.
+    made: the tensors that they compute. operations: operation counts, each with how often it is executed. products: the loops of those
+    computed by instructions, each with the part of them that the block executes. read_bytes: of tensors that nothing else reads.
+    reductions: the number of reductions across threads.
     """
 
     made: frozenset[str]
     operations: tuple[tuple[Mapping[str, int], float], ...]
+    products: tuple[tuple[Loops, float], ...]
     read_bytes: float
     reductions: int
 
@@ -183,19 +185,26 @@ class StageWork:
 def stage_work(threads: Threads, device: GpuDevice) -> StageWork:
     """The work of the stages of one block, over all its passes."""
     loops = threads.loops
-    stages = [p.stage.nest for p in loops.places if p.stage is not None and not p.apart]
-    made = frozenset(w.name for stage in stages for w in stage.writes)
+    stages = [p.stage for p in loops.places if p.stage is not None and not p.apart]
+    made = frozenset(w.name for stage in stages for w in stage.nest.writes)
     known, operations, read_bytes = {*made, *(a.name for a in loops.nest.reads)}, list[tuple[Mapping[str, int], float]](), 0.0
-    block, passes = threads.block_tile, threads.passes
-    for stage in stages:
+    block, passes, products = threads.block_tile, threads.passes, list[tuple[Loops, float]]()
+    for stage_loops in stages:
+        stage = stage_loops.nest
         tile = {**stage.extents, **{a.name: min(block[a.name], a.extent) for a in stage.spatial if a.name in block}}
         results = math.prod(tile[a.name] for a in stage.spatial) * passes
-        operations += [(stage.inner, float(math.prod(tile.values()) * passes)), (stage.outer, float(results))]
+        points = float(math.prod(tile.values()) * passes)
+        if stage_loops.instruction is not None:
+            products.append((stage_loops, points / stage.points))
+        else:
+            operations.append((stage.inner, points))
+        operations.append((stage.outer, float(results)))
         for access in stage.reads:
             if access.name not in known:
                 known.add(access.name)
                 read_bytes += rounded(access, tile, device) * passes
-    return StageWork(made, tuple(operations), read_bytes, sum(bool(stage.reduced) for stage in stages))
+    reductions = sum(bool(s.nest.reduced) and s.instruction is None for s in stages)
+    return StageWork(made, tuple(operations), tuple(products), read_bytes, reductions)
 
 
 def staging_barriers(threads: Threads) -> int:
