@@ -6,8 +6,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from tilelang.autoschedule.common.accesses import axes_of
 from tilelang.autoschedule.common.conditions import conditions
-from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, axes_of
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 
 Fusions: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]  # new axes, and the axes that they fuse
 

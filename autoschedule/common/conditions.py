@@ -10,7 +10,8 @@ import functools
 import math
 from collections.abc import Sequence
 
-from tilelang.autoschedule.common.task_accesses import Nest, axes_of
+from tilelang.autoschedule.common.accesses import axes_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.core.expr import Axis, Binary, Expr, Var, substitute
 from tilelang.core.simplify import linear
 from tilelang.schedules.task import update_conditions

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from tilelang.autoschedule.common.accesses import Tile
 from tilelang.autoschedule.common.loop_summary import Loops
-from tilelang.autoschedule.common.task_accesses import Tile
 from tilelang.autoschedule.common.threads import BLOCK_LEVELS, Threads, threads_at, threads_of, threads_of_level
 from tilelang.instructions.instruction import known
 from tilelang.profiles.profile import Profile

@@ -11,7 +11,8 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, nest_of
+from tilelang.autoschedule.common.accesses import Access, Tile
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import INDEX, Expr, Read, Var, substitute
 from tilelang.core.layout import Layout

@@ -12,9 +12,9 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from tilelang.autoschedule.common.accesses import span
 from tilelang.autoschedule.common.matrix_units import needed_rates, rates_of
 from tilelang.autoschedule.common.operations import multiplied_type
-from tilelang.autoschedule.common.task_accesses import span
 from tilelang.autoschedule.profile.fits import upper_envelope
 from tilelang.computations.computation import Computation, Definition, Tensor
 from tilelang.core.dtype import DType

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+from tilelang.autoschedule.common.accesses import Tile
 from tilelang.autoschedule.common.loop_summary import SEQUENTIAL, Loop, Loops
-from tilelang.autoschedule.common.task_accesses import Tile
 from tilelang.core.lazy import cached_property
 from tilelang.instructions.instruction import Instruction, use
 from tilelang.profiles.profile import Profile

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 
+from tilelang.autoschedule.common.accesses import Access, Tile, axis_of
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, axis_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.core.node import record

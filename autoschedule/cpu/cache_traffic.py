@@ -14,8 +14,8 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from tilelang.autoschedule.common.accesses import Access, Tile
 from tilelang.autoschedule.common.loop_summary import PREFETCHED, Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Tile
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.lazy import cached_property
 from tilelang.core.node import record

@@ -16,9 +16,10 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from tilelang.autoschedule.common.accesses import Access, axis_of
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.matrix_units import usable
-from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType, int32
 from tilelang.core.expr import INDEX, Axis, Binary, Cast, Expr, Pad, Read, Var, substitute

@@ -12,10 +12,11 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.accesses import Access
 from tilelang.autoschedule.common.axes import Fusions, in_parts, shared_out
 from tilelang.autoschedule.common.conditions import divided_share
 from tilelang.autoschedule.common.loop_summary import read_steps
-from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.model import body_cycles, result_cycles

@@ -14,10 +14,11 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
+from tilelang.autoschedule.common.accesses import Access, Tile, steps_of
 from tilelang.autoschedule.common.conditions import divided_share
 from tilelang.autoschedule.common.cost import Estimate, summed
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Nest, Tile, steps_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.bodies import (
     Body,
     body_of,

@@ -10,12 +10,13 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.accesses import Access
 from tilelang.autoschedule.common.axes import in_parts
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
-from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import nearest_bytes, register_tiles, reused, vectors

@@ -10,8 +10,9 @@ import functools
 import math
 from collections.abc import Iterator, Mapping
 
+from tilelang.autoschedule.common.accesses import Access, axis_of, steps_of
 from tilelang.autoschedule.common.axes import Fusions
-from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of, steps_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.core.expr import INDEX, Axis, Expr, Var
 from tilelang.core.layout import Layout

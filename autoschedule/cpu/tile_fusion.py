@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
+from tilelang.autoschedule.common.accesses import axis_of
 from tilelang.autoschedule.common.axes import in_parts
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows
-from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, axis_of, nest_of
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis, nest_of
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.computations.computation import Tensor

@@ -10,7 +10,8 @@ import functools
 import math
 from collections.abc import Mapping
 
-from tilelang.autoschedule.common.task_accesses import Access, Nest, NestAxis
+from tilelang.autoschedule.common.accesses import Access
+from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 
 

@@ -13,9 +13,10 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.accesses import Access, axis_of
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.matrix_units import usable
-from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.bank_conflicts import coordinates, phases, places_at
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice

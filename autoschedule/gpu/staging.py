@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.accesses import Access
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.bank_conflicts import Spread, layout_phases
 from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.tile import Staged, WarpShape, buffer_dimensions, layout_over

@@ -10,7 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping
 
-from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
+from tilelang.autoschedule.common.accesses import Access, axis_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Tile, Units, Vectorize

@@ -6,8 +6,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
+from tilelang.autoschedule.common.accesses import Access, Tile, _value
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
-from tilelang.autoschedule.common.task_accesses import Access, Tile, _value
 from tilelang.autoschedule.common.threads import Threads, described
 from tilelang.autoschedule.gpu import bank_conflicts
 from tilelang.autoschedule.gpu.constants import GPU

@@ -11,8 +11,9 @@ import itertools
 import math
 from collections.abc import Iterator
 
+from tilelang.autoschedule.common.accesses import Access, axis_of
 from tilelang.autoschedule.common.axes import Fusions
-from tilelang.autoschedule.common.task_accesses import Access, Nest, axis_of
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, direct_stores, fits

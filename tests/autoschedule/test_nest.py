@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilelang as tl
-from tilelang.autoschedule.common.task_accesses import Access, Nest, nest_of
+from tilelang.autoschedule.common.accesses import Access
+from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.core.expr import Axis, Expr
 from tilelang.core.numeric import evaluate
 from tilelang.schedules.task import plan
