@@ -96,3 +96,33 @@ def test_further_ahead_than_the_loop_is_long(rows: int, monkeypatch: pytest.Monk
     found = prefetched(ROWS.format(rows=rows, ahead=4 * rows), monkeypatch)
     at = [line[0] * 64 + line[1] for line in found if len(line) == 2] or [line[0] for line in found]
     assert sorted(n for n in at if n < 512) == [*range(64 * rows, 512, 16)]
+
+
+@pytest.mark.parametrize(
+    "head, tensor, steps, first",
+    [
+        ("input X: float32[i: 3, j: 5, k: 33]", "X[i, j, k]", "fuse jk=(j, k); tile i=1 -> block; split jk=16", [0, 16, 32]),
+        ("input X: float32[i: 3, j: 5, k: 33, o: 1]", "X[i, j, k, 0]", "tile i=1 -> block; split j=1", [0, 16, 32]),
+        ("input X: float32[i: 3, j: 4, l: 40]", "X[i, j, k]", "tile i=1 -> block; split j=2", [0, 16, 32, 40, 56, 72]),
+    ],
+)
+def test_lines_of_rows_that_are_contiguous_in_memory(
+    head: str, tensor: str, steps: str, first: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole lines, also through fused axes and where the last dimension has one element; each row that is apart has its own."""
+    text = f"""
+computation Y {{
+  {head}
+  axis k: 33
+  output Y[i] = sum[j, k] {tensor}
+}}
+schedule for Y {{
+  {steps}
+  load X in l1
+}}
+"""
+    kernel = tl.compile(tl.parse(text).schedule(), tl.target("cpu"))
+    (shape,) = (t.shape for t in kernel.computation.inputs)
+    strides = [int(np.prod(shape[d + 1 :])) for d in range(len(shape))]
+    offsets = [int(np.dot(at, strides)) for at in prefetched(text, monkeypatch)]
+    assert sorted(offsets)[: len(first)] == first and len(offsets) == len(set(offsets))

@@ -4,17 +4,19 @@ for it.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
 
-from tilelang.core.expr import INDEX, Expr, Var, free, index
+from tilelang.core.expr import INDEX, Expr, Pad, Read, Var, free, index, substitute
 from tilelang.core.simplify import conjunction, simplify, weighted_sum
 from tilelang.errors import Span
 from tilelang.lowering import ir
 from tilelang.lowering.build.frame import Build, Fetch, Frame
 from tilelang.lowering.build.movement.footprint import Region, region_of
 from tilelang.lowering.build.refusals import refuse
+from tilelang.schedules.spec import point
 from tilelang.schedules.steps import Place, Split
 
 
@@ -36,21 +38,24 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         axes = tuple(a.replace(base=far) if a.name == axis else a for a in axes)
     unbounded = frame.spec.replace(axes=tuple(a.replace(bounds=()) for a in axes))
     region, _ = region_of(build, frame.replace(spec=unbounded), i, step)
-    if region.points or len(region.spec.axes) < len(region.task.outputs[0].dims):
-        raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
-                     "remove the prefetch")  # fmt: skip
     if region.source.buffer.memory != "global":
         raise refuse(step, "prefetch-resident", f"`{step}`: the data is already in {region.source.buffer.memory}",
                      "remove the prefetch, or write it above the step that loads the tensor")  # fmt: skip
-    tensor = region.task.outputs[0]
+    tensor, rows = region.task.outputs[0], _rows(region)
+    if rows is None:
+        raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
+                     "remove the prefetch")  # fmt: skip
     line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
-    along = _consecutive(region)
-    each = [line if k == along else 1 for k in range(len(region.spec.axes))]
-    counts = tuple(-(-a.extent // n) for a, n in zip(region.spec.axes, each, strict=True))
+    merged = rows.merged(line)
+    counts = tuple(-(-n // line) if stride == 1 else n for n, stride in merged)
 
     def at(numbers: Sequence[Expr]) -> ir.Stmt:
-        indices = tuple(simplify(a.base + v * n) for a, v, n in zip(region.spec.axes, numbers, each, strict=True))
-        return ir.Prefetch(region.source.buffer, region.source.at(indices), step.span)
+        indices = [*rows.first]
+        for v, (_, stride) in zip(numbers, merged if indices else (), strict=False):
+            strides = region.source.buffer.strides
+            dim = strides.index(stride) if stride != 1 and stride in strides else len(indices) - 1
+            indices[dim] += v * (line if stride == 1 else stride // strides[dim])
+        return ir.Prefetch(region.source.buffer, tuple(map(simplify, indices)), step.span)
 
     loop = _loop_below(build, frame, i) if step.ahead else None
     if loop is not None:
@@ -99,10 +104,42 @@ def _looped(body: ir.Stmt, variables: Sequence[Expr], span: Span | None) -> ir.S
     return body
 
 
-def _consecutive(region: Region) -> int | None:
-    """The axis of a region along which its elements are consecutive in the memory from which the tensor is read."""
-    points = [Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes]  # no axis has such a name
-    at = region.source.at(tuple(simplify(a.base + p) for a, p in zip(region.spec.axes, points, strict=True)))
+@dataclasses.dataclass(frozen=True)
+class _Rows:
+    """The elements of a region in the memory from which the tensor is read. first: the indices of the first one; extents: how many
+    there are along each axis, with the distance of neighbours in memory."""
+
+    first: tuple[Expr, ...]
+    extents: tuple[tuple[int, int], ...]
+
+    def merged(self, line: int) -> tuple[tuple[int, int], ...]:
+        """The extents, with rows that begin within a line of each other, or are contiguous, as a single one, which is the last."""
+        run, outer = 1, list[tuple[int, int]]()
+        for n, stride in sorted(self.extents, key=lambda e: abs(e[1])):
+            if 0 <= stride <= max(run, line) and not outer:
+                run += (n - 1) * stride
+            elif stride:
+                outer.insert(0, (n, stride))
+        return (*outer, (run, 1))
+
+
+def _rows(region: Region) -> _Rows | None:
+    """The rows of a region; None if its elements are not at regular distances."""
+    points = {a.name: Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes}  # no axis has such a name
+    placed: dict[Expr, Expr] = {point(a.name): simplify(a.base + points[a.name]) for a in region.spec.axes}
+    (value,) = region.task.values
+    read = value.read if isinstance(value, Pad) else value
+    assert isinstance(read, Read)
+    named = dict(region.spec.coordinates)
+    there: dict[Expr, Expr] = {a: substitute(named[a.name], placed) for a in region.task.axes}
+    indices = tuple(simplify(substitute(i, there)) for i in read.indices)
+    if any(isinstance(e, Read) for i in indices for e in i.walk()):
+        return None
+    at = region.source.at(region.source.element(indices, placed))
     terms = dict(weighted_sum(at, region.source.buffer.strides)[0])
-    inside = {v for e in terms if not isinstance(e, Var) for v in free(e)}
-    return next((k for k, p in reversed([*enumerate(points)]) if terms.get(p) == 1 and p not in inside), None)
+    own = set(points.values())
+    if any(not own.isdisjoint(free(e)) for e in terms if e not in own):
+        return None
+    start: dict[Expr, Expr] = dict.fromkeys(own, index(0))
+    first = tuple(simplify(substitute(i, start)) for i in at)
+    return _Rows(first, tuple((a.extent, terms.get(points[a.name], 0)) for a in region.spec.axes if a.extent > 1))
