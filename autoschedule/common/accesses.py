@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import Axis, Binary, Const, Expr, Read, Var
@@ -18,6 +18,7 @@ from tilelang.core.lazy import cached_property
 from tilelang.core.simplify import linear
 
 Tile = Mapping[str, int]  # the extent of a tile along each axis, by name
+Operand: TypeAlias = str | Read  # what a `load` names: a tensor, or one read of it
 
 
 def span(index: Expr, tile: Tile) -> int | None:
@@ -106,7 +107,8 @@ def _value(index: Expr, at: Tile) -> int | None:
 class Access:
     """One read, or the write, of a tensor at indices over the nest's axes. written: the same indices over the task's own axes, in which
     schedules name a read; padded: whether a read outside the tensor gives a constant; ways: the number of different padding constants
-    with which the computation reads this element, where a read without padding counts as one."""
+    with which the computation reads this element, where a read without padding counts as one; read: the read itself, if no region
+    serves it together with the others of its tensor, as A[i, k] and A[j, k] in the product of a matrix and its own transpose."""
 
     tensor: Tensor
     indices: tuple[Expr, ...]
@@ -114,10 +116,21 @@ class Access:
     store: bool = False
     padded: bool = False
     ways: int = 1
+    read: Read | None = None
 
     @cached_property
     def name(self) -> str:
         return self.tensor.name
+
+    @cached_property
+    def operand(self) -> Operand:
+        """What a `load` of it names: its tensor, or the read itself if other reads of the tensor need loads of their own."""
+        return self.name if self.read is None else self.read
+
+    @cached_property
+    def affine(self) -> bool:
+        """Whether every index is a sum of axes, so that its operand is staged as a box."""
+        return all(terms is not None for terms in self._sums)
 
     @cached_property
     def element_bytes(self) -> int:

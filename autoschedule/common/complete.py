@@ -26,6 +26,7 @@ from tilelang.autoschedule.common.threads import BLOCK_LEVELS
 from tilelang.autoschedule.models import model_of
 from tilelang.computations.computation import Computation
 from tilelang.core import dtype as dt
+from tilelang.core.expr import Read
 from tilelang.core.lazy import cached_property
 from tilelang.errors import TileLangError, collected
 from tilelang.profiles.profile import Profile
@@ -286,7 +287,7 @@ def _extents(loops: Loops, slot: Slot) -> dict[str, int]:
     place = slot.of[-1]
     if place.verb in ("accumulate", "via"):
         return {a.name: tile[a.name] for a in loops.nest.spatial}
-    access = next((a for a in loops.nest.reads if a.name == place.tensor_name), None)
+    access = next((a for a in loops.nest.reads if place.what in (a.name, Read(a.tensor, a.written))), None)
     if access is None:
         return {}
     if place.layout is not None and set(place.layout.dims) - {d.name for d in access.tensor.dims}:

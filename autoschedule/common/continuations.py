@@ -78,7 +78,7 @@ def remaining_nest(loops: Loops) -> Nest:
 
 def _without(made: tuple[Step, ...], loops: Loops, above: Schedule) -> tuple[Step, ...]:
     """The steps without those that the schedule above already has."""
-    placed = {(p.access.name, p.memory) for p in loops.places if p.access is not None}
+    placed = {(p.operand, p.memory) for p in loops.places}
     states = {p.memory for p in loops.places if p.verb == "accumulate"}
     vias = any(isinstance(s, Place) and s.verb == "via" for s in above.steps)
 
@@ -91,7 +91,7 @@ def _without(made: tuple[Step, ...], loops: Loops, above: Schedule) -> tuple[Ste
             case Place(verb="via"):
                 return vias
             case Place(verb="load", memory=memory):
-                return {(step.tensor_name, memory), (step.tensor_name, "register")} & placed != set()
+                return not placed.isdisjoint({(step.what, memory), (step.what, "register")})
             case _:
                 return False
 

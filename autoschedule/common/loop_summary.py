@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import TypeAlias
 
-from tilelang.autoschedule.common.accesses import Access, Tile
+from tilelang.autoschedule.common.accesses import Access, Operand, Tile
 from tilelang.autoschedule.common.task_accesses import Nest, nest_of
 from tilelang.computations.computation import Computation, Tensor
 from tilelang.core.expr import INDEX, Expr, Read, Var, substitute
@@ -68,7 +68,8 @@ class Placed(Caching):
 
     source: the memory that it is copied from, or to which an accumulator's results go. vector: the axis or dimension along which it is
     copied in vectors, and their lanes (None: element by element). stage: for `compute`, the loops that make it. stop_bytes: shared
-    memory that results pass through (`via`). cut: the tile sizes as written, which may exceed what is left of the axes.
+    memory that results pass through (`via`). cut: the tile sizes as written, which may exceed what is left of the axes. named: whether
+    the step names this read, not its tensor.
     """
 
     verb: str
@@ -86,6 +87,16 @@ class Placed(Caching):
     stop_bytes: int = 0
     cut: Tile | None = None
     part: float = 1.0
+    named: bool = False
+
+    @property
+    def operand(self) -> Operand | None:
+        """What it stages: a tensor, or one read of it; None for accumulators."""
+        return None if self.access is None else self.access.operand if self.named else self.access.name
+
+    def serves(self, access: Access) -> bool:
+        """Whether it stages what an access reads."""
+        return self.operand in (access.operand, access.name)
 
     @property
     def apart(self) -> bool:
@@ -168,10 +179,15 @@ class Loops(Caching):
     around: tuple[Placed, ...] = ()
 
     @cached_property
-    def staged(self) -> dict[str, Placed]:
-        """The regions in shared memory, by tensor name."""
+    def _staged(self) -> dict[Operand, Placed]:
+        """The regions in shared memory, by operand."""
         inside = (p for p in (*self.around, *self.places) if p.memory == "shared" and p.verb in ("load", "compute"))
-        return {p.access.name: p for p in inside if p.access is not None}
+        return {p.operand: p for p in inside if p.operand is not None}
+
+    def staged(self, access: Access) -> Placed | None:
+        """The region in shared memory that serves an access; None if there is none."""
+        found = self._staged.get(access.operand)
+        return self._staged.get(access.name) if found is None and access.read is not None else found
 
     @cached_property
     def body_depth(self) -> int:
@@ -409,7 +425,7 @@ class _Reading:
         source = self.memory_of.get(key, "global") if step.verb != "via" else "global"
         placed = Placed(
             step.verb, access, step.memory, len(self.loops), self.tiles[-1], source, step.layout, vector, instruction,
-            step.ahead, step.stream, None, stop_bytes, self.left.sizes,
+            step.ahead, step.stream, None, stop_bytes, self.left.sizes, named=isinstance(step.what, Read),
         )  # fmt: skip
         if step.verb == "compute":
             placed = self.made(step, placed)

@@ -11,12 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from tilelang.autoschedule.common.accesses import Access
+from tilelang.autoschedule.common.accesses import Access, Operand
 from tilelang.autoschedule.common.operations import multiplied_type, operations_of_task
 from tilelang.computations.computation import Tensor
 from tilelang.core.dtype import DType
 from tilelang.core.expr import Axis, Binary, Cast, Expr, Pad, Read, substitute
 from tilelang.core.lazy import cached_property
+from tilelang.core.simplify import linear
 from tilelang.schedules.spec import Spec, root_spec
 from tilelang.schedules.task import Task, reads, update_conditions
 
@@ -106,11 +107,11 @@ class Nest:
         return tuple(a.name for a in self.wide)
 
     @cached_property
-    def first_reads(self) -> Mapping[str, Access]:
-        """The first read of each tensor, by name."""
-        found: dict[str, Access] = {}
+    def operands(self) -> Mapping[Operand, tuple[Access, ...]]:
+        """The reads that one staged region serves, for each operand: they differ by constants only."""
+        found: dict[Operand, tuple[Access, ...]] = {}
         for a in self.reads:
-            found.setdefault(a.name, a)
+            found[a.operand] = (*found.get(a.operand, ()), a)
         return found
 
     @cached_property
@@ -194,10 +195,14 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
         if read.tensor not in states:
             indices = tuple(substitute(i, there) for i in read.indices)
             found.setdefault((read.tensor, indices), {})[whole] = read
-    accesses = [
-        Access(tensor, indices, next(iter(ways.values())).indices, False, any(isinstance(w, Pad) for w in ways), len(ways))
-        for (tensor, indices), ways in found.items()
-    ]
+    forms: dict[Tensor, set[tuple[object, ...]]] = {}  # the indices of each tensor's reads, without their constants
+    for tensor, indices in found:
+        forms.setdefault(tensor, set()).add(tuple(frozenset(linear(i)[0]) for i in indices))
+    accesses = []
+    for (tensor, indices), ways in found.items():
+        first, padded = next(iter(ways.values())), any(isinstance(w, Pad) for w in ways)
+        apart = first if len(forms[tensor]) > 1 else None
+        accesses.append(Access(tensor, indices, first.indices, False, padded, len(ways), apart))
     writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
     return Nest(task, spec, axes, (*accesses, *writes), *operations_of_task(task, spec))

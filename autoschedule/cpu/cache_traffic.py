@@ -313,12 +313,11 @@ class Traffic:
 
 def streams(loops: Loops) -> Iterator[Stream]:
     """Every tensor that a kernel reads or writes, as it is in memory; a staged one also as its packed copy."""
-    staged = loops.staged
     stream = any(p.stream for p in loops.places)
     waiting = next((p for p in loops.places if p.verb == "accumulate" and p.memory == "shared"), None)
     touched = (access for access in loops.nest.accesses if 0 not in access.tensor.shape)  # empty tensors are never accessed
     for access in (access.flat for access in touched):
-        place = staged.get(access.name) if not access.store else None
+        place = loops.staged(access) if not access.store else None
         if access.store and waiting is not None:
             yield Stream(access, outer=waiting.depth, weight=1.0 if stream else 2.0, past=stream)
             yield Stream(access, packed=True, inner=waiting.depth, weight=2.0)  # accumulators are read and written
@@ -333,16 +332,16 @@ def streams(loops: Loops) -> Iterator[Stream]:
             yield Stream(access, packed=True, points=place.by_points, inner=place.depth, border=border)
 
     if loops.shares:
-        yield from _stage_streams(loops, staged)
+        yield from _stage_streams(loops)
 
 
-def _stage_streams(loops: Loops, staged: dict[str, Placed]) -> Iterator[Stream]:
+def _stage_streams(loops: Loops) -> Iterator[Stream]:
     """The other tensors that the stages of a shared loop read, each once."""
     known = {a.name for a in loops.nest.accesses}
     for stage in (p for p in loops.places if p.stage is not None):
         assert stage.stage is not None
         for access in stage.stage.nest.reads:
-            place = staged.get(access.name)
+            place = loops.staged(access)
             if access.name in known or place is not None and place.verb == "compute":
                 continue
             known.add(access.name)
@@ -360,9 +359,8 @@ def _of_stages(loops: Loops) -> Tile:
 def fetched_share(loops: Loops, place: Placed) -> float:
     """The share of a copy's lines that were prefetched: those of every iteration but the first."""
     assert place.access is not None
-    name, depth = place.access.name, place.depth
-    fetches = [p.access for p in loops.places if p.ahead and p.depth == depth and p.memory in PREFETCHED]
-    if depth and any(access is not None and access.name == name for access in fetches):
+    operand, depth = place.operand, place.depth
+    if depth and any(p.ahead and p.depth == depth and p.memory in PREFETCHED and p.operand == operand for p in loops.places):
         rounds = loops.loops[depth - 1].rounds[-1][1] if loops.loops[depth - 1].rounds else 1
         return 1.0 - 1.0 / rounds
     return 0.0

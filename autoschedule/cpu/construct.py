@@ -228,14 +228,14 @@ def neighbours(nest: Nest, tile: CpuTile, device: CpuDevice) -> Iterator[CpuTile
         yield dataclasses.replace(tile, panels_first=not tile.panels_first)
         if any(tile.chunk[a.name] < a.extent for a in nest.reduced) and output_holds_sums(nest) and not scattered(nest, tile):
             yield dataclasses.replace(tile, gathers=not tile.gathers)
-        if device.fetches and any(r.name in tile.staged and fetchable(r, tile) for r in nest.reads):
+        if device.fetches and any(r.operand in tile.staged and fetchable(r, tile) for r in nest.reads):
             yield dataclasses.replace(tile, ahead=1 - tile.ahead)
-        for access in {r.name: r for r in nest.reads}.values():
-            kind = staging_form(nest, access)
-            if access.name in tile.staged and not must_be_staged(nest, access, tile.axis):
-                yield dataclasses.replace(tile, staged={n: f for n, f in tile.staged.items() if n != access.name})
-            elif access.name not in tile.staged and kind is not None and reused(nest, access):
-                yield dataclasses.replace(tile, staged={**tile.staged, access.name: kind})
+        for operand, reads in nest.operands.items():
+            kind = staging_form(nest, reads[-1])
+            if operand in tile.staged and not must_be_staged(nest, reads[-1], tile.axis):
+                yield dataclasses.replace(tile, staged={n: f for n, f in tile.staged.items() if n != operand})
+            elif operand not in tile.staged and kind is not None and reused(nest, reads[-1]):
+                yield dataclasses.replace(tile, staged={**tile.staged, operand: kind})
 
 
 def _beside(sizes: tuple[int, ...], now: int) -> set[int]:
@@ -255,4 +255,4 @@ def is_valid(nest: Nest, tile: CpuTile) -> bool:
         return False
     fusions = {name for name, _ in tile.fusions}
     cut = {a.name for a in nest.reduced if tile.chunk[a.name] < a.extent and a.name in fusions and a.name != tile.axis}
-    return not cut or all(r.name in tile.staged or staging_form(nest, r) is None for r in nest.reads if cut & r.axes)
+    return not cut or all(r.operand in tile.staged or staging_form(nest, r) is None for r in nest.reads if cut & r.axes)

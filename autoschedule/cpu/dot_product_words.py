@@ -16,7 +16,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from tilelang.autoschedule.common.accesses import Access, axis_of
+from tilelang.autoschedule.common.accesses import Access, Operand, axis_of
 from tilelang.autoschedule.common.loop_summary import Loops, Placed
 from tilelang.autoschedule.common.matrix_units import usable
 from tilelang.autoschedule.common.task_accesses import Nest
@@ -135,10 +135,10 @@ class Words:
         return dataclasses.replace(access, tensor=Tensor(access.name, int32, dims))
 
     @cached_property
-    def staged(self) -> frozenset[str]:
+    def staged(self) -> frozenset[Operand]:
         """Operands that cannot be read in place: that of the lanes, and a row that is padded or not contiguous along the reduction."""
         apart = self.row.padded or self.row.stride(self.reduced) != 1
-        return frozenset((self.lane.name, self.row.name) if apart else (self.lane.name,))
+        return frozenset((self.lane.operand, self.row.operand) if apart else (self.lane.operand,))
 
     def takes(self, vector: tuple[str, int] | None) -> bool:
         """Whether one of the instructions has its lanes along such a vector."""
@@ -156,7 +156,7 @@ def words(nest: Nest, device: CpuDevice, reduced: str | None = None) -> Iterator
     if reads is None:
         return
     found = [[a for a in nest.reads if (a.tensor, a.written) == (r.tensor, r.indices)] for r in reads]
-    if any(len(a) != 1 or sum(r.name == a[0].name for r in nest.reads) > 1 for a in found):
+    if any(len(a) != 1 or len(nest.operands[a[0].operand]) > 1 for a in found):
         return
     (first,), (second,) = found
     for row, lane in ((first, second), (second, first)):
@@ -235,11 +235,11 @@ def in_elements(steps: tuple[Step, ...], made: Words) -> tuple[Step, ...]:
 
 
 class _ToElements:
-    """Translates steps in words to steps of the nest. layouts: of the operands in shared memory, by name."""
+    """Translates steps in words to steps of the nest. layouts: of the operands in shared memory."""
 
     def __init__(self, made: Words, axis: str, lanes: int) -> None:
         self.made, self.axis, self.lanes = made, axis, lanes
-        self.layouts: dict[str, Layout | None] = {}
+        self.layouts: dict[Operand, Layout | None] = {}
         self.loaded = False  # whether the lanes' operand is in registers
 
     def steps(self, above: list[Step]) -> Iterator[Step]:
@@ -259,10 +259,10 @@ class _ToElements:
         match step:
             case Tile(sizes=sizes) | Split(sizes=sizes):
                 return step.replace(sizes=tuple((a, self.size(a, n) if isinstance(n, int) else n) for a, n in sizes))
-            case Place(verb="load", memory="shared") if step.tensor_name in (self.made.row.name, self.made.lane.name):
+            case Place(verb="load", memory="shared") if step.what in (self.made.row.operand, self.made.lane.operand):
                 return self.staged(step)
             case Place(verb="load", memory="register"):
-                self.loaded |= step.tensor_name == self.made.lane.name
+                self.loaded |= step.what == self.made.lane.operand
         return step
 
     def size(self, axis: str, size: int) -> int:
@@ -273,13 +273,13 @@ class _ToElements:
 
     def registers(self, access: Access, axis: str, lanes: int) -> Place:
         """The load of an instruction's operand into registers, in vectors along an axis."""
-        name = self.made.name(access, axis, self.layouts.get(access.name))
-        return Place("load", access.name, "register", steps=(Vectorize(name, lanes),))
+        name = self.made.name(access, axis, self.layouts.get(access.operand))
+        return Place("load", access.operand, "register", steps=(Vectorize(name, lanes),))
 
     def staged(self, step: Place) -> Place:
         """The load of an operand into shared memory, where the elements of a word are contiguous."""
         made = self.made
-        access = made.row if step.tensor_name == made.row.name else made.lane
+        access = made.row if step.what == made.row.operand else made.lane
         names, layout = [d.name for d in access.tensor.dims], step.layout
         if layout is None:
             if access is made.row and names[-1] == made.name(access, made.reduced, None):
@@ -288,7 +288,7 @@ class _ToElements:
         name = made.name(access, made.reduced, layout)
         word = Var(name, INDEX)
         terms = tuple(substitute(t, {word: word // made.depth}) for t in layout.terms)
-        layout = self.layouts[access.name] = layout.replace(terms=(*terms, word % made.depth))
+        layout = self.layouts[access.operand] = layout.replace(terms=(*terms, word % made.depth))
         return step.replace(layout=layout, steps=self.moved(step.steps, access, name))
 
     def moved(self, steps: tuple[Step, ...] | None, access: Access, name: str) -> tuple[Step, ...] | None:

@@ -24,10 +24,10 @@ from tilelang.autoschedule.cpu.tile import (
     BOX,
     PANELS,
     CpuTile,
+    Staged,
     by_points,
     output_holds_sums,
     overlaps,
-    reads_share_a_box,
     reduction_order,
     scattered,
     shared_bytes,
@@ -63,7 +63,7 @@ def vectors(nest: Nest, device: CpuDevice) -> list[tuple[str, int]]:
 
 def _has_own_dimension(nest: Nest, axis: str) -> bool:
     """Whether the axis occurs alone in one dimension of every operand, so that a copy with this dimension last serves vectors."""
-    return all(reads_share_a_box(nest, r.name) for r in nest.reads if axis in r.axes)
+    return all(r.affine for r in nest.reads if axis in r.axes)
 
 
 # ---------------------------------------------------------------- registers
@@ -72,7 +72,7 @@ def _has_own_dimension(nest: Nest, axis: str) -> bool:
 def register_tiles(nest: Nest, device: CpuDevice, axis: str, lanes: int, whole: bool = False) -> list[dict[str, int]]:
     """The register tiles with the fewest cycles per point. whole: only those that divide the extents."""
     found: list[tuple[float, int, int, dict[str, int]]] = []
-    staged = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None}
+    staged = {r.operand: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None}
     for piece in _register_tile_candidates(nest, device, axis, lanes):
         if whole and any(nest.extents[a] % n for a, n in piece.items()):
             continue
@@ -133,9 +133,9 @@ def _tile_extents(extent: int, most: int) -> list[int]:
 def staging_form(nest: Nest, access: Access) -> str | None:
     """How an operand is staged: as its box if windows overlap or it cannot be packed, else in panels; None if it cannot be staged."""
     extents = nest.extents
-    if reads_share_a_box(nest, access.name) and (overlaps(access, extents) or not by_points(nest, access.name)):
+    if access.affine and (overlaps(access, extents) or not by_points(nest, access)):
         return BOX
-    return PANELS if by_points(nest, access.name) else None
+    return PANELS if by_points(nest, access) else None
 
 
 def reused(nest: Nest, access: Access) -> bool:
@@ -157,10 +157,10 @@ def must_be_staged(nest: Nest, access: Access, axis: str) -> bool:
     return access.padded or turned or sparse or scattered or fused
 
 
-def stagings(nest: Nest, axis: str) -> list[dict[str, str]]:
+def stagings(nest: Nest, axis: str) -> list[Staged]:
     """The candidates for staged operands: only those that must be; and all that are reused."""
-    every = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None and reused(nest, r)}
-    least = {r.name: every[r.name] for r in nest.reads if r.name in every and must_be_staged(nest, r, axis)}
+    every = {r.operand: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None and reused(nest, r)}
+    least = {r.operand: every[r.operand] for r in nest.reads if r.operand in every and must_be_staged(nest, r, axis)}
     return [least, every] if least != every else [every]
 
 
@@ -224,13 +224,13 @@ def _row_by_row(nest: Nest, device: CpuDevice, tile: CpuTile) -> Iterator[CpuTil
         yield dataclasses.replace(tile, block=block, chunk=chunk, panels_first=False, gathers=not output_holds_sums(nest))
 
 
-def _by_capacity(nest: Nest, device: CpuDevice, plain: CpuTile, must: dict[str, str], every: dict[str, str]) -> Iterator[CpuTile]:
+def _by_capacity(nest: Nest, device: CpuDevice, plain: CpuTile, must: Staged, every: Staged) -> Iterator[CpuTile]:
     """Closed-form tiles with a given register tile: all operands of a block fit in the core's last cache, or one is resident and the
     others stream past it; with the whole reduction, or with chunks as long as the other axes. must, every: the fewest and the most
     operands to stage."""
     piece, gathers = plain.piece, not output_holds_sums(nest) or scattered(nest, plain)
-    for resident in (None, *(r for r in nest.reads if r.name in every)):
-        kinds = every if resident is None else {**must, resident.name: every[resident.name]}
+    for resident in (None, *(r for r in nest.reads if r.operand in every)):
+        kinds = every if resident is None else {**must, resident.operand: every[resident.operand]}
         found: dict[tuple[object, ...], CpuTile] = {}
         for share, least in itertools.product(CPU.cache_shares, ({}, plain.chunk)):
             size = largest_tile(nest, {**piece, **least}, device.cache_bytes / share, resident)
@@ -334,28 +334,28 @@ def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str,
             yield CpuTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
 
 
-def _transposed_operands(nest: Nest, axis: str) -> dict[str, str]:
+def _transposed_operands(nest: Nest, axis: str) -> Staged:
     """Operands that are contiguous along another axis than that of the vectors, so that they must be transposed."""
     return {
-        r.name: BOX for r in nest.reads
+        r.operand: BOX for r in nest.reads
         if axis in r.axes and r.stride(axis) != 1
-        and reads_share_a_box(nest, r.name) and any(r.stride(a.name) == 1 for a in nest.spatial)
+        and r.affine and any(r.stride(a.name) == 1 for a in nest.spatial)
     }  # fmt: skip
 
 
-def _transposed_block(nest: Nest, turned: dict[str, str], piece: dict[str, int], width: int) -> dict[str, int]:
+def _transposed_block(nest: Nest, turned: Staged, piece: dict[str, int], width: int) -> dict[str, int]:
     """A block that is as long along the contiguous axes of the transposed operands as along the vectors."""
     along = _followed(nest, turned)
     return {a.name: in_parts(a.extent, -(-a.extent // width), 1) if a.name in along else piece[a.name] for a in nest.spatial}
 
 
-def _followed(nest: Nest, turned: dict[str, str]) -> set[str]:
+def _followed(nest: Nest, turned: Staged) -> set[str]:
     """The axes along which these operands are contiguous."""
-    return {a.name for a in nest.spatial for r in nest.reads if r.name in turned and r.stride(a.name) == 1}
+    return {a.name for a in nest.spatial for r in nest.reads if r.operand in turned and r.stride(a.name) == 1}
 
 
 def _large_transposed_block(
-    nest: Nest, device: CpuDevice, turned: dict[str, str], piece: dict[str, int], square: int, sides: tuple[float, float]
+    nest: Nest, device: CpuDevice, turned: Staged, piece: dict[str, int], square: int, sides: tuple[float, float]
 ) -> dict[str, int]:
     """A block that extends along both of the last two axes, in whole squares. sides: its extent along the rows that are read and those
     that are written, relative to a square that fills a quarter of the last cache."""

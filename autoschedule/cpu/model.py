@@ -320,7 +320,7 @@ def _crossing(loops: Loops, access: Access, body: Body, device: CpuDevice) -> fl
     """The share of an operand's vectors that cross a cache line: arrays, rows or windows may begin at any element of a line."""
     if body.axis not in access.axes or not device.caches:
         return 0.0
-    line, place = device.caches[0].line_bytes, loops.staged.get(access.name)
+    line, place = device.caches[0].line_bytes, loops.staged(access)
     if place is None or place.layout is None or not place.layout.terms:
         rows = access.strides[:-1] if place is None else (row_extent(place),)
         steps, extents = steps_of(access.indices[-1]), loops.nest.extents
@@ -337,14 +337,14 @@ def _crossing(loops: Loops, access: Access, body: Body, device: CpuDevice) -> fl
 def _masked(loops: Loops, access: Access, body: Body) -> float:
     """The vectors of an operand, read in place, that extend past its end, as the last one of a row does."""
     there = loops.nest.extents[body.axis]
-    if not there % body.lanes or access.name in loops.staged:
+    if not there % body.lanes or loops.staged(access) is not None:
         return 0.0
     return body.vectors(access.axes) / -(-there // body.lanes)
 
 
 def _gathered(loops: Loops, access: Access, body: Body, device: CpuDevice) -> float:
     """The cycles to assemble vectors of an operand from elements that are not contiguous, or that may be outside the tensor."""
-    place = loops.staged.get(access.name)
+    place = loops.staged(access)
     vectors = float(body.vectors(access.axes))
     if not _beside(access, place, body.axis):
         cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
@@ -419,7 +419,7 @@ def result_cycles(loops: Loops, device: CpuDevice) -> float:
     if axis in nest.reduced_extents:
         each += device.rate("fold_cycles")
     for write in nest.writes:
-        if axis in write.axes and not _beside(write, loops.staged.get(write.name), axis):
+        if axis in write.axes and not _beside(write, loops.staged(write), axis):
             each += turned_vector_cycles(lanes, device) if _transposed(loops) else lanes * device.rate("scattered_element_cycles")
     return loops.passes(depth) * (_result_vectors(loops, device) * each + device.rate("piece_cycles"))
 

@@ -20,7 +20,7 @@ from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import nearest_bytes, register_tiles, reused, vectors
-from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, reads_share_a_box, steps
+from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout
@@ -105,7 +105,7 @@ class _Kernel:
         for tensor, nest in inside:
             for read in nest.reads if not self.inner(nest) else ():
                 if read.name not in {t.name for t, _ in inside} and self.along in read.axes and read.stride(self.along) != 1:
-                    if not reads_share_a_box(nest, read.name) or (self.in_place(nest) and not reused(nest, read)):
+                    if not read.affine or read.read is not None or (self.in_place(nest) and not reused(nest, read)):
                         return None
                     turned.setdefault(read.name, read)
             how = self.stage(nest, set(turned) | {t.name for t, _ in inside})
@@ -204,7 +204,7 @@ class _Kernel:
         if not found:
             return None
         chosen = min([*found, *_whole_row(nest, axis, lanes)], key=lambda piece: _loaded(nest, piece, axis, lanes))
-        there = {r.name: BOX for r in nest.reads if r.name in staged}
+        there = {r.operand: BOX for r in nest.reads if r.name in staged}
         tile = CpuTile((), nest.spatial_extents, nest.reduced_extents, chosen, (axis, lanes), there)
         return tuple(s for s in steps(nest, tile) if not (isinstance(s, Tile) or isinstance(s, Place) and _brings(s)))
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
-from tilelang.autoschedule.common.accesses import Access, axis_of, steps_of
+from tilelang.autoschedule.common.accesses import Access, Operand, axis_of, steps_of
 from tilelang.autoschedule.common.axes import Fusions
 from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.cpu.constants import CPU
@@ -22,6 +23,7 @@ from tilelang.core.simplify import linear
 from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 
 PANELS, BOX = "panels", "box"
+Staged: TypeAlias = Mapping[Operand, str]
 
 
 @record
@@ -33,7 +35,7 @@ class CpuTile(Caching):
     chunk: Mapping[str, int]  # reductions: one iteration of the loop with packed operands
     piece: Mapping[str, int]  # spatial axes: the register tile
     vector: tuple[str, int] | None  # its axis and lanes
-    staged: Mapping[str, str]  # operands copied to shared memory: packed for register tiles (`PANELS`), or as a region (`BOX`)
+    staged: Staged  # operands copied to shared memory: packed for register tiles (`PANELS`), or as a region (`BOX`)
     panels_first: bool = True  # a panel of the vectors' axis stays in the cache while register tiles traverse the other axes
     stream: bool = False  # results are stored past the caches
     ahead: int = 0  # iterations of prefetching: of the vectors' operands, or of the chunks that are copied
@@ -43,8 +45,9 @@ class CpuTile(Caching):
     @cached_property
     def key(self) -> tuple[object, ...]:
         """A key that is equal for equal tiles."""
-        levels = [tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece, self.staged)]
-        return (self.fusions, *levels, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
+        levels = [tuple(sorted(m.items())) for m in (self.block, self.chunk, self.piece)]
+        staged = frozenset(self.staged.items())
+        return (self.fusions, *levels, staged, self.vector, self.panels_first, self.stream, self.ahead, self.gathers, self.square)
 
     @cached_property
     def axis(self) -> str:
@@ -82,10 +85,10 @@ def _steps(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     if chunks and tile.ahead:
         for access in staged:
             if fetchable(access, tile):
-                yield Place("load", access.name, "l2", ahead=tile.ahead)
+                yield Place("load", access.operand, "l2", ahead=tile.ahead)
     for access in staged:
         layout = staged_layout(nest, access, tile, left)
-        yield _load(access.name, "shared", layout, _move_steps(access, layout, tile, left))
+        yield _load(access.operand, "shared", layout, _move_steps(access, layout, tile, left))
     if pieces:
         tails = any(nest.extents[a] % n for a, n in pieces if a != tile.axis)
         yield _cut(tuple(pieces), False, tails)
@@ -113,8 +116,8 @@ _vector = functools.lru_cache(maxsize=1 << 8)(Vectorize)
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _load(name: str, memory: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
-    return Place("load", name, memory, layout, steps=moved)
+def _load(operand: Operand, memory: str, layout: Layout | None, moved: tuple[Step, ...] | None) -> Place:
+    return Place("load", operand, memory, layout, steps=moved)
 
 
 @functools.lru_cache(maxsize=1 << 8)
@@ -141,9 +144,9 @@ def _inner_loops(nest: Nest, tile: CpuTile, left: dict[str, int]) -> Iterator[St
             yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # operands shared by all results along the other axes are loaded once
-                if axis in access.axes and not access.axes.issuperset(inside) and read_at_constant_distances(nest, access.name):
-                    if access.name in tile.staged or access.stride(axis) == 1:
-                        yield _load(access.name, "register", None, _moved(_along(access, tile), lanes))
+                if axis in access.axes and not access.axes.issuperset(inside):
+                    if access.operand in tile.staged or access.stride(axis) == 1:
+                        yield _load(access.operand, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
             yield from _fetches(nest, tile)
     if inside:  # broadcasts one value at a time, because the vectors are fewer and stay in registers
@@ -160,7 +163,7 @@ def _only_with(nest: Nest, axis: str) -> frozenset[str]:
 def _along(access: Access, tile: CpuTile) -> str:
     """The name along which a move is vectorized: the tensor's dimension, or the axis if the buffer has one element per point of the
     axes."""
-    by_point = tile.staged.get(access.name) == PANELS and plain_dims(access) is None
+    by_point = tile.staged.get(access.operand) == PANELS and plain_dims(access) is None
     return tile.axis if by_point else _dim_along(access, tile.axis)
 
 
@@ -174,7 +177,7 @@ def _dim_along(access: Access, axis: str) -> str:
 
 def fetchable(access: Access, tile: CpuTile) -> bool:
     """Whether the next chunk of an operand can be prefetched: it is copied as a region of its tensor, not point by point."""
-    by_region = tile.staged.get(access.name) == BOX or plain_dims(access) is not None
+    by_region = tile.staged.get(access.operand) == BOX or plain_dims(access) is not None
     return by_region and any(a in access.axes for a, n in tile.chunk.items())
 
 
@@ -233,9 +236,9 @@ def reduction_order(nest: Nest) -> tuple[str, ...]:
 def _fetches(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     """Prefetches of the operands that are not staged."""
     if tile.ahead:
-        for name in dict.fromkeys(a.name for a in nest.reads if tile.axis in a.axes and a.name not in tile.staged):
-            if read_at_constant_distances(nest, name) and not any(a.gathered for a in nest.reads if a.name == name):
-                yield Place("load", name, "l1", ahead=tile.ahead)
+        for operand, reads in nest.operands.items():
+            if operand not in tile.staged and any(tile.axis in a.axes for a in reads) and not any(a.gathered for a in reads):
+                yield Place("load", operand, "l1", ahead=tile.ahead)
 
 
 def unroll_factor(extent: int) -> int:
@@ -253,8 +256,8 @@ def _moved(axis: str, lanes: int) -> tuple[Step, ...] | None:
 
 
 def _staged(nest: Nest, tile: CpuTile) -> list[Access]:
-    """The first read of each tensor that is staged."""
-    return [access for name, access in nest.first_reads.items() if name in tile.staged]
+    """The first read of each operand that is staged."""
+    return [reads[0] for operand, reads in nest.operands.items() if operand in tile.staged]
 
 
 # ---------------------------------------------------------------- layouts of operands in shared memory
@@ -273,7 +276,7 @@ def plain_dims(access: Access) -> Mapping[str, str] | None:
 
 def staged_layout(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> Layout | None:
     """The layout of a staged operand; None for that of its tensor."""
-    if tile.staged[access.name] == PANELS:
+    if tile.staged[access.operand] == PANELS:
         return _panels(nest, access, tile, left)
     return box_layout(access, tile.axis if tile.axis in access.axes or not nest.reduced else reduction_order(nest)[-1])
 
@@ -340,28 +343,12 @@ def box_layout(access: Access, axis: str) -> Layout | None:
     return Layout((*others, last) if factor == 1 else (*others, last % factor, last // factor))
 
 
-@functools.lru_cache(maxsize=1 << 10)
-def reads_share_a_box(nest: Nest, name: str) -> bool:
-    """Whether all reads of a tensor share one box: their indices are sums of axes that differ by constants only."""
-    reads = [a for a in nest.reads if a.name == name]
-    sums = all(isinstance(atom, (Var, Axis)) for a in reads for i in a.indices for atom, _ in linear(i)[0])
-    first = reads[0].indices
-    return sums and all(not linear(i - j)[0] for a in reads for i, j in zip(a.indices, first, strict=True))
-
-
-@functools.lru_cache(maxsize=1 << 10)
-def read_at_constant_distances(nest: Nest, name: str) -> bool:
-    """Whether all reads of a tensor differ by constants only, so that one staged region can serve them."""
-    return len({tuple(frozenset(linear(i)[0]) for i in a.indices) for a in nest.reads if a.name == name}) == 1
-
-
-def by_points(nest: Nest, name: str) -> bool:
-    """Whether a tensor can be staged point by point: it is read in one way, its padding included, without a gather. If its dimensions
+def by_points(nest: Nest, access: Access) -> bool:
+    """Whether an operand can be staged point by point: it is read in one way, its padding included, without a gather. If its dimensions
     have the names of the axes, a layout over these names is one over its dimensions, which is equivalent only for plain indices."""
-    reads = [a for a in nest.reads if a.name == name]
-    if len(reads) > 1 or reads[0].gathered or reads[0].ways > 1:
+    if len(nest.operands[access.operand]) > 1 or access.gathered or access.ways > 1:
         return False
-    return plain_dims(reads[0]) is not None or not reads[0].axes <= {d.name for d in reads[0].tensor.dims}
+    return plain_dims(access) is not None or not access.axes <= access.dims
 
 
 def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
@@ -387,18 +374,18 @@ def _move_steps(access: Access, layout: Layout | None, tile: CpuTile, left: Mapp
 
 
 def _box_bytes(nest: Nest, access: Access, tile: CpuTile, left: Mapping[str, int]) -> int:
-    """The bytes of a staged box that covers all reads of the tensor, including elements outside the tensor, in whole phases."""
+    """The bytes of a staged box that covers all reads of an operand, including elements outside the tensor, in whole phases."""
     layout = staged_layout(nest, access, tile, left)
-    spans = [n + apart for n, apart in zip(access.spans(left), _read_distances(nest, access.name), strict=True)]
+    spans = [n + apart for n, apart in zip(access.spans(left), _read_distances(nest, access.operand), strict=True)]
     if layout is None:
         return int(math.prod(spans)) * access.element_bytes
     return _laid_out(layout, tuple((d.name, n) for d, n in zip(access.tensor.dims, spans, strict=True)), access.element_bytes)
 
 
 @functools.lru_cache(maxsize=1 << 8)
-def _read_distances(nest: Nest, name: str) -> tuple[int, ...]:
-    """The distance between the first and the last read of a tensor along each dimension. The reads differ by constants only."""
-    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.reads if a.name == name), strict=True)
+def _read_distances(nest: Nest, operand: Operand) -> tuple[int, ...]:
+    """The distance between the first and the last read of an operand along each dimension."""
+    begins = zip(*([linear(i)[1] for i in a.indices] for a in nest.operands[operand]), strict=True)
     return tuple(max(b) - min(b) for b in begins)
 
 
@@ -418,7 +405,7 @@ def shared_bytes(nest: Nest, tile: CpuTile) -> int:
         cut = cut or chunk[a] < left
     total = 0
     for access in _staged(nest, tile):
-        if tile.staged[access.name] == PANELS:
+        if tile.staged[access.operand] == PANELS:
             held = access.element_bytes
             for a in access.axes:
                 if a in chunk:

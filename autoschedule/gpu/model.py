@@ -110,7 +110,7 @@ def registers(threads: Threads) -> int:
     found = results * (len(loops.nest.task.states) or 1) / width
     at = dict(threads.share(threads.reading_depth))
     for access in loops.nest.reads if described(loops) is None else ():
-        kept = [p for p in loops.places if p.memory == "register" and p.access is not None and p.access.name == access.name]
+        kept = [p for p in loops.places if p.memory == "register" and p.serves(access)]
         tile = threads.share(kept[-1].depth) if kept else at
         found += math.prod(access.box(tile)) * access.element_bytes / 4 / width
     for p in loops.places:

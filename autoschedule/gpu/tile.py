@@ -131,7 +131,7 @@ def _steps(tile: GpuTile) -> Iterator[Step]:
 def load_fragment(staged: Staged) -> Place:
     """The load of an operand from shared memory into the registers of the lanes that an instruction gives it to."""
     how: Step | None = Vectorize(*staged.kept) if staged.kept is not None else Do(staged.kept_by) if staged.kept_by else None
-    return Place("load", staged.access.name, "register", steps=(how,) if how is not None else None)
+    return Place("load", staged.access.operand, "register", steps=(how,) if how is not None else None)
 
 
 def load(staged: Staged) -> Place:
@@ -141,7 +141,7 @@ def load(staged: Staged) -> Place:
         move += (Do(staged.instruction),)
     elif staged.vector is not None and staged.vector[1] > 1:
         move += (Vectorize(*staged.vector),)
-    return Place("load", staged.access.name, "shared", staged.layout, ahead=staged.ahead, on=staged.on, steps=move or None)
+    return Place("load", staged.access.operand, "shared", staged.layout, ahead=staged.ahead, on=staged.on, steps=move or None)
 
 
 def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> dict[str, int] | None:

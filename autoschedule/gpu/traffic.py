@@ -19,7 +19,7 @@ def staged(loops: Loops, access: Access) -> Placed | None:
     """The place in shared memory from which a read is served; the innermost if there are several."""
     found = [
         p for p in loops.places
-        if p.memory == "shared" and p.verb == "load" and p.access is not None and p.access.name == access.name
+        if p.memory == "shared" and p.verb == "load" and p.serves(access)
     ]  # fmt: skip
     return found[-1] if found else None
 
@@ -29,7 +29,7 @@ def fragment(access: Access, place: Placed | None, threads: Threads, device: Gpu
     loops = threads.loops
     held = [
         p for p in loops.places
-        if p.memory == "register" and p.verb == "load" and p.access is not None and p.access.name == access.name
+        if p.memory == "register" and p.verb == "load" and p.serves(access)
     ]  # fmt: skip
     depth = held[-1].depth if held else threads.reading_depth
     share = threads.share(depth)
