@@ -105,7 +105,8 @@ def _visited(search: _Search, grown: Iterable[CpuTile]) -> list[tuple[Incrementa
         known = found.setdefault(tiles[0].axis, [])
         if known and len(tiles) > CPU.best_sizes and search.nest.reduced and not search.memory_bound:
             best = [t for _, t in itertools.islice(best_first(known), CPU.best_sizes)]
-            changed = (dataclasses.replace(t, piece=tiles[0].piece, vector=tiles[0].vector) for t in best)
+            first = tiles[0]
+            changed = (dataclasses.replace(t, piece=first.piece, vector=first.vector, ahead=first.ahead) for t in best)
             tiles = [with_sizes(search.nest, made, t) for made, t in zip(changed, best, strict=True)]
         known += [(c, t) for t in tiles if (c := search.visit(t)) is not None]
     return list(itertools.chain(*found.values()))

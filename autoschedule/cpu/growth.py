@@ -29,9 +29,11 @@ from tilelang.autoschedule.cpu.tile import (
     output_holds_sums,
     overlaps,
     reduction_order,
+    reused,
     scattered,
     shared_bytes,
     steps,
+    unroll_factor,
 )
 from tilelang.autoschedule.cpu.tile_size_selection import largest_tile
 
@@ -136,11 +138,6 @@ def staging_form(nest: Nest, access: Access) -> str | None:
     if access.affine and (overlaps(access, extents) or not by_points(nest, access)):
         return BOX
     return PANELS if by_points(nest, access) else None
-
-
-def reused(nest: Nest, access: Access) -> bool:
-    """Whether elements of an operand are read at more than one point."""
-    return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
 
 
 def must_be_staged(nest: Nest, access: Access, axis: str) -> bool:
@@ -296,42 +293,52 @@ def chunk_sizes(extent: int) -> tuple[int, ...]:
 
 
 def _streaming_tiles(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str, lanes: int) -> Iterator[CpuTile]:
-    """Tiles for data that is used once: rows of vectors, several of them in flight. A row is prefetched one page ahead."""
-    reduced = nest.reduced_extents
-    extent = nest.extents[axis]
+    """Tiles for data that is used once: rows of vectors, several of them in flight."""
+    if axis in nest.reduced_extents:
+        yield from _rows_of_a_reduction(nest, fusions, device, axis, lanes)
+        return
+    extent, reduced = nest.extents[axis], nest.reduced_extents
     far = nest.compulsory_bytes > CPU.kept_share * device.cores * device.cache_bytes
     # A line at the end of a row is written in two parts, one of them through the caches.
     parted = len(nest.wide) > 1 and any(
         extent * w.element_bytes % device.caches[0].line_bytes for w in nest.writes if device.caches
     )
     streams = (True, False) if far and not reduced and not parted else (False,)
+    turned = _transposed_operands(nest, axis)
     for width in dict.fromkeys((lanes * 4 if extent >= lanes * 4 else lanes, lanes)):
-        ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
-        long = device.fetches and axis in reduced and extent >= ahead * width
-        for rows in dict.fromkeys((1, 4)) if axis in reduced else (1,):
-            last = nest.spatial[-1].name if nest.spatial else ""
-            wide = {a.name: min(rows, a.extent) if a.name == last and axis in reduced else 1 for a in nest.spatial}
-            piece = wide if axis in reduced else {**wide, axis: width}
-            turned = _transposed_operands(nest, axis) if axis not in reduced else {}
-            for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
-                blocks = [(_transposed_block(nest, turned, piece, width), piece)]
-                if square > 1:  # stores whole rows, one after another
-                    large = [_large_transposed_block(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
-                    blocks += [(block, {**piece, axis: block[axis]}) for block in large]
-                before = CPU.squares_ahead if square > 1 and device.fetches else 0
-                for block, rows_of_block in blocks:
-                    yield CpuTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
-                                ahead=before, square=square)  # fmt: skip
-            for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
+        piece = {a.name: width if a.name == axis else 1 for a in nest.spatial}
+        for stream, square in itertools.product(streams if turned else (), (lanes, 1)):
+            blocks = [(_transposed_block(nest, turned, piece, width), piece)]
+            if square > 1:  # stores whole rows, one after another
+                large = [_large_transposed_block(nest, device, turned, piece, square, shape) for shape in CPU.large_sides]
+                blocks += [(block, {**piece, axis: block[axis]}) for block in large]
+            ahead = CPU.squares_ahead if square > 1 and device.fetches else 0
+            for block, rows_of_block in blocks:
+                yield CpuTile(fusions, block, reduced, rows_of_block, (axis, width), turned, stream=stream,
+                            ahead=ahead, square=square)  # fmt: skip
+        for stream, share in itertools.product(streams, CPU.blocks_of_a_core):
+            block = shared_out(nest.spatial, device.cores * share, piece)
+            for columns in (False, True):  # or rows from end to end
+                yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, panels_first=columns, stream=stream)
+
+
+def _rows_of_a_reduction(nest: Nest, fusions: Fusions, device: CpuDevice, axis: str, lanes: int) -> Iterator[CpuTile]:
+    """Tiles for reductions along rows: one row at a time, prefetched one page ahead, or several, which the hardware prefetches."""
+    extent, reduced = nest.extents[axis], nest.reduced_extents
+    last = nest.wide[-1] if nest.wide else None
+    for rows in dict.fromkeys((1, unroll_factor(last.extent) if last is not None and last.extent >= CPU.rows_in_turn else 1)):
+        piece = {a.name: rows if a is last else 1 for a in nest.spatial}
+        most = lanes * (4 if rows == 1 else 2)
+        for width in dict.fromkeys((most if extent >= most else lanes, lanes)):
+            ahead = int(device.rate("page_bytes")) // (width * max(a.element_bytes for a in nest.reads or nest.writes))
+            before = ahead if device.fetches and rows == 1 and extent >= ahead * width else 0
+            for share in CPU.blocks_of_a_core:
                 block = shared_out(nest.spatial, device.cores * share, piece)
-                for columns in (True,) if axis in reduced else (False, True):  # or rows from end to end
-                    yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, panels_first=columns, stream=stream,
-                                ahead=ahead if long else 0)  # fmt: skip
-        if axis in reduced and nest.outputs < device.cores * CPU.several_blocks:
-            parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
-            share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
-            one = dict.fromkeys(nest.spatial_extents, 1)
-            yield CpuTile(fusions, {**one, **share_of}, {**reduced, **share_of}, one, (axis, width), {})
+                yield CpuTile(fusions, block, reduced, piece, (axis, width), {}, ahead=before)
+            if rows == 1 and nest.outputs < device.cores * CPU.several_blocks:
+                parts = -(-device.cores * CPU.several_blocks // max(1, nest.outputs))
+                share_of = {axis: in_parts(extent, min(parts, -(-extent // width)), width)}
+                yield CpuTile(fusions, {**piece, **share_of}, {**reduced, **share_of}, piece, (axis, width), {})
 
 
 def _transposed_operands(nest: Nest, axis: str) -> Staged:

@@ -237,7 +237,8 @@ def _fetches(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     """Prefetches of the operands that are not staged."""
     if tile.ahead:
         for operand, reads in nest.operands.items():
-            if operand not in tile.staged and any(tile.axis in a.axes for a in reads) and not any(a.gathered for a in reads):
+            once = not any(a.gathered or reused(nest, a) for a in reads)  # elements that are read again are in a cache already
+            if once and operand not in tile.staged and any(tile.axis in a.axes for a in reads):
                 yield Place("load", operand, "l1", ahead=tile.ahead)
 
 
@@ -354,6 +355,11 @@ def by_points(nest: Nest, access: Access) -> bool:
 def overlaps(access: Access, tile: Mapping[str, int]) -> bool:
     """Whether several points read the same element, as overlapping windows do: the box is smaller than the number of points."""
     return math.prod(access.box(tile)) < math.prod(tile[a] for a in access.axes)
+
+
+def reused(nest: Nest, access: Access) -> bool:
+    """Whether elements of an operand are read at more than one point."""
+    return access.padded or overlaps(access, nest.extents) or any(a.name not in access.axes for a in nest.axes if a.extent > 1)
 
 
 def _move_steps(access: Access, layout: Layout | None, tile: CpuTile, left: Mapping[str, int]) -> tuple[Step, ...] | None:

@@ -448,6 +448,18 @@ def test_a_matrix_that_is_used_once_is_read_row_by_row(name: str) -> None:
     assert numbers(tile)["j"] >= 1024 and numbers(rows)["k"] <= (profile.rate("followed_rows") or 4)
 
 
+@pytest.mark.parametrize("columns", [(), (1,)])
+def test_long_rows_are_read_several_at_a_time(columns: tuple[int, ...]) -> None:
+    """A matrix times a vector, or a column: rows of the matrix together, and no prefetches of the vector, which is read again."""
+    m, k = tl.axes(m=4096, k=4096)
+    others = tuple(tl.axes(n=n) for n in columns)
+    A, B = tl.input("A", tl.float32, m, k), tl.input("B", tl.float32, k, *others)
+    product = tl.define("C", tl.sum(A[m, k] * B[(k, *others)], over=k), m, *others)
+    best = construct(as_computation(product), tl.load_profile("zen3"))[0].steps
+    rows = [numbers(step)["m"] for step in best if isinstance(step, Split) and "m" in numbers(step)]
+    assert rows == [4, 1] and not any(isinstance(step, Place) and step.verb == "load" for step in best)
+
+
 @pytest.mark.parametrize("name", ["zen5", "ampere", "mali_g76"])
 def test_a_gather_costs_the_rows_that_it_reads(name: str) -> None:
     """An embedding bag over a table of 20,000 rows is not priced as if each element read the whole table."""
