@@ -344,16 +344,16 @@ def _masked(loops: Loops, access: Access, body: Body) -> float:
 
 def _gathered(loops: Loops, access: Access, body: Body, device: CpuDevice) -> float:
     """The cycles to assemble vectors of an operand from elements that are not contiguous, or that may be outside the tensor."""
-    place = loops.staged(access)
-    vectors = float(body.vectors(access.axes))
-    if not _beside(access, place, body.axis):
+    place, extent = loops.staged(access), loops.nest.extents[body.axis]
+    vectors, run = float(body.vectors(access.axes)), access.regular(body.axis, extent)
+    if not _beside(access, place, body.axis) or run < extent and run % body.lanes and place is None:
         cycles = body.lanes * device.rate("scattered_element_cycles" if access.store else "gathered_element_cycles")
-        if access.regular(body.axis, loops.nest.extents[body.axis]) < loops.nest.extents[body.axis]:
+        if run < extent:
             cycles += device.rate("integer_divide_cycles")  # the position of each lane is computed by a division
             cycles += device.rate("padded_vector_move_cycles") if access.padded and place is None else 0.0
         return vectors * cycles
     if access.padded and place is None:
-        rounds = -(-loops.nest.extents[body.axis] // max(1, body.tile[body.axis]))
+        rounds = -(-extent // max(1, body.tile[body.axis]))
         at_edges = min(1.0, 2 / rounds)
         return vectors * body.lanes * at_edges * device.rate("edge_element_cycles")
     return 0.0

@@ -32,7 +32,7 @@ from tilelang.computations.computation import as_computation
 from tilelang.errors import Refusal
 from tilelang.lowering.build.distribution.parallel_mapping import numbers
 from tilelang.schedules.schedule import Schedule
-from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile
+from tilelang.schedules.steps import Fuse, Place, Split, Step, Tile, Vectorize
 from tilelang.schedules.task import plan
 from tilelang.testing import Recipe, arrays, check_schedule, lowered, recipes
 
@@ -446,6 +446,16 @@ def test_a_matrix_that_is_used_once_is_read_row_by_row(name: str) -> None:
     tile, rows = best.steps[:2]
     assert isinstance(tile, Tile) and isinstance(rows, Split)
     assert numbers(tile)["j"] >= 1024 and numbers(rows)["k"] <= (profile.rate("followed_rows") or 4)
+
+
+@pytest.mark.parametrize("name", ["zen3", "zen4", "zen5"])
+def test_rows_that_end_inside_a_vector_are_not_fused(name: str) -> None:
+    """Vectors across the ends of padded rows are assembled from single elements, each at an index of its own."""
+    n, y, x, h, w = tl.axes(n=8, y=60, x=60, h=56, w=56)
+    X = tl.input("X", tl.float32, n, h, w)
+    padded = tl.define("Y", tl.pad(X[n, y - 2, x - 2], 0), n, y, x)
+    best = construct(as_computation(padded), tl.load_profile(name))[0].steps
+    assert any(isinstance(step, Vectorize) for step in best) and not any(isinstance(step, Fuse) for step in best)
 
 
 @pytest.mark.parametrize("columns", [(), (1,)])
