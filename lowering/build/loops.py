@@ -18,7 +18,7 @@ from tilelang.lowering.build.movement.storage import is_thread_part
 from tilelang.lowering.build.reads import residence_here
 from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Place, Split
-from tilelang.schedules.task import reads
+from tilelang.schedules.task import is_stored, reads
 
 FOLDED_ROUNDS = 32  # a short reduction loop that fill values make harmless keeps its constant extent: the compiler can unroll it
 
@@ -118,6 +118,9 @@ def _conditioned(
     updates = frame.spec.axis(axis).reduction or inside  # an iteration that updates no accumulator has no effect
     if not updates or frame.finishing or step.unroll or any(x.extent == 0 for x in frame.spec.axes):
         return [], [], []
+    stored = [s.tensor_name for s in below if isinstance(s, Place) and is_stored(s)]
+    if any(frame.shared is None or frame.shared.member(name) is None for name in stored):
+        return [], [], []  # every iteration stores a part of an output
     moves = any(isinstance(s, Place) and s.memory == "shared" for s in below)
     conditions = needed(frame, moves or frame.spec.axis(axis).extent > FOLDED_ROUNDS * size)
     if build.roles is not None or build.cluster > 1:

@@ -133,16 +133,31 @@ def test_what_is_no_output_is_not_stored() -> None:
     assert refused(made) == "stage-memory"
 
 
-def test_conditions_empty_axes_and_threads_are_refused() -> None:
-    i, j = tl.axes(i=8, j=8)
-    X = tl.input("X", tl.float32, i, j)
-    rows = tl.define("rows", tl.sum(X[i, j], over=j), i)
-    below = tl.define("below", tl.sum(X[i, j], over=i, where=i <= j), j)
-    made = tl.schedule(tl.computation("c", (rows, below))).tile(i=2).to(tl.block).accumulate(tl.register).split(i=1)
-    assert refused(made.compute("rows", tl.global_)) == "not-lowered-yet"
+def test_empty_axes_and_threads_are_refused() -> None:
     assert refused(rows_with_sums(sums(4, 0), 2)) == "not-lowered-yet"
     threads = tl.schedule(normalized(8, 16)).tile(i=4).to(tl.block).tile(i=1).to(tl.thread)
     assert refused(threads.compute("mean", tl.global_)) == "not-lowered-yet"
+
+
+@pytest.mark.parametrize("blocks", [True, False])
+def test_rows_are_stored_where_a_condition_leaves_no_terms(blocks: bool) -> None:
+    """Iterations without terms are skipped, but not those that store a row; a padding of -infinity changes no maximum, either."""
+    i, j = tl.axes(i=70, j=8)
+    X = tl.input("X", tl.float32, i, j)
+    rows = tl.define("rows", tl.sum(X[i, j], over=j), i)
+    below = tl.define("below", tl.sum(X[i, j], over=i, where=i >= 60 + j), j)
+    shifted = tl.define("shifted", tl.max(tl.pad(X[i - 50, j], float("-inf")), over=i), j)
+    for main in (below, shifted):
+        made = tl.schedule(tl.computation("c", (main, rows))).tile(**({"i": 20} if blocks else {"j": 8})).to(tl.block)
+        ways = [
+            made.accumulate(tl.register).split(i=1).compute("rows", tl.global_),
+            made.split(i=3).compute("rows", tl.global_).accumulate(tl.register),
+            made.split(i=3).accumulate(tl.register).compute("rows", tl.global_),
+            made.accumulate(tl.shared).split(i=7).compute("rows", tl.global_).accumulate(tl.register),
+        ]
+        for schedule in ways:
+            for target in TARGETS:
+                checked(schedule, target)
 
 
 def drawn(seed: int) -> tuple[tl.Schedule, tl.Target]:
@@ -192,3 +207,45 @@ def test_what_a_stage_stores_is_loaded_for_its_readers(memory: tl.Memory, target
     with pytest.raises(tl.Refusal) as refused:
         tl.compile(unread.load("total", memory), target)
     assert refused.value.code == "load-unread"
+
+
+def two_sums(b: int, s: int, t: int) -> tl.Computation:
+    """Sums over rows, of different axes, and what is stored of each row."""
+    n, i, j, k = tl.axes(n=b, i=s, j=t, k=5)
+    X, G = tl.input("X", tl.float32, n, i, j), tl.input("G", tl.float32, n, i, k)
+    rows = tl.define("rows", tl.sum(X[n, i, j], over=j), n, i)
+    wide = tl.define("wide", tl.sum((X[n, i, j] - rows[n, i]) * G[n, i, k], over=i), n, j, k)
+    columns = tl.define("columns", tl.sum(X[n, i, j] * rows[n, i], over=i), n, j)
+    return tl.computation("sums", (wide, columns, rows))
+
+
+def in_one_loop(computation: tl.Computation, rows: int, lanes: int = 4) -> tl.Schedule:
+    vectors = tl.move().vectorize(j=lanes)
+    made = tl.schedule(computation).tile(n=1).to(tl.block).split(i=rows, of=("wide", "columns"))
+    made = made.compute("rows", tl.global_, steps=vectors).compute("columns", tl.global_, steps=vectors)
+    return made.split(j=4, k=5).accumulate(tl.register)
+
+
+@pytest.mark.parametrize("size", [(1, 7, 11), (2, 16, 5), (3, 1, 8), (2, 9, 1), (2, 0, 8), (0, 9, 8), (2, 9, 0)])
+def test_reductions_of_a_shared_loop_are_kept_in_outputs(size: tuple[int, int, int]) -> None:
+    for rows in (1, 4, 16):
+        made = in_one_loop(two_sums(*size), rows)
+        if 0 in size:
+            with pytest.raises(tl.Refusal):
+                made.check("sapphire_rapids")
+            continue
+        assert len(tasks_of(made.computation, made.steps)) == 1
+        for target in TARGETS:
+            checked(made, target)
+        assert tl.compile(made, "cpu").check()
+
+
+def test_a_running_value_in_memory_is_not_shared_or_repaired() -> None:
+    shared = tl.schedule(two_sums(2, 16, 8)).tile(n=1, i=4).to(tl.block).split(i=2, of=("wide", "columns"))
+    assert refused(shared.compute("rows", tl.global_).compute("columns", tl.global_)) == "stored-again"
+    i, j = tl.axes(i=8, j=16)
+    X = tl.input("X", tl.float32, i, j)
+    peak = tl.define("peak", tl.max(X[i, j], over=j), i)
+    total = tl.define("total", tl.sum(tl.exp(X[i, j] - peak[i]), over=j), i)
+    loop = tl.schedule(tl.computation("c", (total, peak))).tile(i=2).to(tl.block).accumulate(tl.register)
+    assert refused(loop.split(j=4, of=("peak", "total")).compute("peak", tl.global_)) == "not-lowered-yet"

@@ -171,6 +171,8 @@ def make_stage(build: Build, frame: Frame, i: int, step: Place, slot: Expr | Non
 
 def _check_memory(build: Build, frame: Frame, step: Place, task: Task) -> None:
     """Refuses a stage whose memory cannot hold it."""
+    if is_stored(step) and frame.shared is not None and frame.shared.member(step.tensor_name) is not None:
+        return  # checked before the loop
     if is_stored(step):
         check_stored(build, frame, step, task)
     elif step.memory not in ("shared", "register"):

@@ -10,9 +10,10 @@ from tilelang.lowering.build.movement.shared_loads import move_steps
 from tilelang.lowering.build.reductions.shared_loop import chunk_task
 from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.lowering.needs import Range, conditions
+from tilelang.schedules.shared_loops import reads_any
 from tilelang.schedules.spec import AxisState, Bound, Spec, point
 from tilelang.schedules.steps import Place, Step, Tile
-from tilelang.schedules.task import Task, is_stored, update_conditions
+from tilelang.schedules.task import Task, is_stored
 
 
 def stage_frame(build: Build, frame: Frame, i: int, k: int, step: Place) -> Frame:
@@ -90,14 +91,15 @@ def check_stored(build: Build, frame: Frame, step: Place, task: Task) -> None:
         if a.name in own and own[a.name] != _whole(frame, a.name):
             message = f"`{step}`: `{a.name}` is an axis of {name}, but at this step it is the name of a fused axis"
             raise refuse(step, "stored-in-part", message, "give the fused axis another name")
-    conditioned = any(update_conditions(s) for s in frame.task.states)
     several = frame.spec.level != "block" or build.roles is not None or build.cluster > 1
     empty = any(a.extent == 0 for a in (*frame.task.axes, *frame.task.reduction_axes))
     for unsupported, what in (
-        (conditioned, f"an output stored where the reduction of {frame.task.name} has a condition"),
         (several, "an output stored below tiles of threads, by roles, or in clusters"),
         (empty, f"an output stored in a kernel of {frame.task.name}, which has no points"),
-        (frame.shared is not None, "an output stored in a shared loop"),
+        (
+            frame.shared is not None and reads_any([task.outputs[0]], {*frame.shared.loop.tensors}),
+            "an output that is stored in a shared loop and reads its running values",
+        ),
         (bool(step.ahead), "an output stored ahead of its readers"),
         (step.layout is not None, "a layout for an output"),
     ):

@@ -35,7 +35,7 @@ from tilelang.lowering.build.reductions.shared_loop import repairs_of
 from tilelang.lowering.build.refusals import check_chain, refuse
 from tilelang.schedules.spec import Bound, Spec, complete, point, root_spec
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Tile, Unfuse, Vectorize
-from tilelang.schedules.task import State, reads
+from tilelang.schedules.task import State, is_stored, reads
 
 WORTH_A_VERSION = 64  # points of a reduction: from here on, guards of reads in nearer memory cost more than a second version
 
@@ -97,7 +97,9 @@ def _register_accumulator(build: Build, frame: Frame, i: int, step: Place) -> ir
     repairs.
     """
     first = conjunction([Binary("==", w, index(0)) for w in frame.walks])
-    skips = first is not None and build.threads == 1 and not on_roles(build, frame.steps[i + 1 :]) and not repairs_of(frame)
+    below = frame.steps[i + 1 :]
+    skips = first is not None and build.threads == 1 and not on_roles(build, below) and not repairs_of(frame)
+    skips = skips and not any(map(is_stored, below))
     some = wanted(frame) if skips else None
     if first is None or some is None:
         return _register_scopes(build, frame, i, step)

@@ -24,12 +24,13 @@ from tilelang.lowering.build.frame import Build, Frame, StatePlace, Target
 from tilelang.lowering.build.reads import state_indices, value_at
 from tilelang.lowering.build.reductions.combine import as_logical, stored
 from tilelang.lowering.build.reductions.cross_thread import each
+from tilelang.lowering.build.reductions.results import stored_pointwise
 from tilelang.lowering.build.refusals import refuse
 from tilelang.lowering.guards import Effect
 from tilelang.schedules.check import later
 from tilelang.schedules.spec import Bound
 from tilelang.schedules.steps import Place, Split, Step, Tile, every_step
-from tilelang.schedules.task import State, Task
+from tilelang.schedules.task import State, Task, is_stored
 from tilelang.semantics.loop_members import Member, SharedLoop
 from tilelang.semantics.repair import Repair, before, now
 
@@ -77,6 +78,7 @@ class Shared:
 def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Frame]:
     """The statements before a shared loop, which initialize the running values, and the frame inside it, which has their buffers."""
     from tilelang.lowering.build.movement.materialize import stage_places  # late: each imports the other
+    from tilelang.lowering.build.movement.stages import check_stored  # late: each imports the other
 
     loop = build.loop_of(step)
     stages = _stages(build, frame, i, step, loop)
@@ -95,8 +97,17 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
         member = shared.member(place.tensor_name)
         assert member is not None
         k = next(k for k, s in enumerate(frame.steps) if s is place)
+        if is_stored(place):
+            check_stored(build, frame, place, build.task_of(place.tensor_name))
+            if any(t in old or any(t is of for of, _ in changes) for t in member.definition.tensors):
+                later(place, f"an output whose running value a repair of `{step}` reads")
         for tensor, at in zip(member.definition.tensors, stage_places(build, inside, k, place), strict=True):
             identity = member.reduce.combiner.identity[tensor.member]
+            if is_stored(place):
+                found.append(at)
+                out.append(_begun(build, inside, k, place, at, identity))
+                inside = inside.replace(residences=(*inside.residences, at))
+                continue
             copies = [at]
             if tensor in old:
                 copies.append(_beside(build, at, old[tensor]))
@@ -107,6 +118,15 @@ def begin(build: Build, frame: Frame, i: int, step: Split) -> tuple[ir.Stmt, Fra
     frame = frame.replace(residences=(*frame.residences, *found), shared=shared)
     build.running[frame.key(i)] = tuple(found)
     return ir.seq(*out), frame
+
+
+def _begun(build: Build, frame: Frame, k: int, step: Place, at: Residence, identity: Const) -> ir.Stmt:
+    """Sets the elements that a loop adds up in an output itself to the identity. frame: inside the loop; k: of the step."""
+    from tilelang.lowering.build.movement.stages import stage_frame  # late: each imports the other
+
+    stage = stage_frame(build, frame, k, k, step)
+    task = Task(stage.task.name, (at.tensor,), stage.task.axes, (identity,))
+    return stored_pointwise(build, stage.replace(shared=None), task, Target((at,)), (), None)
 
 
 def in_loading_role(build: Build, frame: Frame, i: int, step: Split) -> Frame:
@@ -167,6 +187,17 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
 
     A thread repairs those that it holds in registers, or those in shared memory that it combines its own into.
     """
+    for member in loop.members:
+        if member.repair is None:
+            continue
+        name = member.definition.tensors[0].name
+        if member.repair.how == "power":
+            later(step, f"the repair of the product `{name}`, which depends on the number of its terms,")
+        if len(member.definition.tensors) > 1:
+            later(step, f"the repair of `{name}`, a member of a reduction of tuples,")
+    own = {t for s in frame.task.states for t in s.tensors}
+    if not any(m.repair is not None and own.intersection(m.definition.tensors) for m in loop.members):
+        return
     below = frame.steps[i + 1 :]
     inner = next((k for k, s in enumerate(below) if isinstance(s, Place) and s.verb == "accumulate"), None)
     if frame.state is None or frame.outer is not None or frame.state.memory == "shared" and inner is None:
@@ -181,14 +212,6 @@ def _check_states(frame: Frame, i: int, step: Split, loop: SharedLoop) -> None:
         for cut in below[:inner]:
             if isinstance(cut, (Split, Tile)) and any(a in reduced for a, _ in cut.sizes):
                 later(cut, f"a part of the chunk of `{step}` above the accumulator in register")
-    for member in loop.members:
-        if member.repair is None:
-            continue
-        name = member.definition.tensors[0].name
-        if member.repair.how == "power":
-            later(step, f"the repair of the product `{name}`, which depends on the number of its terms,")
-        if len(member.definition.tensors) > 1:
-            later(step, f"the repair of `{name}`, a member of a reduction of tuples,")
 
 
 def _beside(build: Build, at: Residence, old: Tensor) -> Residence:
