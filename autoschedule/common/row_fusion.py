@@ -7,7 +7,7 @@ device, and where their values are kept, is in the device's own module.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.kernel_part import Part
@@ -73,6 +73,14 @@ def rows_of(part: Part, keeps_few: bool, swept: bool = False) -> Rows | None:
 def common_axes(placed: list[Tensor], nests: list[Nest], swept: bool = False) -> list[str]:
     """Axes that every placed tensor has, and at which it is always read; those of the last nest's results. swept: if there are none,
     those that it reduces."""
+    common = common_extents(placed, nests, nests[-1:] if swept else ())
+    kinds = (nests[-1].spatial, nests[-1].reduced)
+    return next((found for kind in kinds if (found := [a.name for a in kind if a.name in common])), [])
+
+
+def common_extents(placed: Collection[Tensor], nests: Collection[Nest], sweeping: Collection[Nest] = ()) -> dict[str, int]:
+    """The axes of all results of some nests that every placed tensor has, and at which it is always read, with their extents.
+    sweeping: nests that may reduce these axes instead."""
     common: dict[str, int] | None = None
     for tensor in placed:
         assert tensor.definition is not None
@@ -80,7 +88,7 @@ def common_axes(placed: list[Tensor], nests: list[Nest], swept: bool = False) ->
         common = mine if common is None else {n: e for n, e in common.items() if mine.get(n) == e}
     names = {t.name: t for t in placed}
     for nest in nests:
-        own = nest.extents if swept and nest is nests[-1] else nest.spatial_extents
+        own = nest.extents if any(nest is s for s in sweeping) else nest.spatial_extents
         common = {n: e for n, e in (common or {}).items() if own.get(n) == e}
         for access in nest.reads:
             if access.name in names:
@@ -88,5 +96,4 @@ def common_axes(placed: list[Tensor], nests: list[Nest], swept: bool = False) ->
                 assert definition is not None
                 at = {a.name: i for a, i in zip(definition.axes, access.written, strict=True)}
                 common = {n: e for n, e in common.items() if isinstance(i := at[n], Axis) and i.name == n}
-    kinds = (nests[-1].spatial, nests[-1].reduced)
-    return next((found for kind in kinds if (found := [a.name for a in kind if a.name in (common or {})])), [])
+    return common or {}

@@ -17,6 +17,7 @@ from tilelang.autoschedule.cpu.construct import cpu_candidates
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import seeds
 from tilelang.autoschedule.cpu.model import estimate, least_seconds
+from tilelang.autoschedule.cpu.row_blocks import by_row_blocks
 from tilelang.autoschedule.cpu.row_fusion import by_rows
 from tilelang.autoschedule.cpu.shared_loops import by_shared_loops
 from tilelang.autoschedule.cpu.tile import CpuTile, steps
@@ -42,6 +43,7 @@ class CpuModel:
     def fuse_rows(self, part: Part) -> Iterator[tuple[Rows, Steps]]:
         yield from by_rows(part, self.device)
         yield from by_shared_loops(part, self.device)
+        yield from by_row_blocks(part, self.device)
         yield from by_tiles(part, self.device)
 
     def least(self, nest: Nest) -> float:

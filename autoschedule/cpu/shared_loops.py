@@ -40,7 +40,7 @@ def by_shared_loops(part: Part, device: CpuDevice) -> Iterator[tuple[Rows, Steps
         chunk = dict.fromkeys(found.rows.axes, 1) | {found.axis: piece} | ({row.name: count} if row is not None else {})
         few = (False, True) if count < device.lanes else (False,)
         for share, dots in itertools.product(_parts(last, found.axis, chunk, device), few):
-            made = _Kernel(found, device, along, chunk, share, dots).steps()
+            made = ChunkedKernel(found, device, along, chunk, share, dots).steps()
             if made is not None:
                 device.pruning.keeps()
                 yield found.rows, made
@@ -76,10 +76,13 @@ def _sizes(extent: int, among: tuple[int, ...]) -> list[int]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Kernel:
-    """A kernel with a shared loop. along: the axis along which values inside the loop are vectorized; chunk: the extents of one
-    iteration; part: the points of the shared axis that a block takes; dots: whether the products inside the loop are vectorized along
-    their reductions, so that no operand is transposed for a few rows."""
+class ChunkedKernel:
+    """A kernel with a loop over chunks of an axis, whose values stay in the core's cache.
+
+    along: the axis along which values inside the loop are vectorized; chunk: the extents of one iteration; part: the points of the axis
+    that a block takes; dots: whether the products inside the loop are vectorized along their reductions, so that no operand is
+    transposed for a few rows.
+    """
 
     sharing: Sharing
     device: CpuDevice
