@@ -45,8 +45,8 @@ def grid(nest: Nest, fusions: Fusions, device: CpuDevice) -> Iterator[CpuTile]:
     """All tiles of a nest whose vectors go along an axis that `vectors` names."""
     reduced = {a.name: a.extent for a in nest.reduced}
     for axis, lanes in vectors(nest, device):
-        kinds = {r.name: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None} if reduced else {}
-        must = {r.name for r in nest.reads if r.name in kinds and must_be_staged(nest, r, axis)}
+        kinds = {r.operand: kind for r in nest.reads if (kind := staging_form(nest, r)) is not None} if reduced else {}
+        must = {r.operand for r in nest.reads if r.operand in kinds and must_be_staged(nest, r, axis)}
         subsets = [
             {n: kinds[n] for n in kept} for count in range(len(kinds) + 1) for kept in itertools.combinations(kinds, count)
         ]

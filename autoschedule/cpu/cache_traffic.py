@@ -360,7 +360,7 @@ def fetched_share(loops: Loops, place: Placed) -> float:
     """The share of a copy's lines that were prefetched: those of every iteration but the first."""
     assert place.access is not None
     operand, depth = place.operand, place.depth
-    if depth and any(p.ahead and p.depth == depth and p.memory in PREFETCHED and p.operand == operand for p in loops.places):
+    if depth and any(p.ahead and p.depth == depth and p.memory in PREFETCHED and p.operand in (operand,) for p in loops.places):
         rounds = loops.loops[depth - 1].rounds[-1][1] if loops.loops[depth - 1].rounds else 1
         return 1.0 - 1.0 / rounds
     return 0.0

@@ -27,13 +27,21 @@ from tilelang.autoschedule.cpu.growth import (
     is_memory_bound,
     must_be_staged,
     nearest_bytes,
-    reused,
     seeds,
     staging_form,
 )
 from tilelang.autoschedule.cpu.model import IncrementalEstimate, estimate
 from tilelang.autoschedule.cpu.scatter import scatters
-from tilelang.autoschedule.cpu.tile import CpuTile, blocks_of, fetchable, output_holds_sums, scattered, shared_bytes, steps
+from tilelang.autoschedule.cpu.tile import (
+    CpuTile,
+    blocks_of,
+    fetchable,
+    output_holds_sums,
+    reused,
+    scattered,
+    shared_bytes,
+    steps,
+)
 from tilelang.schedules.steps import Step
 
 T = TypeVar("T")

@@ -262,7 +262,7 @@ class _ToElements:
             case Place(verb="load", memory="shared") if step.what in (self.made.row.operand, self.made.lane.operand):
                 return self.staged(step)
             case Place(verb="load", memory="register"):
-                self.loaded |= step.what == self.made.lane.operand
+                self.loaded = self.loaded or step.what in (self.made.lane.operand,)
         return step
 
     def size(self, axis: str, size: int) -> int:
@@ -279,7 +279,7 @@ class _ToElements:
     def staged(self, step: Place) -> Place:
         """The load of an operand into shared memory, where the elements of a word are contiguous."""
         made = self.made
-        access = made.row if step.what == made.row.operand else made.lane
+        access = made.row if step.what in (made.row.operand,) else made.lane
         names, layout = [d.name for d in access.tensor.dims], step.layout
         if layout is None:
             if access is made.row and names[-1] == made.name(access, made.reduced, None):

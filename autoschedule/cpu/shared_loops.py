@@ -19,8 +19,8 @@ from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
 from tilelang.autoschedule.common.task_accesses import Nest, NestAxis
 from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
-from tilelang.autoschedule.cpu.growth import nearest_bytes, register_tiles, reused, vectors
-from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, steps
+from tilelang.autoschedule.cpu.growth import nearest_bytes, register_tiles, vectors
+from tilelang.autoschedule.cpu.tile import BOX, CpuTile, box_layout, reused, steps
 from tilelang.computations.computation import Tensor
 from tilelang.core.expr import INDEX, Var
 from tilelang.core.layout import Layout

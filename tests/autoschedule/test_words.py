@@ -61,6 +61,22 @@ def test_they_are_right_and_estimated_as_they_are_read(name: str, capability: st
     assert simulated.findings == () and compare(computation, given, simulated.outputs, exactly=True)
 
 
+def test_both_operands_may_be_one_tensor() -> None:
+    text = """
+computation G {
+  input A: int8[m: 17, k: 37]
+  axis n: 17
+  output G[m, n] = sum[k] cast(A[m, k], int32) * cast(A[n, k], int32)
+}
+"""
+    computation, target = tl.parse(text).computation(), with_capability("arm_dotprod")
+    best = construct(computation, target.profile)[0].schedule
+    assert "do arm_sdot" in str(best)
+    kernel, given = tl.compile(best, target), integer_arrays(computation, 1)
+    simulated = tl.simulate(kernel, **given)
+    assert simulated.findings == () and compare(computation, given, simulated.outputs, exactly=True)
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_what_an_instruction_would_not_do_alike_is_multiplied_by_vectors(name: str) -> None:
     profile = dataclasses.replace(tl.load_profile("zen4"), capabilities=("avx512_vnni", "avx512_bf16"))
