@@ -21,7 +21,7 @@ from tilelang.autoschedule.cpu.constants import CPU
 from tilelang.autoschedule.cpu.device import CpuDevice
 from tilelang.autoschedule.cpu.growth import vectors
 from tilelang.autoschedule.cpu.shared_loops import ChunkedKernel
-from tilelang.autoschedule.cpu.tile import box_layout, output_holds_sums, reads_share_a_box
+from tilelang.autoschedule.cpu.tile import box_layout, output_holds_sums
 from tilelang.computations.computation import Tensor
 from tilelang.core.layout import Layout
 from tilelang.schedules.shared_loops import reads_any
@@ -187,7 +187,7 @@ class RowBlocks(ChunkedKernel):
         turned: dict[str, Step] = {}
         for read in nest.reads:
             if read.name not in staged and self.along in read.axes and read.stride(self.along) != 1:
-                if not reads_share_a_box(nest, read.name):
+                if not read.affine or read.read is not None:
                     return None
                 turned.setdefault(read.name, Place("load", read.name, "shared", box_layout(read, self.along)))
         how = self.stage(nest, staged | set(turned))

@@ -13,11 +13,12 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping
 
+from tilelang.autoschedule.common.accesses import Access
 from tilelang.autoschedule.common.device_model import Steps
 from tilelang.autoschedule.common.kernel_part import Part
 from tilelang.autoschedule.common.row_fusion import Rows
 from tilelang.autoschedule.common.shared_loops import Sharing, sharing_of
-from tilelang.autoschedule.common.task_accesses import Access, Nest
+from tilelang.autoschedule.common.task_accesses import Nest
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.matrix_tiles import Fit, contiguous_slots, fits, stage_operand
