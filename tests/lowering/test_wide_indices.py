@@ -1,5 +1,7 @@
 """Indices whose parts are beyond 32 bits, where the indices themselves and the tensors are not."""
 
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +9,7 @@ import numpy as np
 import pytest
 
 import tilelang as tl
+from tilelang.core.interval import OPERATORS, interval_of_operator
 from tilelang.core.simplify import interval
 
 N = 1000
@@ -15,6 +18,16 @@ FORMS: dict[str, Callable[[Any], Any]] = {
     "a remainder of multiples": lambda i: i * 3_000_000_000 % 7,
     "a product's low bits": lambda i: (i * i * i * i) & 15,
     "a shifted product": lambda i: (i * i * i * i) >> 37,
+    "a left shift": lambda i: (i << 24) % 7,
+    "a left shift of negative numbers": lambda i: -(i << 24) % 7,
+    "a left shift by other amounts": lambda i: ((i + 1) << (i % 30)) % 7,
+    "multiples of a right shift": lambda i: (i >> 1) * 3_000_000_000 % 7,
+    "multiples of bits": lambda i: (i & (i - 1)) * 3_000_000_000 % 7,
+    "multiples of bits of negative numbers": lambda i: (i ^ (i - 5)) * 3_000_000 % 7,
+    "multiples of an inverse": lambda i: ~i * 3_000_000 % 7,
+    "multiples of a remainder": lambda i: i % (i + 1) * 3_000_000 % 7,
+    "multiples of a quotient": lambda i: i * i // (i + 1) * 3_000_000 % 7,
+    "a shift out of 64 bits": lambda i: (i << 60) >> 60 & 7,
 }
 
 
@@ -51,3 +64,28 @@ def test_what_a_small_type_cannot_hold_is_no_index() -> None:
     with pytest.raises(tl.ComputationError, match="at i = 128"):
         tl.define("Y", G[tl.cast(i, tl.int8)], i)
     assert interval(tl.cast(tl.cast(i, tl.uint8), tl.int64)) == (0, 255)
+
+
+VALUES: dict[str, Callable[[int, int], int]] = {  # also by zero, and by amounts that no shift has
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": lambda x, y: x // y if y else 0,
+    "%": lambda x, y: x % y if y else 0,
+    "&": operator.and_,
+    "^": operator.xor,
+    "|": operator.or_,
+    "<<": lambda x, y: x << y if y >= 0 else 0,
+    ">>": lambda x, y: x >> y if y >= 0 else -(x < 0),
+    "min": min,
+    "max": max,
+}
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_an_interval_holds_every_value_of_an_operator(op: str) -> None:
+    ends = [(low, high) for low in range(-5, 6) for high in range(low, 6)]
+    for left, right in itertools.product(ends, ends):
+        low, high = interval_of_operator(op, left, right)
+        found = [VALUES[op](x, y) for x in range(left[0], left[1] + 1) for y in range(right[0], right[1] + 1)]
+        assert low is not None and high is not None and low <= min(found) and max(found) <= high, (op, left, right)

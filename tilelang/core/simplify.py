@@ -16,9 +16,9 @@ from math import gcd, inf
 
 from tilelang.core import dtype as dt
 from tilelang.core.expr import COMPARISONS, INDEX, Axis, Binary, Cast, Const, Expr, Pad, Read, Select, Unary, Var, index
+from tilelang.core.interval import OPERATORS, Interval, interval_of_operator
 
 Linear = tuple[tuple[tuple[Expr, int], ...], int]  # ((atom, coefficient), ...) in order of first appearance, constant
-Interval = tuple[int | None, int | None]  # inclusive, None: unbounded
 
 TRUE, FALSE = Const(True, dt.bool_), Const(False, dt.bool_)
 
@@ -345,10 +345,16 @@ def _unbounded_size(atom: Expr) -> float:
             return 1 << 32
         case Binary("*", left, right):
             return magnitude(left) * magnitude(right)
-        case Binary("//", left, Const()):
+        case Binary("<<", left, Const(value=bits)) if bits >= 0:
+            return magnitude(left) * 2.0 ** int(bits)
+        case Binary("//" | ">>", left):
             return magnitude(left)
         case Binary("min" | "max", left, right) | Select(_, left, right):
             return max(magnitude(left), magnitude(right))
+        case Binary("&" | "^" | "|", left, right):  # at most one bit longer than the longer operand
+            return 2 * max(magnitude(left), magnitude(right), 1)
+        case Binary("%", _, right) | Unary("~", right):
+            return magnitude(right) + 1
         case _:
             return inf
 
@@ -412,40 +418,10 @@ def _atom_interval(atom: Expr) -> Interval:
         case Pad(read, outside):
             low, high = _atom_interval(read)
             return None if low is None else min(low, int(outside.value)), None if high is None else max(high, int(outside.value))
-        case Binary("+" | "-" as op, left, right):
-            (a, b), (c_, d) = _range(left), _range(right)
-            if a is None or b is None or c_ is None or d is None:
-                return _type_range(atom)
-            return _held(atom, *((a + c_, b + d) if op == "+" else (a - d, b - c_)))
-        case Binary("*", left, right):
-            ends = (*_range(left), *_range(right))
-            if None in ends:
-                return None, None
-            products = [x * y for x in ends[:2] for y in ends[2:] if x is not None and y is not None]
-            return _held(atom, min(products), max(products))
-        case Binary("//", left, Const(value=c)) if c > 0:
-            low, high = _range(left)
-            return None if low is None else low // int(c), None if high is None else high // int(c)
-        case Binary("%", left, Const(value=c)) if c > 0:
-            low, high = _range(left)
-            inside = low is not None and high is not None and 0 <= low and high < c
-            return (low, high) if inside else (0, int(c) - 1)
-        case Binary("min", left, right):
-            (a, b), (c_, d) = _range(left), _range(right)
-            highs = [h for h in (b, d) if h is not None]
-            return None if a is None or c_ is None else min(a, c_), min(highs) if highs else None
-        case Binary("max", left, right):
-            (a, b), (c_, d) = _range(left), _range(right)
-            lows = [x for x in (a, c_) if x is not None]
-            return max(lows) if lows else None, None if b is None or d is None else max(b, d)
-        case Binary("&", left, right):
-            highs = [b for a, b in (_range(left), _range(right)) if a is not None and b is not None and a >= 0]
-            return (0, min(highs)) if highs else _type_range(atom)
-        case Binary("^" | "|", left, right):
-            (a, b), (c_, d) = _range(left), _range(right)
-            if a is not None and c_ is not None and b is not None and d is not None and a >= 0 and c_ >= 0:
-                return 0, (1 << max(b.bit_length(), d.bit_length())) - 1
-            return None, None
+        case Binary(op, left, right) if op in OPERATORS:
+            return _held(atom, *interval_of_operator(op, _range(left), _range(right)))
+        case Unary("-" | "~" as op, operand):
+            return _held(atom, *interval_of_operator("-", (0, 0) if op == "-" else (-1, -1), _range(operand)))
         case Select(_, then, otherwise):
             (a, b), (c_, d) = _range(then), _range(otherwise)
             return None if a is None or c_ is None else min(a, c_), None if b is None or d is None else max(b, d)
@@ -466,6 +442,8 @@ def _range(e: Expr) -> Interval:
 
 def _held(e: Expr, low: int | None, high: int | None) -> Interval:
     """The interval of exact values as values of e's type: if the type cannot hold them, they wrap to any of its values."""
+    if (low is None) != (high is None):  # of operators that make nothing greater than their operands
+        return low, high
     kept = low is not None and high is not None and e.dtype.lowest <= low and high <= e.dtype.highest
     return (low, high) if kept else _type_range(e)
 
