@@ -188,3 +188,13 @@ def test_partial_results_are_combined_by_a_thread_each(profile: str) -> None:
     made = testing.lowered(product.tile(m=16, n=16, k=1024).to(tl.block).tile(m=1, n=1).to(tl.thread), tl.load_profile(profile))
     assert [(kernel.name, kernel.threads) for kernel in made.kernels] == [("C", 256), ("C_combine_1", 256)]
     assert made.kernels[1].grid == (7, 1, 1)
+
+
+@pytest.mark.parametrize("member", ["Y_argmax_0", "Y_argmax_1"])
+def test_any_tensor_of_a_reduction_names_its_kernel(member: str) -> None:
+    i, j = tl.axes(i=5, j=7)
+    X = tl.input("X", tl.float32, i, j)
+    largest = tl.define("Y", tl.cast(tl.argmax(X[i, j], over=j) + 1, tl.float32), i)
+    schedule = tl.schedule(largest).compute(member, tl.global_, steps=tl.move().tile(i=2).to(tl.block))
+    kernel = tl.compile(schedule, tl.target("cuda", profile="ampere"))
+    assert kernel.resources[0].grid == (3, 1, 1) and not testing.check_kernel(kernel)

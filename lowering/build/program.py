@@ -39,6 +39,7 @@ from tilelang.schedules.task import (
     Task,
     Unplaced,
     is_stored,
+    made_with,
     make_task,
     placed_names,
     prefix_of,
@@ -68,7 +69,6 @@ class _Assembly:
         head = prefix_of(steps)
         for own in (*(s.steps or () for s in head), tuple(s.replace(steps=None) if s in head else s for s in steps)):
             check_lowered(own, profile)  # each kernel has its own roles
-        self.heads = {s.tensor_name: s for s in head if s.verb == "compute"}
         self.repacked = [s for s in head if s.verb == "load"]
         for s in head:
             if s.verb not in ("compute", "load") or s.memory != "global":
@@ -80,6 +80,7 @@ class _Assembly:
         self.given, self.steps = steps, tuple(s for s in steps if s not in head)
         self.tensors = {t.name: t for t in computation.inputs}
         self.tensors.update({t.name: t for d in computation.definitions for t in d.tensors})
+        self.heads = {made_with(self.tensors[s.tensor_name])[0].name: s for s in head if s.verb == "compute"}  # by a task's name
         self.buffers: dict[str, ir.Buffer] = {}
         self.places: dict[Tensor, Residence] = {}
         self.made: set[Tensor] = set()  # made by the kernels so far; other outputs have buffers, but no values yet
