@@ -73,8 +73,8 @@ def _rounded(term: Expr, running: tuple[Running, ...]) -> bool:
     """Whether a term rounds a value that a repair changes to a narrower type. With another running value the rounding differs, so that
     results would differ from those of separate loops within that type's precision.
 
-    The weights of a softmax are an exception: they are at most 1 for every running value, and grow as it decreases. So they do not
-    overflow, and after the repair their rounding error is at most as great as that in separate loops.
+    Weights exp(x - m) with a running maximum m of x are an exception: they are at most 1 for every m so far. So they do not overflow,
+    and after the repair their rounding error is at most as great as that in separate loops.
     """
     own = {r.read for r in running}
     casts = (e for e in term.walk() if isinstance(e, Cast) and not isinstance(e.operand, Read))

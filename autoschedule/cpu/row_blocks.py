@@ -1,8 +1,8 @@
 """Products in one kernel on CPUs, several rows at a time: a loop over chunks of rows, whose values stay in the core's cache.
 
-A chunk has whole rows, so its reductions along the rows, such as those of a softmax, are complete, and products read them from the
-cache. Results along the rows are stored for each chunk; those that sum over the rows, such as the gradient of a weight, are added to
-memory. So the backward pass of attention writes no scores to memory and computes each product once.
+A chunk has whole rows, so its reductions along the rows, such as the peaks and totals of weights, are complete, and products read them
+from the cache. Results along the rows are stored for each chunk; those that sum over the rows, such as the gradient of a weight, are
+added to memory. So backward passes write no values between their products to memory, and compute each product once.
 """
 
 from __future__ import annotations

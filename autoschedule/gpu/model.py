@@ -151,8 +151,8 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     for stage, part in stages.products:
         product, loads, bytes_read = _product(stage, loops, device)
         compute, issued, near = compute + product * part, issued + loads * part, near + bytes_read * part / device.shared_rate
-        for operand in filter(None, (staged(loops, access) for access in stage.nest.factors)):
-            loads, bytes_written = staging(operand, threads, device)
+        for copied in filter(None, (staged(loops, access) for access in stage.nest.factors)):
+            loads, bytes_written = staging(copied, threads, device)
             issued, shared = issued + loads, shared + bytes_written
     for access in nest.reads:
         if access.name in stages.made:

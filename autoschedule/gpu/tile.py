@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from tilelang.autoschedule.common.accesses import Access, axis_of
 from tilelang.autoschedule.common.task_accesses import Nest
-from tilelang.core.expr import INDEX, Var
+from tilelang.core.expr import INDEX, Binary, Var
 from tilelang.core.layout import Layout
 from tilelang.schedules.steps import Do, Fuse, Place, Split, Step, Team, Tile, Units, Vectorize
 
@@ -150,12 +150,14 @@ def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> di
     These are the tensor's own if it is staged by region, or the axes of the read if it is staged by access; None if neither names
     every element exactly once.
     """
-    box = access.box(tile)
-    if all(axis_of(i) == d.name or n == 1 for i, d, n in zip(access.indices, access.tensor.dims, box, strict=True)):
+    box, through = access.box(tile), fused(nest, access)
+    groups = [n == 1 and not through and isinstance(i, Binary) and i.op == "//" for i, n in zip(access.indices, box, strict=True)]
+    named = [axis_of(i) == d.name for i, d in zip(access.indices, access.tensor.dims, strict=True)]
+    if all(own or group for own, group in zip(named, groups, strict=True)):
         return dict(zip((d.name for d in access.tensor.dims), box, strict=True))
     dims = {d.name for d in access.tensor.dims}
     axes = [a for a in nest.axes if a.name in access.axes]
-    if not fused(nest, access) or {a.name for a in axes} <= dims:
+    if not through or {a.name for a in axes} <= dims:
         return None
     axes.sort(key=lambda a: -(access.stride(a.name) or 0))
     held = {a.name: tile[a.name] for a in axes if tile[a.name] > 1}
