@@ -80,8 +80,8 @@ class Constants:
     chunks: tuple[int, ...] = (32, 64, 128, 256)  # points of an iteration. Chosen
 
     # ---- products of several rows at a time
-    # Rows of a chunk. On one core of a Zen 3, the backward pass of weighted means with 2048 keys and heads of 64 took 57, 51 and 51 ms for
-    # chunks of 16, 32 and 64 rows, and with 4096 keys 245, 234 and 275 ms; other processes were running.
+    # Rows of a chunk. On one core of a Zen 3, the backward pass of weighted means with 2048 keys and heads of 64 took 57, 51 and 51 ms
+    # for chunks of 16, 32 and 64 rows, and with 4096 keys 245, 234 and 275 ms; other processes were running.
     row_blocks: tuple[int, ...] = (32, 16, 8)
     # The values of a chunk, relative to the core's last cache: each is used in whole products, so that the next cache is fast enough.
     # With 2048 keys, chunks of 32 rows are 1.5 times that cache.
