@@ -108,7 +108,8 @@ class Access:
     """One read, or the write, of a tensor at indices over the nest's axes. written: the same indices over the task's own axes, in which
     schedules name a read; padded: whether a read outside the tensor gives a constant; ways: the number of different padding constants
     with which the computation reads this element, where a read without padding counts as one; read: the read itself, if no region
-    serves it together with the others of its tensor, as A[i, k] and A[j, k] in the product of a matrix and its own transpose."""
+    serves it together with the others of its tensor, as A[i, k] and A[j, k] in the product of a matrix and its own transpose; named:
+    whether a step can name this operand. A read that comes from a substituted definition occurs in no text."""
 
     tensor: Tensor
     indices: tuple[Expr, ...]
@@ -117,6 +118,7 @@ class Access:
     padded: bool = False
     ways: int = 1
     read: Read | None = None
+    named: bool = True
 
     @cached_property
     def name(self) -> str:
@@ -129,8 +131,8 @@ class Access:
 
     @cached_property
     def affine(self) -> bool:
-        """Whether every index is a sum of axes, so that its operand is staged as a box."""
-        return all(terms is not None for terms in self._sums)
+        """Whether every index is a sum of axes, so that its operand can be staged as a box."""
+        return self.named and all(terms is not None for terms in self._sums)
 
     @cached_property
     def element_bytes(self) -> int:

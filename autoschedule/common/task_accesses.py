@@ -189,6 +189,8 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
     by_name = {a.name: a for a in (*task.axes, *task.reduction_axes)}
     there = {by_name[n]: value for n, value in spec.coordinates}
     states = {t for s in task.states for t in s.tensors}
+    definitions = [t.definition for t in (*task.outputs, *states) if t.definition is not None]
+    written = {r for d in definitions for v in d.values for r in v.walk() if isinstance(r, Read)}  # in the definitions' own text
     found: dict[tuple[Tensor, tuple[Expr, ...]], dict[Read | Pad, Read]] = {}
     for whole in (r for e in task.expressions() for r in reads(e)):
         read = whole.read if isinstance(whole, Pad) else whole
@@ -202,7 +204,8 @@ def nest_of(task: Task, spec: Spec | None = None) -> Nest:
     for (tensor, indices), ways in found.items():
         first, padded = next(iter(ways.values())), any(isinstance(w, Pad) for w in ways)
         apart = first if len(forms[tensor]) > 1 else None
-        accesses.append(Access(tensor, indices, first.indices, False, padded, len(ways), apart))
+        named = apart is None or apart in written
+        accesses.append(Access(tensor, indices, first.indices, False, padded, len(ways), apart, named))
     writes = tuple(Access(t, tuple(substitute(a, there) for a in task.axes), task.axes, True) for t in task.outputs)
     axes = tuple(NestAxis(a.name, a.extent, a.reduction) for a in spec.axes)
     return Nest(task, spec, axes, (*accesses, *writes), *operations_of_task(task, spec))

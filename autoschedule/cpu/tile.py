@@ -144,7 +144,7 @@ def _inner_loops(nest: Nest, tile: CpuTile, left: dict[str, int]) -> Iterator[St
             yield _cut(((a, 1),), last and not _windows(nest, a, tile, inside))
         if reduced and axis and left[axis] >= lanes and inside:
             for access in nest.reads:  # operands shared by all results along the other axes are loaded once
-                if axis in access.axes and not access.axes.issuperset(inside):
+                if access.named and axis in access.axes and not access.axes.issuperset(inside):
                     if access.operand in tile.staged or access.stride(axis) == 1:
                         yield _load(access.operand, "register", None, _moved(_along(access, tile), lanes))
         if not reduced:
@@ -237,7 +237,9 @@ def _fetches(nest: Nest, tile: CpuTile) -> Iterator[Step]:
     """Prefetches of the operands that are not staged."""
     if tile.ahead:
         for operand, reads in nest.operands.items():
-            once = not any(a.gathered or reused(nest, a) for a in reads)  # elements that are read again are in a cache already
+            once = not any(
+                a.gathered or not a.named or reused(nest, a) for a in reads
+            )  # elements that are read again are in a cache already
             if once and operand not in tile.staged and any(tile.axis in a.axes for a in reads):
                 yield Place("load", operand, "l1", ahead=tile.ahead)
 
@@ -347,7 +349,7 @@ def box_layout(access: Access, axis: str) -> Layout | None:
 def by_points(nest: Nest, access: Access) -> bool:
     """Whether an operand can be staged point by point: it is read in one way, its padding included, without a gather. If its dimensions
     have the names of the axes, a layout over these names is one over its dimensions, which is equivalent only for plain indices."""
-    if len(nest.operands[access.operand]) > 1 or access.gathered or access.ways > 1:
+    if len(nest.operands[access.operand]) > 1 or access.gathered or access.ways > 1 or not access.named:
         return False
     return plain_dims(access) is not None or not access.axes <= access.dims
 

@@ -49,8 +49,9 @@ def stage(
 
 
 def _as_it_is(access: Access, tile: Mapping[str, int], device: GpuDevice) -> Staged | None:
-    """An operand with overlapping windows, in the tensor's own layout; None if data decides which elements are read (a gather)."""
-    if access.gathered:
+    """An operand with overlapping windows, in the tensor's own layout; None if data decides which elements are read (a gather), or no
+    step can name it."""
+    if access.gathered or not access.named:
         return None
     beside = next((a for a in access.axes if access.stride(a) == 1), None)
     lanes = vector_lanes(access, beside, device) if beside is not None else 1

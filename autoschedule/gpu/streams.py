@@ -181,7 +181,7 @@ def transposed_operands(nest: Nest, fusions: Fusions, device: GpuDevice) -> Iter
     x = contiguous_axis(nest)
     for access in nest.reads:
         y = next((a.name for a in nest.spatial if access.stride(a.name) == 1), None)
-        if x is None or y is None or y == x or access.stride(x) in (0, 1, None) or access.padded:
+        if x is None or y is None or y == x or access.stride(x) in (0, 1, None) or access.padded or not access.named:
             continue
         dims = dict(zip(access.written, access.tensor.dims, strict=True))
         names = {getattr(a, "name", ""): d.name for a, d in dims.items()}

@@ -150,6 +150,8 @@ def buffer_dimensions(nest: Nest, access: Access, tile: Mapping[str, int]) -> di
     These are the tensor's own if it is staged by region, or the axes of the read if it is staged by access; None if neither names
     every element exactly once.
     """
+    if not access.named:
+        return None
     box, through = access.box(tile), fused(nest, access)
     groups = [n == 1 and not through and isinstance(i, Binary) and i.op == "//" for i, n in zip(access.indices, box, strict=True)]
     named = [axis_of(i) == d.name for i, d in zip(access.indices, access.tensor.dims, strict=True)]

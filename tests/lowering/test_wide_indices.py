@@ -89,3 +89,22 @@ def test_an_interval_holds_every_value_of_an_operator(op: str) -> None:
         low, high = interval_of_operator(op, left, right)
         found = [VALUES[op](x, y) for x in range(left[0], left[1] + 1) for y in range(right[0], right[1] + 1)]
         assert low is not None and high is not None and low <= min(found) and max(found) <= high, (op, left, right)
+
+
+@pytest.mark.parametrize("narrow", [tl.int8, tl.uint8, tl.int16], ids=str)
+def test_a_cast_to_fewer_bits_may_leave_a_one_sided_range(narrow: tl.DType) -> None:
+    """It wraps: a number that is at least 0 may become negative, and one that is at most 5 may become greater."""
+    i = tl.axes(i=6)
+    X, T = tl.input("X", tl.int64, i), tl.input("T", tl.float32, tl.axes(q=128))
+    x = np.array([200, 300, 0, 5, -7, -1000], np.int64)
+    low, high = np.maximum(x, 0).astype(narrow.numpy).astype(np.int64), np.minimum(x, 5).astype(narrow.numpy).astype(np.int64)
+
+    def wrapped(value: Any) -> Any:
+        return tl.cast(tl.cast(value, narrow), tl.int64)
+
+    table = np.arange(128, dtype=np.float32)
+    inside = (low >= 0) & (low < 128)
+    read = tl.compile(tl.define("Y", tl.pad(T[wrapped(tl.maximum(X[i], 0))], -1.0), i), "cpu")
+    np.testing.assert_array_equal(read(x, table), np.where(inside, table[np.where(inside, low, 0)], -1))
+    small = tl.compile(tl.define("Y", tl.where(wrapped(tl.minimum(X[i], 5)) < 6, 1, 0), i), "cpu")
+    np.testing.assert_array_equal(small(x), high < 6)

@@ -419,7 +419,9 @@ def _atom_interval(atom: Expr) -> Interval:
             low, high = _atom_interval(read)
             return None if low is None else min(low, int(outside.value)), None if high is None else max(high, int(outside.value))
         case Binary(op, left, right) if op in OPERATORS:
-            return _held(atom, *interval_of_operator(op, _range(left), _range(right)))
+            divisor, found = _range(right), interval_of_operator(op, _range(left), _range(right))
+            exact = op in _WITHIN_OPERANDS or (op == "//" and divisor[0] is not None and divisor[0] > 0)
+            return found if exact and None in found else _held(atom, *found)
         case Unary("-" | "~" as op, operand):
             return _held(atom, *interval_of_operator("-", (0, 0) if op == "-" else (-1, -1), _range(operand)))
         case Select(_, then, otherwise):
@@ -440,10 +442,11 @@ def _range(e: Expr) -> Interval:
     return interval(e) if e.dtype is INDEX else _atom_interval(e)
 
 
+_WITHIN_OPERANDS = {"min", "max", "%", "&", "|", "^", ">>"}  # operators whose exact values the operands' type holds
+
+
 def _held(e: Expr, low: int | None, high: int | None) -> Interval:
     """The interval of exact values as values of e's type: if the type cannot hold them, they wrap to any of its values."""
-    if (low is None) != (high is None):  # of operators that make nothing greater than their operands
-        return low, high
     kept = low is not None and high is not None and e.dtype.lowest <= low and high <= e.dtype.highest
     return (low, high) if kept else _type_range(e)
 

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from tilelang.autoschedule.tune.entries import StoredSchedule
     from tilelang.lowering import ir
 
-# The packages whose source determines the program that a schedule is lowered to.
+# The packages whose source determines the program that a schedule, or its text, is lowered to.
 LOWERED_BY = (
     "tilelang.core", "tilelang.computations", "tilelang.semantics", "tilelang.instructions", "tilelang.profiles", "tilelang.schedules",
-    "tilelang.lowering", "tilelang.runtime",
+    "tilelang.grammar", "tilelang.lowering", "tilelang.runtime",
 )  # fmt: skip
 
 
