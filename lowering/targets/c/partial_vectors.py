@@ -125,7 +125,9 @@ def _masked_load(scalar: str, lanes: int) -> list[str]:
     step = min(lanes, 256 // bits)
     builtin = f"__builtin_ia32_maskload{_MASKED_LOADS[kind]}{'256' if step * bits == 256 else ''}"
     lines = [
-        f"const int some = count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count;",
+        f"int some = count < 0 ? 0 : count > {lanes} ? {lanes} : (int)count;",
+        # a mask that is computed before a loop would take a register from its accumulators
+        'if (!__builtin_constant_p(some)) __asm__ volatile("" : "+r"(some));',
         f"const {mask} exists = as_{mask}({_first(scalar, lanes)});",
         f"{loaded} v;",
     ]
