@@ -7,7 +7,8 @@ static inline float16 load_first_global_float16(const __global float* p, long co
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #elif defined(__AVX2__)
-    const int some = count < 0 ? 0 : count > 16 ? 16 : (int)count;
+    int some = count < 0 ? 0 : count > 16 ? 16 : (int)count;
+    if (!__builtin_constant_p(some)) __asm__ volatile("" : "+r"(some));
     const int16 exists = as_int16((int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(some));
     float16 v;
     v.s01234567 = __builtin_ia32_maskloadps256((const void*)(size_t)(p + 0), exists.s01234567);
@@ -60,7 +61,8 @@ static inline float16 load_first_shared_float16(const __local float* p, long cou
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float16(__builtin_ia32_loadups512_mask((const void*)(size_t)p, as_float16(others), (ushort)((1u << (count < 0 ? 0 : count > 16 ? 16 : (int)count)) - 1u)));
 #elif defined(__AVX2__)
-    const int some = count < 0 ? 0 : count > 16 ? 16 : (int)count;
+    int some = count < 0 ? 0 : count > 16 ? 16 : (int)count;
+    if (!__builtin_constant_p(some)) __asm__ volatile("" : "+r"(some));
     const int16 exists = as_int16((int16){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} < (int16)(some));
     float16 v;
     v.s01234567 = __builtin_ia32_maskloadps256((const void*)(size_t)(p + 0), exists.s01234567);

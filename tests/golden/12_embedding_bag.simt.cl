@@ -5,7 +5,8 @@ static inline float4 load_first_global_float4(const __global float* p, long coun
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
     return as_float4(__builtin_ia32_loadups128_mask((const void*)(size_t)p, as_float4(others), (uchar)((1u << (count < 0 ? 0 : count > 4 ? 4 : (int)count)) - 1u)));
 #elif defined(__AVX2__)
-    const int some = count < 0 ? 0 : count > 4 ? 4 : (int)count;
+    int some = count < 0 ? 0 : count > 4 ? 4 : (int)count;
+    if (!__builtin_constant_p(some)) __asm__ volatile("" : "+r"(some));
     const int4 exists = as_int4((int4){0, 1, 2, 3} < (int4)(some));
     float4 v;
     v = __builtin_ia32_maskloadps((const void*)(size_t)(p + 0), exists);
