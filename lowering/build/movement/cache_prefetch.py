@@ -42,14 +42,16 @@ def prefetch(build: Build, frame: Frame, i: int, step: Place) -> ir.Stmt:
         raise refuse(step, "prefetch-resident", f"`{step}`: the data is already in {region.source.buffer.memory}",
                      "remove the prefetch, or write it above the step that loads the tensor")  # fmt: skip
     tensor, rows = region.task.outputs[0], _rows(region)
-    if rows is None:
+    if rows is None and (region.points or _location(region, [index(0)] * len(region.spec.axes)) is None):
         raise refuse(step, "prefetch-scattered", f"`{step}`: the elements are scattered, so there are no cache lines to prefetch",
                      "remove the prefetch")  # fmt: skip
     line = max(1, (facts.line_bytes or 64) // tensor.dtype.bytes)
-    merged = rows.merged(line)
+    merged = rows.merged(line) if rows is not None else tuple((a.extent, 0) for a in region.spec.axes)
     counts = tuple(-(-n // line) if stride == 1 else n for n, stride in merged)
 
     def at(numbers: Sequence[Expr]) -> ir.Stmt:
+        if rows is None:  # each element by itself, as in a swizzled layout
+            return ir.Prefetch(region.source.buffer, _location(region, numbers) or (), step.span)
         indices = [*rows.first]
         for v, (_, stride) in zip(numbers, merged if indices else (), strict=False):
             strides = region.source.buffer.strides
@@ -123,10 +125,9 @@ class _Rows:
         return (*outer, (run, 1))
 
 
-def _rows(region: Region) -> _Rows | None:
-    """The rows of a region; None if its elements are not at regular distances."""
-    points = {a.name: Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes}  # no axis has such a name
-    placed: dict[Expr, Expr] = {point(a.name): simplify(a.base + points[a.name]) for a in region.spec.axes}
+def _location(region: Region, numbers: Sequence[Expr]) -> tuple[Expr, ...] | None:
+    """The indices in memory of the element with a number along each axis of a region; None if data decides where it is (a gather)."""
+    placed: dict[Expr, Expr] = {point(a.name): simplify(a.base + n) for a, n in zip(region.spec.axes, numbers, strict=True)}
     (value,) = region.task.values
     read = value.read if isinstance(value, Pad) else value
     assert isinstance(read, Read)
@@ -135,7 +136,15 @@ def _rows(region: Region) -> _Rows | None:
     indices = tuple(simplify(substitute(i, there)) for i in read.indices)
     if any(isinstance(e, Read) for i in indices for e in i.walk()):
         return None
-    at = region.source.at(region.source.element(indices, placed))
+    return region.source.at(region.source.element(indices, placed))
+
+
+def _rows(region: Region) -> _Rows | None:
+    """The rows of a region; None if its elements are not at regular distances."""
+    points = {a.name: Var(f"{a.name} in lines", INDEX, 0, a.extent - 1) for a in region.spec.axes}  # no axis has such a name
+    at = _location(region, [*points.values()])
+    if at is None:
+        return None
     terms = dict(weighted_sum(at, region.source.buffer.strides)[0])
     own = set(points.values())
     if any(not own.isdisjoint(free(e)) for e in terms if e not in own):
