@@ -68,8 +68,8 @@ class Placed(Caching):
 
     source: the memory that it is copied from, or to which an accumulator's results go. vector: the axis or dimension along which it is
     copied in vectors, and their lanes (None: element by element). stage: for `compute`, the loops that make it. stop_bytes: shared
-    memory that results pass through (`via`). cut: the tile sizes as written, which may exceed what is left of the axes. named: whether
-    the step names this read, not its tensor.
+    memory that results pass through (`via`). cut: the tile sizes as written, which may exceed the rest of the axes. named: whether the
+    step names one read of the tensor (`load A[j, k]`), not the tensor (`load A`).
     """
 
     verb: str

@@ -46,9 +46,9 @@ class Constants:
     # cache between passes. A pass reads this many rows of a matrix at the same time, each from end to end. On Zen 3, a row vector
     # times a matrix of 4096 x 4096 took 3.8 ms in this way; with blocks of 32 columns, read from top to bottom, it took 9.6 ms.
     rows_at_once: tuple[int, ...] = (4, 8)
-    # In reductions along rows: the fewest rows of which several are read at the same time. One after another, a core waits for memory
-    # longer: on Zen 3, sums of 16 rows of 4 MB took 4.7 ms with prefetches one page ahead, 4.2 ms without them, and 3.0 ms if four rows
-    # were read at a time. The number itself is chosen.
+    # Reductions along rows read several rows at a time if there are at least this many. A core that reads them one after another waits
+    # longer for memory: on Zen 3, sums of 16 rows of 4 MB took 4.7 ms with prefetches one page ahead, 4.2 ms without them, and 3.0 ms
+    # with four rows at a time. The number itself is chosen.
     rows_in_turn: int = 4
     several_blocks: int = 4  # per core, if a single number is enough. Chosen
     # The last cache is divided by these for a block's operands: above a half, lines are evicted (`evicted_share`); a quarter is chosen

@@ -20,6 +20,7 @@ from tilelang.autoschedule.gpu.bank_conflicts import places_at
 from tilelang.autoschedule.gpu.constants import GPU
 from tilelang.autoschedule.gpu.device import GpuDevice
 from tilelang.autoschedule.gpu.traffic import (
+    StageWork,
     fragment,
     global_bytes,
     rounded,
@@ -147,13 +148,9 @@ def block_work(threads: Threads, wave: int, device: GpuDevice) -> Work:
     stages = stage_work(threads, device)
     issued += sum(_operations(counts, device)[0] * times for counts, times in stages.operations)
     issued += results * sum(threads.executions(d + 1) for d, loop in enumerate(loops.loops) if loop.of)  # repairs
-    moved, near = stages.read_bytes, 0.0
-    for stage, part in stages.products:
-        product, loads, bytes_read = _product(stage, loops, device)
-        compute, issued, near = compute + product * part, issued + loads * part, near + bytes_read * part / device.shared_rate
-        for copied in filter(None, (staged(loops, access) for access in stage.nest.factors)):
-            loads, bytes_written = staging(copied, threads, device)
-            issued, shared = issued + loads, shared + bytes_written
+    product_s, loads, bytes_read, bytes_written = _stage_products(stages, threads, device)
+    compute, issued, shared = compute + product_s, issued + loads, shared + bytes_written
+    moved, near = stages.read_bytes, bytes_read / device.shared_rate
     for access in nest.reads:
         if access.name in stages.made:
             issued += results
@@ -201,6 +198,19 @@ def _product(stage: Loops, kernel: Loops, device: GpuDevice) -> tuple[float, flo
     seconds = _operations(nest.inner, device)[1] * nest.points / device.flops_rate(nest, True, licences)
     read = [fragment(access, staged(kernel, access), threads, device) for access in nest.factors]
     return seconds, sum(loads for loads, _ in read), sum(count for _, count in read)
+
+
+def _stage_products(stages: StageWork, threads: Threads, device: GpuDevice) -> tuple[float, float, float, float]:
+    """The work of a block for products of matrix instructions in stages: seconds, instructions that move operands, and the bytes that
+    these read from and write to shared memory."""
+    seconds = moving = read = written = 0.0
+    for stage, part in stages.products:
+        product, loads, bytes_read = _product(stage, threads.loops, device)
+        seconds, moving, read = seconds + product * part, moving + loads * part, read + bytes_read * part
+        for place in filter(None, (staged(threads.loops, access) for access in stage.nest.factors)):
+            loads, bytes_written = staging(place, threads, device)
+            moving, written = moving + loads, written + bytes_written
+    return seconds, moving, read, written
 
 
 def _operations(counts: Mapping[str, int], device: GpuDevice) -> tuple[float, float]:

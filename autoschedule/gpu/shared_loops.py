@@ -186,7 +186,7 @@ def _kernels(sharing: Sharing, device: GpuDevice) -> Iterator[_Kernel]:
 
 
 def _filled(sizes: list[int], extent: int) -> list[int]:
-    """Those of some sizes of which more than half is within an extent; the smallest one, if there are none."""
+    """The sizes that an extent fills by more than half; if there are none, the smallest size."""
     return [n for n in sizes if n < 2 * extent] or sizes[:1]
 
 

@@ -39,7 +39,7 @@ _MASKED_LOADS = {"float": "ps", "double": "pd", "int": "d", "long": "q"}
 
 
 def load_fields(dialect: Dialect, scalar: str, lanes: int, space: str, place: Callable[[int], str]) -> dict[str, str]:
-    """The fields of LOAD that depend on the vector. place: the type of a vector of so many lanes at any element's address."""
+    """The fields of LOAD that depend on the vector type. place: the type of a vector of n lanes, aligned like one element."""
     part = dialect.part
     if not dialect.vectors.native:  # a selection between two locations would keep the vector in memory
         lines = [f"{vector(scalar, lanes)} v = others;"]
@@ -58,7 +58,7 @@ def load_fields(dialect: Dialect, scalar: str, lanes: int, space: str, place: Ca
 
 
 def store_fields(dialect: Dialect, scalar: str, lanes: int, space: str, place: Callable[[int], str]) -> dict[str, str]:
-    """The fields of STORE that depend on the vector. place: the type of a vector of so many lanes at any element's address."""
+    """The fields of STORE that depend on the vector type. place: the type of a vector of n lanes, aligned like one element."""
     part = dialect.part
     if not dialect.vectors.native:
         lines = [f"if (count > {i}) p[{i}] = {part('v', lanes, i, 1)};" for i in range(lanes)]
